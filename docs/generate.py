@@ -103,7 +103,7 @@ ENVIRONMENT = """\
 | `GRAMERCY_HOME` | the home: ledger, keys, contracts, internal records | `~/.gramercy` |
 | `GRAMERCY_ARCHIVE_URL` | URL of the archive to publish to | `$GRAMERCY_HOME/archive` |
 | `GRAMERCY_WITNESS_URL` | folder or URL that keeps an anchor of every charge | none |
-| `GRAMERCY_PUBLIC_URL` | where the archive is served: for links in Prefect's pages | none |
+| `GRAMERCY_PUBLIC_URL` | where the archive is served, for links from pages elsewhere | none |
 | `GRAMERCY_SERVER_MINUTES` | how long a shared Prefect server waits; `0`: none is shared | `10` |
 | `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
 

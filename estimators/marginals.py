@@ -17,6 +17,14 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from gramercy.estimators.bins import (
+    EXPLAINED,
+    UNIT,
+    are_whole,
+    contain_whole_numbers,
+    narrow,
+    neighbours,
+)
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
@@ -24,9 +32,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 Array = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_EXPLAINED = 2.0  # standard deviations of noise that explain a difference between bins
-_UNIT = 1.0  # of whole numbers
-_NARROW, _OCCUPIED = 1e-3, 4.0  # share of the width of a neighbour; standard deviations
+_OCCUPIED = 4.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,10 @@ def quantiles(
     where they agree, and by the whole count of the bin where it differs, as if all of its cells
     were equal. It may also deviate by the count of one unit, since all cells may be whole numbers.
     Cells that are rounded to tens or more are taken to be evenly spread.
+
+    In the narrow bin around zero all cells are taken to be zero. If nearly all cells are in bins
+    that contain a whole number, although the bins are fine enough to tell, they are taken to be
+    whole numbers, and so are the quantiles: those of a column of 0 and 1 are 0 or 1.
     """
     cumulative = _CumulativeCounts.of(histogram, rows)
     return [cumulative.quantile(probability, level) for probability in at]
@@ -131,6 +141,8 @@ class _CumulativeCounts:
         Of the noise on a count.
     adjustment
         Part of the difference from the known number of rows that is added to every count.
+    whole
+        Whether the cells are whole numbers: see `estimators.bins.are_whole`.
     """
 
     edges: Array
@@ -138,6 +150,7 @@ class _CumulativeCounts:
     bends: Array
     variance: float
     adjustment: float
+    whole: bool
 
     @classmethod
     def of(cls, histogram: Histogram, rows: RowsFacts) -> _CumulativeCounts:
@@ -151,7 +164,8 @@ class _CumulativeCounts:
         monotone = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
         monotone[-1] = total
         bends = _bends(np.diff(monotone), np.diff(edges), variance)
-        return cls(edges, monotone, bends, variance, adjustment)
+        whole = are_whole(adjusted[:-1], edges, histogram.sd)
+        return cls(edges, monotone, bends, variance, adjustment, whole)
 
     def quantile(self, probability: float, level: float) -> Quantile:
         total, bins = float(self.counts[-1]), self.edges.size - 1
@@ -167,7 +181,22 @@ class _CumulativeCounts:
         value = float(np.interp(target, self.counts, self.edges))
         lower = self._first_reaching(target, self.counts + error)
         upper = self._last_not_above(target, self.counts - error)
-        return Quantile(value, min(lower, value), max(upper, value))
+        return Quantile(
+            self._cell(value, np.rint),
+            self._cell(min(lower, value), np.floor),
+            self._cell(max(upper, value), np.ceil),
+        )
+
+    def _cell(self, value: float, rounded: np.ufunc) -> float:
+        """The cell that a value within a bin stands for; `rounded` if the bin has no whole one."""
+        start, end = self.edges[:-1], self.edges[1:]
+        around = (start <= 0) & (end >= 0) & narrow(np.diff(self.edges))
+        if (around & (start <= value) & (value <= end)).any():
+            return 0.0
+        if not self.whole:
+            return value
+        k = int(np.clip(np.searchsorted(self.edges, value, side="right") - 1, 0, start.size - 1))
+        return float((np.rint if contain_whole_numbers(self.edges)[k] else rounded)(value)) + 0.0
 
     def _first_reaching(self, target: float, largest: Array) -> float:
         """The smallest value at which the count may be as large as the target."""
@@ -203,18 +232,17 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 
     A narrow bin that may be empty says nothing about densities, and is left out.
     """
-    wider = np.maximum(*_neighbours(widths))
-    compared = (widths > _NARROW * wider) | (counts > _OCCUPIED * math.sqrt(variance))
+    compared = ~narrow(widths) | (counts > _OCCUPIED * math.sqrt(variance))
     filled, spans = counts[compared], widths[compared]
     density, noise = filled / spans, (variance + filled) / spans**2
     slope = np.zeros_like(filled)
-    for near, noise_near, width in zip(*map(_neighbours, (density, noise, spans)), strict=True):
+    for near, noise_near, width in zip(*map(neighbours, (density, noise, spans)), strict=True):
         difference = _beyond(density - near, noise + noise_near)
         slope = np.maximum(slope, difference / (spans + width) * 2)
-    around, noise_around = sum(_neighbours(density)) / 2, sum(_neighbours(noise)) / 4
+    around, noise_around = sum(neighbours(density)) / 2, sum(neighbours(noise)) / 4
     rough = _beyond(density - around, noise + noise_around)
     smooth = slope * spans**2 / 4 + 2 * rough * spans
-    whole = np.where(spans >= _UNIT / 2, _UNIT * density, 0.0)
+    whole = np.where(spans >= UNIT / 2, UNIT * density, 0.0)
     bends = counts.copy()
     bends[compared] = np.minimum(np.maximum(smooth, whole), filled)
     return bends
@@ -222,13 +250,8 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 
 def _beyond(difference: Array, variance: Array) -> Array:
     """The part of a difference that its noise does not explain."""
-    part: Array = np.maximum(np.abs(difference) - _EXPLAINED * np.sqrt(variance), 0.0)
+    part: Array = np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
     return part
-
-
-def _neighbours(values: Array) -> tuple[Array, Array]:
-    """The values of the bins before and after each bin; those at the ends are repeated."""
-    return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
 
 
 def marginals_frame(marginals: Sequence[Histogram], rows: RowsFacts) -> pd.DataFrame:

@@ -72,12 +72,12 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
 
 
 def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
-    """The numbers of two groups of one release, and their differences.
+    """The numbers of two groups of one release, or of two releases, and their differences.
 
     Parameters
     ----------
     first, second
-        The evidence of two groups, which have the same columns.
+        Their evidence. A number of the first that the second lacks is unknown there.
     level
         Confidence level of the intervals.
 
@@ -89,7 +89,9 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
         ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where
         noise hides a number.
     """
-    pair = [measure(each, level) for each in (first, second)]
+    lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
+    places = lines[1].get_indexer(lines[0])
+    pair = [measure(first, level), measure(second, level).reordered(places)]
     a, b = (each.estimate for each in pair)
     variances = [each.standard_error**2 for each in pair]
     error = np.sqrt(sum(variances))

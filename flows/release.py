@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 
 from gramercy.application.context import Context
-from gramercy.application.internal_record import update_record
 from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
 from gramercy.application.table_copy import copy_folder, remove_abandoned_copies
@@ -65,17 +64,15 @@ def _steps(context: Context, plan: Plan) -> str:
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
-    name, sampled = replay(context, plan), None
+    name = replay(context, plan)
     if name is None:
         check_scheduled_version(plan, utc_now())
         with copy_folder(context.home, plan.contract) as folder:
             if folder is not None:
                 plan = copy_table(plan, folder)
-            sampled = validate(plan.contract)
+            validate(plan.contract)
             name = publish(context, plan, accumulate(plan))
     emit_published(context.home, plan, name)  # before anything that may still fail
-    if sampled is not None:
-        update_record(context.home, dataset, name, sampled)
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
     with contextlib.suppress(GramercyError):  # the report writes it again

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from prefect.context import refresh_global_settings_context
-from prefect.settings import get_current_settings
+from prefect.settings import (
+    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    get_current_settings,
+    temporary_settings,
+)
 
 
 def has_configured_server() -> bool:
@@ -22,3 +28,13 @@ def stated_settings() -> tuple[Path, dict[str, str]]:
 def reload_settings() -> None:
     """Make Prefect read the variables of this process again."""
     refresh_global_settings_context()
+
+
+@contextlib.contextmanager
+def without_heartbeats() -> Iterator[None]:
+    """Flows send no heartbeats, which nothing watches on a server of this machine's commands.
+
+    Each flow would wait up to a second for the thread that sends them.
+    """
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        yield

@@ -29,6 +29,7 @@ from gramercy.schemas.errors import (
     UnitRows,
     UnknownName,
     UnknownRelease,
+    WithdrawnRelease,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ __all__ = [
     "UnitRows",
     "UnknownName",
     "UnknownRelease",
+    "WithdrawnRelease",
     "open",
     "pool",
 ]
@@ -121,7 +123,7 @@ def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledR
     Raises
     ------
     RequestError
-        If they cannot be pooled, with the reason.
+        If they cannot be pooled, with the reason; for instance if one of them was withdrawn.
 
     Examples
     --------

@@ -41,6 +41,9 @@ class Column(Model):
         missing and non-finite cells. Default: the midpoint of the bounds.
     scale
         Value in the column's units that divides the centred cells. Default: half of the range.
+    missing
+        Numbers that stand for a missing value, such as ``[-9, 99]`` in a codebook. A cell with one
+        of them counts as missing, within the bounds or not.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Column(Model):
     upper: Real | None = None
     centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
+    missing: Annotated[tuple[Real, ...], Field(max_length=20)] = ()
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -86,6 +90,11 @@ class Column(Model):
         return self.lower, self.upper
 
     @property
+    def declared_limits(self) -> tuple[float, float]:
+        """The bounds in the contract, outside which cells are counted for the steward."""
+        return self.limits
+
+    @property
     def effective_centre(self) -> float:
         """The declared centre, or the midpoint of the bounds; 0 without bounds."""
         if self.lower is None or self.upper is None:
@@ -98,6 +107,26 @@ class Column(Model):
         if self.lower is None or self.upper is None:
             return 1.0
         return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
+
+
+_AnyNumber = Annotated[float, Field(allow_inf_nan=True)]
+
+
+class ScaledColumn(Column):
+    """A column with the constants that a release uses, whose contract has other bounds.
+
+    Parameters
+    ----------
+    declared
+        The bounds in the contract; infinite without bounds.
+    """
+
+    declared: tuple[_AnyNumber, _AnyNumber]
+
+    @property
+    def declared_limits(self) -> tuple[float, float]:
+        """See `Column.declared_limits`."""
+        return self.declared
 
 
 class Levels(Model):

@@ -197,6 +197,12 @@ class Contract(Model):
         column = self.columns[name]
         return column.levels if isinstance(column, Levels) else None
 
+    @property
+    def missing_codes(self) -> dict[str, tuple[float, ...]]:
+        """Numbers that stand for a missing value, of the numeric columns that declare some."""
+        columns = self.columns.items()
+        return {n: c.missing for n, c in columns if isinstance(c, Column) and c.missing}
+
     def window(self, version: str) -> str:
         """See `budget_window`."""
         return budget_window(self.budget, version)
@@ -271,7 +277,9 @@ class Contract(Model):
             if not (column.has_bounds and low < high and max(-low, high) <= 1 << 31):
                 raise problems.bounds_not_whole(name)
             middle = min(max(round(column.effective_centre), low), high)
-            columns[name] = Column(lower=low, upper=high, centre=middle, scale=1.0)
+            columns[name] = Column(
+                lower=low, upper=high, centre=middle, scale=1.0, missing=column.missing
+            )
         return self.model_copy(update={"columns": columns})
 
     def terms(self) -> dict[str, Any]:
@@ -282,12 +290,7 @@ class Contract(Model):
             "unit": self.privacy_unit,
             "budget": self.budget.model_dump(),
             "columns": [
-                {"name": n, "levels": list(c.levels)}
-                if isinstance(c, Levels)
-                else {"name": n}
-                if not c.has_bounds
-                else {"name": n, "lower": c.lower, "upper": c.upper}
-                | {"centre": c.effective_centre, "scale": c.effective_scale}
+                {"name": n, "levels": list(c.levels)} if isinstance(c, Levels) else _terms_of(n, c)
                 for n, c in self.columns.items()
             ],
             **({"intercept": True} if self.intercept else {}),
@@ -297,3 +300,13 @@ class Contract(Model):
                 else {}
             ),
         }
+
+
+def _terms_of(name: str, column: Column) -> dict[str, Any]:
+    terms: dict[str, Any] = {"name": name}
+    if column.has_bounds:
+        terms |= {"lower": column.lower, "upper": column.upper}
+        terms |= {"centre": column.effective_centre, "scale": column.effective_scale}
+    if column.missing:
+        terms["missing"] = list(column.missing)
+    return terms

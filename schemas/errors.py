@@ -17,6 +17,10 @@ class UnitRows(UserWarning):
     """Correlations of rows divided by their own length are not those of the table."""
 
 
+class WithdrawnRelease(UserWarning):
+    """A release whose curator asks everyone to stop using it."""
+
+
 def printable(text: str) -> str:
     """Escape characters that a terminal would execute, hide or reject, in names from outside."""
     if text.isprintable():

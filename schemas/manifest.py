@@ -31,7 +31,7 @@ from gramercy.schemas.facts import (
     RowsFacts,
 )
 from gramercy.schemas.groups import group_names
-from gramercy.schemas.model import Digest, Label, Model, Positive, single_line
+from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
 from gramercy.schemas.problems.bundle import (
@@ -75,6 +75,10 @@ def _named(facts: dict[str, Any]) -> dict[str, Any]:
 Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what `name` names
 
 
+# Keys that are left out where they have no value, as in bundles of older formats.
+_OPTIONAL = ["budget", "period", "scaling", "by", "groups", "missing_codes", "selection", "ledger"]
+
+
 class ReleaseSpec(Model):
     """The public facts that determine a release, apart from the data and the noise.
 
@@ -92,6 +96,8 @@ class ReleaseSpec(Model):
     scaling
         How the columns' centres and scales and the clipping radius were chosen; null if they are
         declared.
+    missing_codes
+        Numbers that stand for a missing value, by column; from the contract.
     selection
         What was read, if the table is in a database; from the contract.
     ledger
@@ -114,6 +120,7 @@ class ReleaseSpec(Model):
     budget: BudgetFacts | None = None
     period: PeriodFacts | None = None
     scaling: ScalingFacts | None = None
+    missing_codes: dict[str, tuple[Real, ...]] = Field(default_factory=dict)
     selection: RowSelection | None = None
     ledger: LedgerFacts | None = None
 
@@ -121,7 +128,7 @@ class ReleaseSpec(Model):
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The facts; missing ones are left out of keys that older formats lack."""
         facts: dict[str, Any] = handler(self)
-        for key in ("budget", "period", "scaling", "by", "groups", "selection", "ledger"):
+        for key in _OPTIONAL:
             if not facts.get(key):
                 facts.pop(key, None)
         return facts

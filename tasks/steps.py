@@ -12,13 +12,13 @@ from gramercy.application import (
     report_sum,
     reporting,
     table_copy,
-    validation,
+    table_header,
 )
 from gramercy.tasks.policy import private_task
 
 replay = private_task(publishing.replay)
 copy_table = private_task(table_copy.copy_table)
-validate = private_task(validation.validate)
+validate = private_task(table_header.validate)
 accumulate = private_task(accumulation.accumulate)
 sum_reports = private_task(report_sum.sum_reports)
 check_same_sources = private_task(report_sum.check_same_sources)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import gammaincinv, ndtr
 
 Array = NDArray[np.float64]
 # From correlated standard normal cells, shape (n, q), to cells of any mean and deviation.
@@ -119,7 +118,7 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
 def _student(degrees: float, cells: Array) -> Array:
     levels = (np.arange(len(cells)) + 0.5) * _GOLDEN % 1.0  # evenly spread, in no order
-    mixing = np.sqrt((degrees - 2) / scipy.stats.chi2.ppf(levels, degrees))
+    mixing = np.sqrt((degrees - 2) / (2 * gammaincinv(degrees / 2, levels)))  # of chi squared
     drawn: Array = cells * mixing[:, None]
     return drawn
 

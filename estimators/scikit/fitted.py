@@ -58,7 +58,10 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     covariance_
-        Covariance matrix, shape (p, p); missing if the estimator does not give one.
+        Covariance matrix, shape (p, p); missing if the estimator does not give one. From a release
+        it is the second moment of its normalised rows: of columns divided by their public scales,
+        with a row for the intercept if there is one. `release.covariance` has the columns' own
+        units.
     precision_
         Its inverse, shape (p, p); missing if the covariance matrix is not positive definite.
     edges_

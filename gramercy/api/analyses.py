@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gramercy.api.matrices import ReleaseMatrices
+from gramercy.schemas.problems.analyses import not_a_release
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gramercy.api.results.comparison import Comparison
     from gramercy.api.results.components import ComponentsResult
     from gramercy.api.results.cross_table import CrossTable
     from gramercy.api.results.description import Description
@@ -160,6 +162,32 @@ class ReleaseAnalyses(ReleaseMatrices):
         self._needs_second_moment()
         settings = {"by": by, "level": level}
         return Description(analysis("moments", settings, self.evidence))
+
+    def compare(self, other: ReleaseAnalyses, level: float = 0.95) -> Comparison:
+        """Compare means, standard deviations and correlations with those of another release.
+
+        Constants and noise may differ. The tables are taken to have different rows, such as those
+        of two months: for two releases of the same rows the errors are too large.
+
+        Parameters
+        ----------
+        other
+            An opened release, a group or a pool; a number that it lacks is unknown.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If one of the two is not a second moment, or `level` is out of range.
+        """
+        from gramercy.api.results.comparison import Comparison
+
+        if not isinstance(other, ReleaseAnalyses):
+            raise not_a_release(type(other).__name__)
+        for each in (self, other):
+            each._warn_or_own_units()
+        return Comparison(self.id, other.id, (self.evidence, other.evidence), level)
 
     def synthesize(
         self, rows: int = 10_000, *, missing: bool = True, integers: Sequence[str] = ()

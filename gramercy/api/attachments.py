@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.estimate_bundle import GRAPH, EstimateBundle, read_estimate
+from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_report
@@ -61,10 +61,9 @@ class Attachments:
 
     def graph(self, estimate: str) -> Any:
         """The graph of one of the `estimates`: a `networkx.Graph`."""
-        import networkx as nx  # imported here, because it takes a third of a second
-
         place = self.archive.estimate(self.dataset, self.release, estimate)
-        return nx.read_graphml(place / GRAPH)
+        with self.archive.rewrite_paths_in_errors():
+            return read_estimate(place).graph()
 
     def report(self) -> Path | None:
         """The page that shows the most estimates, or None."""

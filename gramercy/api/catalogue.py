@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,15 +16,23 @@ from gramercy.archive.listing import ListedRelease
 from gramercy.archive.opening import open_archive
 from gramercy.archive.signing_keys import read_public_key
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.analysis import all_withdrawn, no_key_file, unknown_dataset
+from gramercy.schemas.errors import GramercyError, WithdrawnRelease
+from gramercy.schemas.problems.analysis import (
+    all_withdrawn,
+    no_key_file,
+    unknown_dataset,
+    words_not_text,
+)
 from gramercy.schemas.problems.archive import no_release, unknown_release
+from gramercy.schemas.problems.warnings import release_withdrawn
 
 Keys = str | Path | Sequence[str | Path]
 
 
 class Catalogue(Mapping[str, Release]):
     """The releases of an archive.
+
+    Opening a withdrawn release by its name warns with `gramercy.WithdrawnRelease`.
 
     Parameters
     ----------
@@ -67,7 +76,9 @@ class Catalogue(Mapping[str, Release]):
         return sorted({dataset for dataset, _ in self._contents.names()})
 
     def latest(self, dataset: str) -> Release:
-        """The newest release of a data set that was not withdrawn.
+        """The release of a data set that was published last and not withdrawn.
+
+        Of a data set with periods this need not be the last period: see `periods`.
 
         Raises
         ------
@@ -130,9 +141,13 @@ class Catalogue(Mapping[str, Release]):
 
         Raises
         ------
+        RequestError
+            If `words` is not text.
         BundleError
             If a release differs from what was sealed.
         """
+        if not isinstance(words, str):
+            raise words_not_text(type(words).__name__)
         return _table(each for each in self._contents.list_all() if each.matches(words))
 
     def _names(self, dataset: str) -> list[tuple[str, str]]:
@@ -175,7 +190,19 @@ class Catalogue(Mapping[str, Release]):
         if not slash:
             known = most_similar_first(str(name), self)
             raise unknown_release(self._archive.location, str(name), known)
-        return Release(self._archive, dataset, release)
+        opened = Release(self._archive, dataset, release)
+        _warn_if_withdrawn(opened)
+        return opened
+
+
+def _warn_if_withdrawn(release: Release) -> None:
+    """Warn the caller of `Catalogue.__getitem__`."""
+    try:
+        reason = release.withdrawn
+    except GramercyError:  # `release.withdrawn` raises it again
+        reason = "its notice of withdrawal cannot be read."
+    if reason is not None:
+        warnings.warn(str(release_withdrawn(release.id, reason)), WithdrawnRelease, stacklevel=3)
 
 
 def _table(releases: Iterable[ListedRelease]) -> pd.DataFrame:

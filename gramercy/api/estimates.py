@@ -48,9 +48,19 @@ class EstimateFrames(Named[pd.DataFrame]):
 
 
 class Estimates(Named[EstimateFrames]):
-    """The estimates of a release by id, each with its matrices and tables."""
+    """The estimates of a release by id, each with its matrices and tables.
+
+    The name of an estimator, such as ``graphical-lasso``, is enough if it has one estimate.
+    """
+
+    def full_name(self, name: str) -> str:
+        """The id of the only estimate of an estimator; otherwise the name as it is."""
+        found = [each for each in self if each.rpartition("-")[0] == name]
+        return found[0] if len(found) == 1 and name not in self else name
 
     def __missing__(self, name: str) -> EstimateFrames:
+        if (full := self.full_name(str(name))) in self:
+            return self[full]
         raise unknown_estimate(self.owner, str(name), most_similar_first(str(name), self))
 
     def _repr_html_(self) -> str:

@@ -11,9 +11,21 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
 from gramercy.schemas.problems.analysis import (
     group_in_settings,
-    intervals_not_an_estimate,
+    has_own_call,
     unknown_estimator,
 )
+
+_OWN_CALLS = {  # estimators of requests and the command line that are methods in Python
+    "intervals": ".correlation.interval() or .covariance.interval()",
+    "regression": ".regression('y ~ a + b')",
+    "pca": ".pca()",
+    "tables": ".crosstab('COLUMN')",
+    "moments": ".describe()",
+    "synthetic": ".synthesize()",
+    "quadratic-discriminant": ".groups.classifier()",
+    "pool": "gramercy.pool([release, other])",
+}
+_OTHER_NAMES = {"glasso": "graphical-lasso", "lda": "discriminant", "qda": "quadratic-discriminant"}
 
 
 def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | DiscriminantClassifier:
@@ -25,9 +37,10 @@ def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | Discr
         If the estimator or a setting is unknown.
     """
     if name not in by_name:
-        if name == "intervals":
-            raise intervals_not_an_estimate()
-        raise unknown_estimator(name, most_similar_first(name, by_name))
+        if name in _OWN_CALLS:
+            raise has_own_call(name, _OWN_CALLS[name])
+        wanted = _OTHER_NAMES.get(name.lower(), name)
+        raise unknown_estimator(name, most_similar_first(wanted, [*by_name, *_OWN_CALLS]))
     if "group" in settings:
         raise group_in_settings(name, str(settings["group"]))
     parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class Graph(nx.Graph):  # type: ignore[misc]
     """A `networkx.Graph` with a picture; weights are on its edges."""
 
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self)} columns: {self.number_of_edges()} edges>"
+
     @draws
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `gramercy.common.graph_plot.draw_graph`."""

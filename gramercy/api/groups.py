@@ -16,7 +16,7 @@ from gramercy.schemas.problems.analyses import unknown_group
 from gramercy.schemas.problems.estimation import groups_missing
 
 if TYPE_CHECKING:
-    from gramercy.api.results.group_comparison import GroupComparison
+    from gramercy.api.results.comparison import Comparison
     from gramercy.api.results.quadratic_classifier import QuadraticClassifier
     from gramercy.archive.release_bundle import ReleaseBundle
 
@@ -93,7 +93,7 @@ class Groups(Named[GroupRelease]):
         """The mean of every column in every group; see `ReleaseMatrices.means`."""
         return pd.DataFrame({name: pd.Series(group.means) for name, group in self.items()}).T
 
-    def compare(self, first: str, second: str, level: float = 0.95) -> GroupComparison:
+    def compare(self, first: str, second: str, level: float = 0.95) -> Comparison:
         """Compare the means, standard deviations and correlations of two groups.
 
         Parameters
@@ -108,9 +108,9 @@ class Groups(Named[GroupRelease]):
         RequestError
             If a group does not exist, or the level is out of range.
         """
-        from gramercy.api.results.group_comparison import GroupComparison
+        from gramercy.api.results.comparison import Comparison
 
-        return GroupComparison(self[first], self[second], level)
+        return Comparison(first, second, (self[first].evidence, self[second].evidence), level)
 
     def classifier(
         self,

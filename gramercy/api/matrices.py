@@ -141,7 +141,9 @@ class ReleaseMatrices(ABC):
 
         From the inverse of the matrix, corrected for the bias from noise. If the smallest
         eigenvalues may be due to noise, from a lasso of every column on the others, with NaN where
-        noise leaves no residual. Of unit rows see `correlation`. Raises as `second_moment` does.
+        noise leaves no residual. NaN also for one level of every column of levels, the reference:
+        given all others, it is known. Of unit rows see `correlation`. Raises as `second_moment`
+        does.
         """
         self._warn_or_own_units()
         return self._measured("partial-correlation")

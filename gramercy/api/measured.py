@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.common.plotting import draws
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas.problems.analyses import unknown_column
 from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
 
 if TYPE_CHECKING:
@@ -23,6 +25,18 @@ class WithErrors:
 
     _plain: Callable[[NDArray[np.float64]], Any]  # the values as a plain pandas object
     _unchanged_entries: Callable[[], Entries]
+
+    def __getitem__(self, key: Any) -> Any:
+        """As in pandas; the error of an unknown column names those that exist."""
+        try:
+            return super().__getitem__(key)  # type: ignore[misc]
+        except KeyError:
+            known = list(self.index)  # type: ignore[attr-defined]
+            wanted = key if isinstance(key, list) else [key]
+            unknown = [each for each in wanted if isinstance(each, str) and each not in known]
+            if not unknown:
+                raise
+            raise unknown_column(unknown[0], most_similar_first(unknown[0], known)) from None
 
     @property
     def _entries(self) -> Entries:

@@ -13,7 +13,13 @@ from gramercy.api.pool import PooledRelease
 from gramercy.api.release import Release
 from gramercy.archive.listing import ListedRelease, newest_of_periods
 from gramercy.archive.protocol import Archive
-from gramercy.schemas.problems.analysis import level_out_of_range, no_own_units, no_periods
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas.problems.analysis import (
+    level_out_of_range,
+    no_own_units,
+    no_periods,
+    unknown_period,
+)
 
 if TYPE_CHECKING:
     from gramercy.estimators.welch import OverTime
@@ -22,7 +28,9 @@ if TYPE_CHECKING:
 class Periods(Mapping[str, Release]):
     """The releases of a data set by the periods of its data, in their order.
 
-    Each period has its newest release with a second moment that was not withdrawn.
+    Each period has its newest release with a second moment that was not withdrawn, among those with
+    the columns that most periods have: one release of a month with other columns, such as one with
+    groups, does not keep the periods from being pooled. `table` names the releases.
 
     Parameters
     ----------
@@ -134,6 +142,9 @@ class Periods(Mapping[str, Release]):
         return over_time({label: each.evidence for label, each in self.items()}, level)
 
     def __getitem__(self, label: str) -> Release:
+        if label not in self._listed:
+            known = most_similar_first(str(label), self)
+            raise unknown_period(self._dataset, str(label), known)
         if label not in self._opened:
             name = self._listed[label].facts.release
             self._opened[label] = Release(self._archive, self._dataset, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import pandas as pd
@@ -13,6 +13,7 @@ from gramercy.api.release import Release
 from gramercy.estimators.pooling.releases import check_pool, pool
 from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.analyses import not_a_release, pool_of_withdrawn
 
 
 class PooledRelease(ReleaseAnalyses):
@@ -32,10 +33,12 @@ class PooledRelease(ReleaseAnalyses):
     """
 
     def __init__(self, releases: Sequence[Release], rows: PooledRows | None = None) -> None:
-        super().__init__(" + ".join(each.id for each in releases))
-        self.releases = tuple(releases)
+        self.releases = _opened(releases)
+        super().__init__(" + ".join(each.id for each in self.releases))
         self._rows = rows
         for release in self.releases:
+            if release.withdrawn is not None:
+                raise pool_of_withdrawn(release.id, release.withdrawn)
             release._needs_second_moment()
         check_pool([each.release_evidence for each in self.releases], rows)
 
@@ -68,3 +71,12 @@ class PooledRelease(ReleaseAnalyses):
     def __repr__(self) -> str:
         weights = ", ".join(f"{name} ({w:.2g})" for name, w in self.weights.items())
         return f"<PooledRelease of {weights}>"
+
+
+def _opened(releases: object) -> tuple[Release, ...]:
+    """The releases of a pool; a single one is refused later, as too few."""
+    given = releases if isinstance(releases, Iterable) else [releases]
+    for each in (opened := tuple(given)):
+        if not isinstance(each, Release):
+            raise not_a_release(type(each).__name__)
+    return opened

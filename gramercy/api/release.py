@@ -94,7 +94,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         """
         self._needs_matrix()
         if self.manifest.kind != "precision":
-            raise problems.not_a_precision_matrix(self.id)
+            published = [name for name, each in self.estimates.items() if "precision" in each]
+            known = most_similar_first("graphical-lasso", published)
+            raise problems.not_a_precision_matrix(self.id, known)
         return self._labelled(self._bundle.raw)
 
     @property
@@ -185,7 +187,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
     def estimates(self) -> Estimates:
         """The published estimates by id; each has matrices and tables by name.
 
-        ``edges`` are the weights of its graph.
+        Precision and covariance matrices are those of the normalised rows: of columns divided by
+        their public scales, with a row for the intercept if there is one. `covariance` is in the
+        columns' own units. ``edges`` are the weights of its graph.
         """
         frames = {}
         for name, bundle in self._attached.estimates().items():
@@ -198,13 +202,15 @@ class Release(ReleaseFacts, ReleaseAnalyses):
     def graph(self, estimate: str) -> Any:
         """The graph of one of `estimates`: a `networkx.Graph`, weights on its edges.
 
-        Its method ``plot`` draws it.
+        Its method ``plot`` draws it. As in `estimates`, the name of an estimator is enough if it
+        has one estimate.
 
         Raises
         ------
         RequestError
             If the estimate does not exist, or has no graph.
         """
+        estimate = self.estimates.full_name(estimate)
         if "edges" not in self.estimates.get(estimate, {}):
             graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
             if not graphs:

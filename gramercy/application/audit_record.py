@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gramercy.application.context import Context
+from gramercy.application.page_links import archive_links
 from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
@@ -18,6 +20,7 @@ from gramercy.schemas.problem import Notice
 
 with publishing():
     from gramercy.reports.audit_page import audit_page
+    from gramercy.reports.symbols import message_in_symbols
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,19 @@ def audit_facts(audit: Audit) -> dict[str, Any]:
     }
 
 
+def _shown_problems(audit: Audit) -> dict[str, Any]:
+    """Discrepancies and notes in the notation of pages."""
+    found = [
+        {"subject": each.subject, "words": message_in_symbols(each.problem), "code": each.code}
+        for each in audit.discrepancies
+    ]
+    notes = [
+        each if isinstance(each, str) else f"{each.code}: {message_in_symbols(each)}"
+        for each in audit.notes
+    ]
+    return {"discrepancies": found, "notes": notes}
+
+
 def _release_facts(each: AuditedCharge) -> dict[str, Any]:
     runs = None if each.runs is None else list(each.runs)
     return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
@@ -144,11 +160,13 @@ def new_audit_folder(home: Home) -> Path:
     return home.audits / now.strftime("%Y-%m-%dT%H%M%SZ")
 
 
-def write_audit(audit: Audit, folder: Path) -> Path:
+def write_audit(context: Context, audit: Audit, folder: Path) -> Path:
     """Write ``audit.html`` and ``audit.json``; returns the page.
 
     Parameters
     ----------
+    context
+        The archive, to whose pages the report links.
     audit
         The audit.
     folder
@@ -157,5 +175,7 @@ def write_audit(audit: Audit, folder: Path) -> Path:
     facts = audit_facts(audit)
     make_folder(folder, 0o700)
     (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    (folder / "audit.html").write_text(audit_page(facts), encoding="utf-8")
-    return folder / "audit.html"
+    page = folder / "audit.html"
+    shown = facts | _shown_problems(audit)
+    page.write_text(audit_page(shown, archive_links(context, page)), encoding="utf-8")
+    return page

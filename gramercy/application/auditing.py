@@ -41,6 +41,8 @@ def make_audit(
     history: History | None = None,
     on_release: Callable[[str], None] = lambda _: None,
     trusted: frozenset[str] | None = None,
+    *,
+    of_copy: bool = False,
 ) -> Audit:
     """Audit a home.
 
@@ -54,6 +56,8 @@ def make_audit(
         Called with the name of each release before it is verified.
     trusted
         Public keys, in hexadecimal; default: those of the home.
+    of_copy
+        Whether the home is a copy that is audited on purpose.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def make_audit(
     audit = Audit(ledger.location, archive.location, ledger.head(), now, history is not None)
     # The archive is read first, because a bundle is charged before it appears there.
     bundles = archive.releases()
-    check = check_ledger(ledger, archive, bundles, context.witness, history)
+    check = check_ledger(ledger, archive, bundles, context.witness, history, of_copy=of_copy)
     audit.anchors = check.anchors
     audit.discrepancies += [Discrepancy(*each) for each in check.problems]
     charged: set[tuple[str, str]] = set()
@@ -86,7 +90,7 @@ def make_audit(
             on_release(f"{dataset}/{charge.release}")
             audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
     audit.discrepancies += _unexpected_files(archive, bundles, charged)
-    audit.notes += [*_steward_changes(ledger), *_shared_tables(ledger)]
+    audit.notes += [*check.notes, *_steward_changes(ledger), *_shared_tables(ledger)]
     with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
         audit.notes += security_advisories(ledger, archive)
     if history is not None:
@@ -217,4 +221,4 @@ def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
 def audit(context: Context, history: History | None, folder: Path) -> tuple[Path, list[str]]:
     """Audit a home and write the report; returns the page and the discrepancies, in words."""
     result = make_audit(context, history)
-    return write_audit(result, folder), [str(each) for each in result.discrepancies]
+    return write_audit(context, result, folder), [str(each) for each in result.discrepancies]

@@ -57,10 +57,25 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
     if previous and plan.request.new_charge != previous.release:
         return BudgetEffect("refused", str(spent_failure(dataset, previous)))
     try:
-        check_budget(dataset, preview.statement, plan.guarantee)
+        check_preview(plan, preview)
     except BudgetRefused as refusal:
         return BudgetEffect("refused", str(refusal))
     return BudgetEffect("charged", "It would be charged. A charge is never refunded.")
+
+
+def check_preview(plan: Plan, preview: BudgetPreview) -> None:
+    """Refuse a request that does not fit the budget, as the ledger is now.
+
+    The ledger decides again when it is charged. An earlier charge of the request does not count.
+
+    Raises
+    ------
+    BudgetRefused
+        With what is needed, spent and left.
+    """
+    previous = preview.previous_charge
+    if previous is None or plan.request.new_charge == previous.release:
+        check_budget(plan.contract.id, preview.statement, plan.guarantee)
 
 
 def reads_table(plan: Plan, preview: BudgetPreview) -> bool:

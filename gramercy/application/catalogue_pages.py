@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gramercy import mechanisms
 from gramercy.application.context import Context
+from gramercy.application.internal_record import page_path, refresh_page
 from gramercy.application.listing_update import OnRelease, catalogue_lock, write_listing
+from gramercy.application.page_links import archive_links
 from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
 from gramercy.application.release_pages import release_html
@@ -77,17 +79,22 @@ def write_site(
                 damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
                 changed[dataset] = pages.write_dataset(dataset, entries, damaged, only)
         pages.write_index(update.root, changed)
-    return pages.written
+    for name in pages.written:
+        dataset, _, release = name.partition("/")
+        page = page_path(context.home, dataset, release)
+        links = archive_links(context, page, exists=lambda name: True)  # just written
+        refresh_page(context.home, dataset, release, links)
+    return len(pages.written)
 
 
 @dataclass
 class _Pages:
-    """Writes pages; counts those of releases."""
+    """Writes pages; lists the releases whose pages it wrote."""
 
     archive: Archive
     ledger: Ledger | None
     on_release: OnRelease
-    written: int = 0
+    written: list[str] = field(default_factory=list)
 
     def write_dataset(
         self,
@@ -108,7 +115,7 @@ class _Pages:
                 unreadable.add(release.name)
                 continue
             self.archive.write_page(f"{release.name}/{INDEX}", html)
-            self.written += 1
+            self.written.append(release.name)
         intact = [each for each in releases if each.name not in unreadable]
         newest = self._description(intact)
         timelines: tuple[Timeline, ...] = ()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gramercy.application.table_header import check_table_header
 from gramercy.application.table_quality import ColumnQuality, quality_notices
-from gramercy.application.validation import validate
+from gramercy.application.validation import check_sample
 from gramercy.schemas.column import Column, Levels, matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
@@ -58,7 +58,7 @@ class TableCheck:
         Where dates decide the period, the number of rows without a readable one. All other numbers
         but that of malformed lines are then of the period's rows.
     sample
-        Columns whose first rows fail the expectations; see `application.validation.validate`.
+        Columns whose first rows fail the expectations; see `application.validation.check_sample`.
     """
 
     contract: Contract
@@ -125,7 +125,7 @@ def check_table(
         If files, columns or types differ from the contract, or a file cannot be read.
     """
     source = check_table_header(contract)
-    sample = validate(contract)["sample"]
+    sample = check_sample(contract, source)
     counts = _Counts(contract)
     complete = counts.read(source, math.inf if rows is None else rows, on_rows)
     persons = counts.persons
@@ -171,7 +171,9 @@ class _Counts:
         period = PeriodFilter.of(contract)
         codings = codings if period is None else dict([period]) | codings
         limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
-        for cells in cell_batches(source, codings, self.malformed):
+        for cells in cell_batches(
+            source, codings, self.malformed, missing_codes=contract.missing_codes
+        ):
             batch = cells if period is None else self._in_period(cells)
             if not batch.shape[1]:
                 continue

@@ -46,12 +46,6 @@ def silence_great_expectations() -> Iterator[None]:
             logging.disable(before)
 
 
-@silence_great_expectations()
-def load_great_expectations() -> None:
-    """Import Great Expectations. It takes seconds, which may pass while a server starts."""
-    import great_expectations  # noqa: F401
-
-
 def required_columns(contract: Contract) -> list[str]:
     """Columns that every file must have: those to publish, and those of persons and of dates."""
     dates = None if contract.period is None else contract.period.column

@@ -13,8 +13,10 @@ from gramercy.application.calibration import guarantee_facts
 from gramercy.application.planning import Plan
 from gramercy.application.ranking import rank_mechanisms
 from gramercy.application.verdict import Colour, plan_verdict
+from gramercy.reports.navigation import Links, no_links
 from gramercy.reports.notes import Level, Note
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
+from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.specs import MechanismSpec
 
@@ -61,7 +63,7 @@ def _with_epsilon(requested: MechanismSpec, epsilon: float) -> MechanismSpec:
     return requested.model_copy(update=update)
 
 
-def plan_html(plan: Plan, preview: BudgetPreview) -> str:
+def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> str:
     """The page of a plan, as self-contained HTML."""
     request, contract = plan.request, plan.contract
     delta = request.mechanism.delta
@@ -114,7 +116,8 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             ],
             declined={each.name: each.reason for each in unsuitable},
             curves=curves,
-        )
+        ),
+        links,
     )
 
 
@@ -123,7 +126,7 @@ def _verdict(plan: Plan) -> Note | None:
     if verdict is None:
         return None
     level, head = _VERDICTS[verdict.level]
-    return Note(level, head, verdict.text, verdict.code)
+    return Note(level, head, in_symbols(verdict.text), verdict.code)
 
 
 def _budget(plan: Plan, preview: BudgetPreview) -> BudgetFacts:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.application.context import Context
+from gramercy.application.page_links import archive_links
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.extras import publishing
@@ -19,6 +21,7 @@ from gramercy.schemas.problems.publication import internal_record_not_written
 
 with publishing():
     from gramercy.reports.internal_page import internal_page
+    from gramercy.reports.navigation import Links
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
@@ -30,7 +33,20 @@ def update_record(home: Home, dataset: str, release: str, facts: dict[str, Any])
         _write_private(
             _record_path(home, dataset, release, "json"), json.dumps(record, indent=2) + "\n"
         )
-        _write_private(page_path(home, dataset, release), internal_page(dataset, release, record))
+        page = page_path(home, dataset, release)
+        links = archive_links(Context(home), page)
+        _write_private(page, internal_page(dataset, release, record, links))
+
+
+def refresh_page(home: Home, dataset: str, release: str, links: Links) -> None:
+    """Rewrite the page of a record, if there is one, with links to pages that exist since then."""
+    if not read_record(home, dataset, release):
+        return
+    with file_lock(home.locks, f"{dataset}.{release}.internal"):
+        page = page_path(home, dataset, release)
+        text = internal_page(dataset, release, read_record(home, dataset, release), links)
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            _write_private(page, text)
 
 
 def read_record(home: Home, dataset: str, release: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, GramercyError, Invalid, LedgerError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems.ledger import ledger_copied
+from gramercy.schemas.problems.verification import copy_audited
 from gramercy.schemas.run_history import History
 
 
@@ -31,12 +32,23 @@ class LedgerCheck:
     ----------
     problems
         (subject, problem) of each contradiction: a data set, a release, ``ledger`` or ``listing``.
+    notes
+        What is not a contradiction.
     anchors
         The number of anchors that were found, by where they were found.
     """
 
     problems: list[tuple[str, GramercyError | Notice]] = field(default_factory=list)
+    notes: list[Notice] = field(default_factory=list)
     anchors: dict[str, int] = field(default_factory=dict)
+
+    def add_location(self, ledger: Ledger, *, of_copy: bool) -> None:
+        """Add that the ledger is a copy, if it is one."""
+        original = ledger.original_location()
+        if original is not None and of_copy:
+            self.notes.append(copy_audited(original))
+        elif original is not None:
+            self.problems.append(("ledger", ledger_copied(ledger.location, original)))
 
 
 def check_ledger(
@@ -45,6 +57,8 @@ def check_ledger(
     releases: Iterable[tuple[str, str]],
     witness: Witness | None,
     history: History | None = None,
+    *,
+    of_copy: bool = False,
 ) -> LedgerCheck:
     """Check a ledger in itself and against the archive, its releases, the witness and the history.
 
@@ -58,6 +72,8 @@ def check_ledger(
         The place outside of both that keeps anchors, if there is one.
     history
         Prefect's run history; None to leave it out.
+    of_copy
+        Whether a copy of the ledger is checked on purpose.
 
     Raises
     ------
@@ -94,8 +110,7 @@ def check_ledger(
     check.anchors = {place: len(anchors) for place, anchors in found.items()}
     for finding in ledger.find_inconsistencies([each for of in found.values() for each in of]):
         check.problems.append((finding.subject, finding.notice))
-    if (original := ledger.original_location()) is not None:
-        check.problems.append(("ledger", ledger_copied(ledger.location, original)))
+    check.add_location(ledger, of_copy=of_copy)
     return check
 
 

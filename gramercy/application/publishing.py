@@ -131,18 +131,10 @@ def _table_facts(
         **_person_counts(plan, sums),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
-        **_clamped_cells(plan, sums),
+        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
         "table_changed_since": False,
         **_error_facts(plan, sums, bundle),
     }
-
-
-def _clamped_cells(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
-    """Cells out of their declared bounds; estimated bounds say nothing about a column's unit."""
-    if plan.spec.scaling is not None:
-        return {}
-    clamped = sums.repairs.clamped.tolist()
-    return {"clamped_cells": dict(zip(plan.matrix_contract.names, clamped, strict=True))}
 
 
 def _error_facts(

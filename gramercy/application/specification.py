@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gramercy.application.grouping import grouping_column, matrix_contract
 from gramercy.application.request_model import Request
 from gramercy.scaling.chain import starting_facts
-from gramercy.schemas.column import AnyColumn, Column, Levels
+from gramercy.schemas.column import AnyColumn, Column, Levels, ScaledColumn
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.facts import (
@@ -43,6 +45,7 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
         mechanism=request.mechanism.non_default_keys(),
         folds=request.folds,
         by=grouping_column(contract, request),
+        missing_codes=contract.missing_codes,
         budget=BudgetFacts.of(contract.budget),
         period=_period_facts(contract, request),
         selection=source.selection if isinstance(source, DatabaseTable) else None,
@@ -76,9 +79,13 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     columns: dict[str, AnyColumn] = {
         column.name: Levels(levels=column.levels)
         if isinstance(column, LevelsFacts)
-        else Column(
-            lower=column.lower, upper=column.upper, centre=column.centre, scale=column.scale
-        )
+        else _in_use(contract.columns[column.name], column, scaled=spec.scaling is not None)
         for column in spec.columns
     }
     return contract.model_copy(update={"columns": columns})
+
+
+def _in_use(declared: Any, facts: ColumnFacts, *, scaled: bool) -> Column:
+    """A numeric column with the constants that a release uses."""
+    used = facts.model_dump(exclude={"name"}) | {"missing": declared.missing}
+    return ScaledColumn(**used, declared=declared.limits) if scaled else Column(**used)

@@ -1,8 +1,8 @@
 """Compare the headers of a table with its contract: files, columns and types; no row is read.
 
-All of these are public facts, so `gramercy plan` shows what is wrong before Prefect starts. A
-release checks them again, with the Great Expectations suite of the contract
-(`application.validation`), which takes seconds to import.
+All of these are public facts, and the only ones that may cause a refusal: one that depends on cells
+would reveal something about them. `gramercy plan` shows what is wrong before Prefect starts; a
+release checks them again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _MOST_NAMED = 10
 
 
+def validate(contract: Contract) -> None:
+    """The step of a release: see `check_table_header`."""
+    check_table_header(contract)
+
+
 def check_table_header(contract: Contract) -> Source:
     """Refuse a table whose files, columns or types differ from the contract.
 
@@ -38,14 +43,14 @@ def check_table_header(contract: Contract) -> Source:
         missing or of another type.
     """
     source, schemas = open_source(contract.source), []
-    for file, types in distinct_schemas(source, contract):
+    for file, types in _distinct_schemas(source, contract):
         if any(name not in types for name in required_columns(contract)):
-            raise columns_missing(file, types, contract)
+            raise _columns_missing(file, types, contract)
         if wrong := [name for name in contract.names if not _fits(contract, name, types[name])]:
-            raise types_differ(file, types, wrong)
+            raise _types_differ(file, types, wrong)
         schemas.append((file, types))
-    check_persons(contract, source, schemas)
-    check_dates(contract, schemas)
+    _check_persons(contract, source, schemas)
+    _check_dates(contract, schemas)
     return source
 
 
@@ -54,7 +59,7 @@ def _fits(contract: Contract, name: str, stated: str) -> bool:
     return stated in (_TEXTS if levels is not None and isinstance(levels[0], str) else _NUMBERS)
 
 
-def distinct_schemas(source: Source, contract: Contract) -> Iterator[tuple[str, Types]]:
+def _distinct_schemas(source: Source, contract: Contract) -> Iterator[tuple[str, Types]]:
     """The types that files state, with the name of the first file that states them.
 
     Files that differ in columns outside the contract only count as equal.
@@ -68,7 +73,7 @@ def distinct_schemas(source: Source, contract: Contract) -> Iterator[tuple[str, 
             yield file.display_name, types
 
 
-def columns_missing(file: str, types: Types, contract: Contract) -> TableError:
+def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
     """The error for missing columns; never shows the file's own names.
 
     Without a header, these names would be the cells of a person.
@@ -94,12 +99,14 @@ def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
     return ""
 
 
-def types_differ(file: str, types: Types, wrong: Sequence[str]) -> TableError:
+def _types_differ(file: str, types: Types, wrong: Sequence[str]) -> TableError:
     """The error for columns of another type."""
     return problems.column_types_differ(file, tuple(f"{name} ({types[name]})" for name in wrong))
 
 
-def check_persons(contract: Contract, source: Source, schemas: Sequence[tuple[str, Types]]) -> None:
+def _check_persons(
+    contract: Contract, source: Source, schemas: Sequence[tuple[str, Types]]
+) -> None:
     """Refuse persons that are not identified by whole numbers or text, the same in all files.
 
     With whole numbers in some files and text in others, 7 and 007 could be one person.
@@ -116,7 +123,7 @@ def check_persons(contract: Contract, source: Source, schemas: Sequence[tuple[st
         raise problems.person_column_mixed(files["whole"], column)
 
 
-def check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
+def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
     """Refuse a column whose type cannot hold dates; whole numbers may be years."""
     if contract.period is None:
         return

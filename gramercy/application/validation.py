@@ -1,9 +1,8 @@
-"""Validate a table against its contract, with the suite of `application.expectations`.
+"""Check the first rows of a table with the suite of `application.expectations`.
 
-Only public facts may cause a refusal: the names and types in a file's header or schema. Cells may
-not, because a refusal would reveal something about them: their problems go to the internal record,
-and the repair step ensures the guarantee for any cells. BOOLEAN_ONLY is the only result format
-without values.
+`gramercy check` runs it, for a steward's eyes. A release does not: its repair step counts the cells
+of all rows, and ensures the guarantee for any cells. BOOLEAN_ONLY is the only result format without
+values.
 """
 
 from __future__ import annotations
@@ -15,24 +14,14 @@ import numpy as np
 import pandas as pd
 
 from gramercy.application.expectations import (
-    SCHEMA,
     VALUES,
     expectation_suite,
-    required_columns,
     silence_great_expectations,
-)
-from gramercy.application.table_header import (
-    Types,
-    check_dates,
-    check_persons,
-    columns_missing,
-    distinct_schemas,
-    types_differ,
 )
 from gramercy.schemas.contract import Contract
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import Source, open_source
+from gramercy.tables.source import Source
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
@@ -40,66 +29,31 @@ if TYPE_CHECKING:
 
 _SAMPLE_ROWS = 10_000
 _BATCH = 100  # expectations per validation, whose time grows with the square of their number
-# Types that a file may state for a column, as pandas types; CSV states none, and gets `object`.
-_PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "string", "any": "object"}
-_OTHER_TYPE = "binary[pyarrow]"  # stands for all other types, such as dates and lists
 _NOT_NULL = "expect_column_values_to_not_be_null"
 
 
-def validate(contract: Contract) -> dict[str, Any]:
-    """Refuse files whose columns or types differ from the contract; check a sample of their values.
+def check_sample(contract: Contract, source: Source) -> Any:
+    """Compare the first rows of a table with the values that its contract declares.
 
     Returns
     -------
-    dict
-        The columns with sampled values that fail their expectations. Private.
-
-    Raises
-    ------
-    TableError
-        Naming the file and the columns.
+    dict or str
+        The number of rows, and the columns with cells that fail their expectations; or that they
+        could not be checked. Private.
     """
-    source, suite = open_source(contract.source), expectation_suite(contract)
-    tables = _tables()
-    schemas = []
-    for file, types in distinct_schemas(source, contract):
-        _check_schema(file, types, contract, suite, tables)
-        schemas.append((file, types))
-    check_persons(contract, source, schemas)
-    check_dates(contract, schemas)
     try:
-        return {"sample": _check_values(_sample(source, contract), suite, tables)}
-    except Exception:  # an error that cells cause must never refuse a release
-        return {"sample": "could not be checked"}
-
-
-def _check_schema(
-    file: str,
-    stated: Types,
-    contract: Contract,
-    suite: ExpectationSuite,
-    tables: BatchDefinition[Any],
-) -> None:
-    """Check a file's stated columns and types, on an empty table with the same schema."""
-    table = pd.DataFrame(
-        {
-            name: pd.Series(dtype=_PANDAS_TYPES.get(stated[name], _OTHER_TYPE))
-            for name in required_columns(contract)
-            if name in stated
-        }
-    )
-    columns, *types = (each for each in suite.expectations if each.severity == SCHEMA)
-    if _failures(table, [columns], tables):
-        raise columns_missing(file, stated, contract)
-    if wrong := _failures(table, types, tables):
-        raise types_differ(file, stated, wrong)
+        return _check_values(_sample(source, contract), expectation_suite(contract), _tables())
+    except Exception:  # an error that cells cause must never stop a check
+        return "could not be checked"
 
 
 def _sample(source: Source, contract: Contract) -> pd.DataFrame:
     """The first rows; cells that are neither a finite number nor a level are missing."""
     columns = {name: contract.levels(name) for name in contract.names}
     empty = np.zeros((len(columns), 0))
-    sample = next(cell_batches(source, columns, MalformedLines()), empty)[:, :_SAMPLE_ROWS]
+    codes = contract.missing_codes
+    batches = cell_batches(source, columns, MalformedLines(), missing_codes=codes)
+    sample = next(batches, empty)[:, :_SAMPLE_ROWS]
     sample = np.where(np.isfinite(sample), sample, np.nan)
     table = dict(zip(columns, sample, strict=True))
     for name, levels in columns.items():

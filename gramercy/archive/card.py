@@ -85,10 +85,15 @@ def dp_card(
 def _rows(spec: ReleaseSpec) -> str:
     """How rows become those that the matrix averages over."""
     return (
-        f"row by row, with {_constants(spec)}: missing cells take the centre, cells out of "
-        f"bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and each row "
-        f"is {_normalised(spec)}{_persons(spec)}"
+        f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
+        f"out of bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and "
+        f"each row is {_normalised(spec)}{_persons(spec)}"
     )
+
+
+def _codes(spec: ReleaseSpec) -> str:
+    """Which numbers count as missing cells."""
+    return "the numbers in missing_codes count as missing, " if spec.missing_codes else ""
 
 
 def _counted(spec: ReleaseSpec) -> str:
@@ -97,9 +102,9 @@ def _counted(spec: ReleaseSpec) -> str:
     if spec.privacy_unit == "person":
         counts = "every person counts once, by one of their rows that is chosen at random,"
     return (
-        f"{counts} in the histogram of each column, in one bin of values, of a level, or of "
-        "missing cells; and once in the histogram of the lengths of rows that are centred and "
-        "scaled by constants computed from the other histograms"
+        f"{_codes(spec)}{counts} in the histogram of each column, in one bin of values, of a "
+        "level, or of missing cells; and once in the histogram of the lengths of rows that are "
+        "centred and scaled by constants computed from the other histograms"
     )
 
 

@@ -55,13 +55,22 @@ def search_text(text: str) -> str:
 def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRelease]:
     """The newest release of each period of the data, by its label, in the order of the periods.
 
-    Only releases with a second moment that were not withdrawn; oldest first in `releases`.
+    Only releases with a second moment that were not withdrawn; oldest first in `releases`. Of each
+    period it is the newest with the columns that most periods have (of several such sets of
+    columns, those of the newest release), so that the periods can be compared and pooled. A period
+    without these columns has its newest release.
     """
-    newest = {
-        each.facts.period: each
+    usable = [
+        each
         for each in releases
         if each.facts.period is not None
         and each.withdrawn is None
         and each.facts.kind not in {"marginals", "precision"}
-    }
-    return {label: newest[label] for label in sorted(newest)}
+    ]
+    periods: dict[tuple[str, ...], set[str | None]] = {}
+    for each in reversed(usable):
+        periods.setdefault(tuple(each.facts.names), set()).add(each.facts.period)
+    usual = max(periods, key=lambda names: len(periods[names]), default=())
+    newest = {each.facts.period: each for each in usable}
+    newest |= {each.facts.period: each for each in usable if tuple(each.facts.names) == usual}
+    return {label: newest[label] for label in sorted(filter(None, newest))}

@@ -16,7 +16,7 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.archive.signing_keys import read_public_key
 from gramercy.cli import flow_runner
-from gramercy.cli.options import AsJson
+from gramercy.cli.options import AsJson, IsCopy
 from gramercy.cli.output import terminal
 from gramercy.schemas.errors import Discrepancies
 from gramercy.schemas.problems.command_line import conflicting_options
@@ -36,6 +36,7 @@ def audit(
             help="File of a curator's public key, instead of the home's keys; repeatable."
         ),
     ] = None,
+    copy: IsCopy = False,
     json: AsJson = False,
 ) -> None:
     """Check that ledger, archive and run history agree.
@@ -45,11 +46,14 @@ def audit(
 
     Example: gramercy audit --runs --output audit
     """
-    if runs and key:
-        raise conflicting_options(("--runs", "--key"))
+    for option, given in (("--key", key), ("--copy", copy)):
+        if runs and given:
+            raise conflicting_options(("--runs", option))
     context = Context.default()
     page = (
-        flow_runner.audit(context, output) if runs else _without_prefect(context, output, key, json)
+        flow_runner.audit(context, output)
+        if runs
+        else _without_prefect(context, output, key, copy=copy, quiet=json)
     )
     facts: dict[str, Any] = loads(page.with_name("audit.json").read_text(encoding="utf-8"))
     if json:
@@ -61,12 +65,12 @@ def audit(
 
 
 def _without_prefect(
-    context: Context, output: Path | None, key: list[Path] | None, quiet: bool
+    context: Context, output: Path | None, key: list[Path] | None, *, copy: bool, quiet: bool
 ) -> Path:
     trusted = frozenset(map(read_public_key, key)) if key else None
     with terminal.progress("verifying", quiet) as on_release:
-        result = make_audit(context, on_release=on_release, trusted=trusted)
-    return write_audit(result, output or new_audit_folder(context.home))
+        result = make_audit(context, on_release=on_release, trusted=trusted, of_copy=copy)
+    return write_audit(context, result, output or new_audit_folder(context.home))
 
 
 def _print(facts: Mapping[str, Any], page: Path) -> None:

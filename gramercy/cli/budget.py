@@ -11,7 +11,7 @@ import typer
 from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
-from gramercy.cli.output.budget_text import Account, budget_facts, print_budget
+from gramercy.cli.output.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.overview import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
@@ -86,11 +86,14 @@ def budget(
     if json:
         terminal.print_json_list(map(budget_facts, accounts))
         return
-    account = None
+    statements = []
     for account in accounts:
-        print_budget(account)
-    if account is None:
+        print_budget(account, in_detail=dataset is not None)
+        statements.append(account.statement)
+    if not statements:
         terminal.say(_NO_BUDGET)
+    elif dataset is not None:
+        print_other_periods(statements)
 
 
 def _accounts(ledger: Ledger, dataset: str | None, json: bool) -> Iterator[Account]:

@@ -9,15 +9,21 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from gramercy.api.release import Release
 from gramercy.application.context import Context
+from gramercy.application.page_links import archive_links
 from gramercy.application.release_changes import compare_releases
-from gramercy.archive.descriptions import describe_release
+from gramercy.archive.descriptions import DescribedRelease, describe_release
 from gramercy.archive.layout import in_release_order
-from gramercy.cli.options import AsJson, ReleaseName, split_name
+from gramercy.archive.protocol import Archive
+from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.reports.change_summary import change_facts
+from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.command_line import not_comparable, same_release
 from gramercy.schemas.problems.warnings import release_withdrawn
 
@@ -29,33 +35,41 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE.html", help="Also write an HTML page with a figure."),
     ] = None,
+    archive: ArchiveLocation = None,
+    key: PublicKeys = None,
     json: AsJson = False,
 ) -> None:
     """Compare two releases: which entries changed by more than the noise.
 
-    Both must be releases of one data set with the same columns and normalisation.
+    Releases of one data set with the same columns, constants and normalisation are compared entry
+    by entry. Otherwise their means, standard deviations and correlations are compared.
 
     Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r2 --page change.html
     """
     if page is not None:
         check_output_file("--page", page)
-    archive = Context.default().archive
-    first, second = (describe_release(archive, *split_name(name)) for name in (earlier, later))
+    context = Context.default()
+    store = archive_of_options(context, archive, key)
+    first, second = (describe_release(store, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
         raise same_release(first.name)
-    if not comparable(first.manifest, second.manifest):
-        raise not_comparable(first.name, second.name)
     names = [each.manifest.release for each in (first, second)]
     if in_release_order(("", name) for name in names) != [("", name) for name in names]:
         first, second = second, first
     for release in (first, second):
         if release.withdrawn is not None:
             terminal.warn(release_withdrawn(release.name, release.withdrawn))
-    comparison = compare_releases(archive, second, first)
+    if not comparable(first.manifest, second.manifest):
+        if page is not None or first.manifest.dataset.id != second.manifest.dataset.id:
+            raise not_comparable(first.name, second.name)
+        _compare_numbers(store, first, second, json=json)
+        return
+    comparison = compare_releases(store, second, first)
     if page is not None:
         from gramercy.reports.change_page import change_page  # needs the extra `publish`
 
-        write_page("--page", page, change_page(comparison, second.manifest.dataset.title))
+        title, links = second.manifest.dataset.title, archive_links(context, page)
+        write_page("--page", page, change_page(comparison, title, links))
     facts = change_facts(comparison)
     if json:
         terminal.print_json(facts)
@@ -63,6 +77,40 @@ def compare(
     _print(facts)
     if page is not None:
         terminal.say(f"Page: {page}")
+
+
+def _has_means(facts: ReleaseManifest) -> bool:
+    units = isinstance(facts.normalisation, Unit)
+    return facts.kind == "second-moment" and facts.intercept and not units
+
+
+def _compare_numbers(
+    archive: Archive, earlier: DescribedRelease, later: DescribedRelease, *, json: bool
+) -> None:
+    """Compare means and correlations of releases whose matrices have different constants."""
+    if not all(_has_means(each.manifest) for each in (earlier, later)):
+        raise not_comparable(earlier.name, later.name)
+    new, old = (Release(archive, *split_name(each.name)) for each in (later, earlier))
+    found = new.compare(old)
+    differing = found.discoveries()
+    if json:
+        facts = {"earlier": earlier.name, "later": later.name, "numbers": len(found.table())}
+        listed = differing.astype(object).where(differing.notna(), None).to_dict("records")
+        terminal.print_json(facts | {"rate": 0.05, "differing": listed})
+        return
+    terminal.say(terminal.bold(earlier.name), " and ", terminal.bold(later.name))
+    terminal.say(
+        f"Their constants differ, so means, standard deviations and correlations are compared, as "
+        f"of different rows: {len(differing)} of {len(found.table())} differ (false discovery "
+        "rate 0.05)."
+    )
+    table = Table("number", "column", "with", "change", "standard error", "p", box=None)
+    for each in differing.head(20).itertuples():
+        texts = (each.kind, each.column, each.other or "")
+        numbers = (f"{each.difference:.3g}", f"{each.standard_error:.2g}", f"{each.p_value:.2g}")
+        table.add_row(*map(terminal.plain, map(str, texts)), *numbers)
+    if len(differing):
+        terminal.out.print(table)
 
 
 def _print(facts: Mapping[str, Any]) -> None:

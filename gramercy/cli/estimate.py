@@ -11,10 +11,12 @@ from gramercy import estimators
 from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.estimable import check_estimable, check_group, check_other_releases
+from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.cli import flow_runner
 from gramercy.cli.choices import check_choice
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
+from gramercy.cli.output.estimate_text import print_estimate
 from gramercy.estimators import Estimator
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
@@ -39,7 +41,8 @@ def estimate(
     """Estimate from a release, at no further privacy cost.
 
     Gives a precision matrix, a covariance, a graph, intervals or a classifier. docs/estimators.md
-    lists the estimators and their settings.
+    lists the estimators and their settings. The estimate is sealed in the archive, next to its
+    release; in Python, release.estimate and release.regression only compute.
 
     Example: gramercy estimate clinic/2026-11-r1 --estimator graphical-lasso --penalty ebic
     """
@@ -53,13 +56,15 @@ def estimate(
     done, page, failures = flow_runner.estimate(context, release.id, chosen)
     for problem in failures:
         terminal.warn(later_step_failed("The estimate is complete", problem))
-    path = release.shown(release.path.parent / "estimates" / done)
+    sealed = context.archive.estimate(*split_name(release.id), done)
+    path = release.shown(sealed)
     if json:
         facts = {"release": release.id, "estimate": done, "path": path, "report": page}
         terminal.print_json({**facts, "problems": failures})
     else:
         terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")
+        print_estimate(read_estimate(sealed))
 
 
 def _chosen(estimator: str, settings: list[str]) -> Estimator:

@@ -19,7 +19,6 @@ from gramercy.api.release import Release
 from gramercy.application.audit_record import new_audit_folder
 from gramercy.application.context import Context
 from gramercy.application.estimating import estimator_from_settings
-from gramercy.application.expectations import load_great_expectations
 from gramercy.application.finished_request import finished_release
 from gramercy.application.planning import Plan
 from gramercy.application.progress import PROGRESS_VARIABLE
@@ -29,10 +28,10 @@ from gramercy.archive.protocol import Archive
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.run_guard import guarded
-from gramercy.cli.shared_server import use_shared_server, uses_shared_server
-from gramercy.cli.temporary_server import server_process
+from gramercy.cli.shared_server import start_ahead, use_shared_server, uses_shared_server
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import Discrepancies, GramercyError
 from gramercy.schemas.problems.command_line import (
     flow_not_run,
@@ -123,22 +122,33 @@ def _publish(context: Context, plan: Plan, reports: Sequence[str], charged: set[
 def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: list[str]) -> str:
     """The id of the release; messages of the steps after it that fail are collected."""
     start_prefect()
-    from gramercy.flows.aggregate import aggregate_as_planned
     from gramercy.flows.estimate import estimate as estimate_flow
-    from gramercy.flows.release import release_as_planned
     from gramercy.flows.report import report as report_flow
 
     request = plan.request
     if plan.averaging:
+        from gramercy.flows.aggregate import aggregate_as_planned
+
         done = _run(aggregate_as_planned(context, plan), request, list(reports))
     else:
-        load_great_expectations()  # while the server starts
+        from gramercy.flows.release import release_as_planned
+
+        _load_ahead()
         done = _run(release_as_planned(context, plan), request)
     with collect_problems(problems):
         _run(estimate_flow, done, request.estimates)
     with collect_problems(problems):
         _run(report_flow, done, request.estimates)
     return split_name(done)[1]
+
+
+def _load_ahead() -> None:
+    """Load what a release will need while its server starts."""
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
+    import networkx  # noqa: F401
+
+    sampler.self_test()
 
 
 @contextlib.contextmanager
@@ -227,19 +237,22 @@ def start_prefect() -> None:
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     terminal.say(Text("Starting Prefect ...", style="dim"), to=terminal.err)
+    start_ahead()
     use_shared_server()
 
 
 def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     """Run a flow; an error that is not a `GramercyError` comes from Prefect itself."""
-    reason = ""
+    from gramercy.flows.server import has_configured_server, without_heartbeats
+
+    own, reason = uses_shared_server() or not has_configured_server(), ""
     try:
-        return flow(*arguments, **named)
+        with without_heartbeats() if own else contextlib.nullcontext():
+            return flow(*arguments, **named)
     except GramercyError:
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    own = uses_shared_server() or server_process() is not None
     raise (flow_not_run_here if own else flow_not_run)(reason)
 
 

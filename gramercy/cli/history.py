@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gramercy.application.context import Context
+from gramercy.application.page_links import archive_links
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
@@ -46,7 +47,7 @@ def history(
         from gramercy.reports.history_page import history_page  # draws: imported only if needed
 
         on_page = list(timelines)
-        write_page("--page", page, history_page(on_page))
+        write_page("--page", page, history_page(on_page, archive_links(context, page)))
         timelines = iter(on_page)
     if json:
         terminal.print_json_list(each.facts() for each in timelines)

@@ -19,7 +19,7 @@ from gramercy import __version__
 from gramercy.cli.commands import LazyGroup
 from gramercy.cli.output import terminal
 from gramercy.cli.output.failure import report_failure
-from gramercy.cli.run_guard import exit_at_once, has_ended_early
+from gramercy.cli.run_guard import exit_at_once, has_ended_early, remember_interruptions
 from gramercy.common.extras import publishing
 from gramercy.schemas.errors import FormerName, GramercyError
 from gramercy.schemas.problems.command_line import argument_not_text, usage
@@ -56,6 +56,8 @@ def run() -> None:
     """The entry point of the command: `main`; Ctrl-C while the process exits ends it at once."""
     # Registered first, so called last: then only the interpreter remains to be ended.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    atexit.register(gc.freeze)  # the interpreter would look through all objects as it ends
+    remember_interruptions()
     try:
         main()
     except SystemExit as done:
@@ -63,6 +65,9 @@ def run() -> None:
             exit_at_once(int(done.code or 0))
         raise
     finally:
+        # After Ctrl-C in a text that was executed, such as a named tuple's, `python -m` would end
+        # by the signal and not with the exit code, unless another text was executed since.
+        exec("")  # noqa: S102
         signal.signal(signal.SIGINT, _exit_now)
 
 

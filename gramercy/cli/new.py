@@ -100,9 +100,11 @@ def new(
     terminal.say("         ", terminal.bold(str(request)))
     if session is None:
         terminal.say("Fill in the empty values, and delete the columns that must stay private.")
-    elif any(column.kind == "any" for column in proposal.columns.values()):
-        advice = "'gramercy check' shows which columns have cells that are not numbers."
-        terminal.say(f"The table states no types: {advice}")
+    else:
+        if any(column.kind == "any" for column in proposal.columns.values()):
+            terminal.say("The table states no types: a column of words may be declared as numbers.")
+        check = f"gramercy check {shlex.quote(str(request))}"
+        terminal.say(f"First: {check}", "  (reads every row, without a charge)")
     terminal.say(f"Then: {next_command}")
 
 

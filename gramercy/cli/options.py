@@ -30,6 +30,10 @@ PublicKeys = Annotated[
         help="File of a curator's public key; every bundle must be signed by one. Repeatable."
     ),
 ]
+IsCopy = Annotated[
+    bool,
+    typer.Option("--copy", help="The home is a copy that is only read: its ledger has moved."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 PeriodOption = Annotated[
     str | None,

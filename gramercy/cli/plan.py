@@ -12,6 +12,7 @@ from gramercy.application.context import Context
 from gramercy.application.dated_requests import dated_request
 from gramercy.application.expectations import save_suite
 from gramercy.application.forecast import plan_html
+from gramercy.application.page_links import archive_links
 from gramercy.application.planning import Plan, load_contract, make_plan, utc_now
 from gramercy.application.ranking import rank_mechanisms
 from gramercy.application.request_model import Request
@@ -65,7 +66,8 @@ def plan(
         _check_table(context, undated, planned)
     if page is not None and planned is not None:
         with terminal.progress("computing errors", json):
-            html = plan_html(planned, preview_budget(context, planned))
+            links = archive_links(context, page)
+            html = plan_html(planned, preview_budget(context, planned), links)
         write_page("--page", page, html)
     if compare:
         _compare(context, undated, json)

@@ -13,6 +13,7 @@ import typer
 from gramercy.application.budget_preview import (
     BudgetPreview,
     budget_effect,
+    check_preview,
     preview_budget,
     reads_table,
 )
@@ -113,6 +114,7 @@ def _publish(
         print_plan(planned, preview)
     elif (warning := period_warning(planned, preview)) is not None:
         terminal.warn(warning)
+    check_preview(planned, preview)  # before Prefect starts
     if asks_if_useless and budget_effect(planned, preview).kind == "charged":
         _confirm_useless(planned)
     if not yes:

@@ -35,11 +35,12 @@ from gramercy.schemas.url import without_secrets
 
 _GRACE_SECONDS = 5.0  # for the command to end by itself
 _POLL_SECONDS = 0.2
+_AGAIN_SECONDS = 0.05
 _UNREACHABLE_SECONDS = 3.0  # a server that is restarted answers sooner
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _PORT_IN_USE = 3  # exit code of a server; Prefect then starts another one
 
-_ended_early = threading.Event()
+_ended_early, _interrupted = threading.Event(), threading.Event()
 
 Outcome = Callable[[], str]
 
@@ -73,6 +74,32 @@ def guarded(outcome: Outcome) -> Iterator[None]:
             failure = guard.early_end()
     if failure is not None:
         raise failure
+
+
+def remember_interruptions() -> None:
+    """From now on, no Ctrl-C is lost.
+
+    Modules that catch every exception while they are imported catch a Ctrl-C as well: the next
+    block of `guarded` then ends before it begins. Where Python cannot raise it, as in a callback of
+    a weak reference, it is raised again a moment later.
+    """
+    signal.signal(signal.SIGINT, _on_early_interrupt)
+    sys.unraisablehook = _on_unraisable
+
+
+def _on_early_interrupt(number: int, frame: FrameType | None) -> None:
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def _on_unraisable(args: sys.UnraisableHookArgs) -> None:
+    if not issubclass(args.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(args)
+        return
+    main = threading.main_thread().ident
+    again = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 def has_ended_early() -> bool:
@@ -120,6 +147,8 @@ class _Guard:
         thread = threading.Thread(target=self._watch, name="gramercy-guard", daemon=True)
         thread.start()
         try:
+            if _interrupted.is_set():
+                raise KeyboardInterrupt
             yield
         finally:
             self._done.set()

@@ -1,15 +1,15 @@
 """The Prefect server that this user's commands share, if no other is configured.
 
-A server takes seconds to start. The first command that needs one starts it, and imports Great
-Expectations meanwhile. It answers on this machine only, to those who can read its private record,
-and ends by itself some minutes after the last command that used it: see
-`cli.shared_server_process`.
+A server takes seconds to start, so the first command that needs one starts it before it imports
+Prefect itself. It answers on this machine only, to those who can read its private record, and ends
+by itself some minutes after the last command that used it: see `cli.shared_server_process`.
 
-Two files, in a private folder, have locks:
+Three files, in a private folder, have locks:
 
 * ``NAME.json``, the record: the server holds its lock for as long as it runs;
-* ``NAME.users``: every command that uses the server shares it until it ends. Who starts the server
-  or ends it holds it alone.
+* ``NAME.start``: the process that becomes the server holds it until the record is complete;
+* ``NAME.users``: every command that uses the server shares it until it ends. The server holds it
+  alone before it ends.
 """
 
 from __future__ import annotations
@@ -18,21 +18,28 @@ import hashlib
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 MINUTES_VARIABLE = "GRAMERCY_SERVER_MINUTES"
 _MINUTES = 10.0
-_SETTINGS = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
+_ATTEMPTS = 3  # a server may end by itself while a command looks for it
 
 fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 
 _used: list[int] = []  # handles whose locks last as long as this process
+_starting: list[int] = []  # pipes whose other end is closed when a server was started, or need not
+
+
+def start_ahead() -> None:
+    """Begin to start the server, without Prefect's import, unless one runs or is configured."""
+    if _minutes() > 0 and fcntl is not None and "PREFECT_API_URL" not in os.environ:
+        home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+        if not any(is_running(record) for record in _folder(home).glob("*.json")):
+            _start()
 
 
 def use_shared_server() -> None:
@@ -43,17 +50,23 @@ def use_shared_server() -> None:
     """
     from gramercy.flows.server import has_configured_server, reload_settings, stated_settings
 
-    minutes = float(os.environ.get(MINUTES_VARIABLE, _MINUTES))
-    if has_configured_server() or minutes <= 0 or fcntl is None:
+    if has_configured_server() or _minutes() <= 0 or fcntl is None:
         return
-    prefect_home, stated = stated_settings()
-    folder = prefect_home / "gramercy"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    facts = json.dumps([sys.executable, sorted(stated.items())])
-    name = hashlib.sha256(facts.encode()).hexdigest()[:16]
-    url, secret = _join(folder / f"{name}.json", stated, minutes)
-    os.environ |= {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": secret}
-    reload_settings()
+    record = server_record(*stated_settings())
+    users = os.open(record.with_suffix(".users"), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(users, fcntl.LOCK_SH)
+    _used.append(users)
+    for _ in range(_ATTEMPTS):
+        if _starting:
+            _wait()
+        if is_running(record):
+            facts = json.loads(record.read_bytes())
+            os.environ["PREFECT_API_URL"] = facts["url"]
+            os.environ["PREFECT_API_AUTH_STRING"] = facts["secret"]
+            reload_settings()
+            return
+        _start()
+    os.close(_used.pop())  # Prefect starts a server for this command alone
 
 
 def uses_shared_server() -> bool:
@@ -61,21 +74,16 @@ def uses_shared_server() -> bool:
     return bool(_used)
 
 
-def _join(record: Path, settings: Mapping[str, str], minutes: float) -> tuple[str, str]:
-    """URL and secret of the server, which runs until this process ends."""
-    users = os.open(record.with_suffix(".users"), os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(users, fcntl.LOCK_SH)
-    if not _is_running(record):
-        fcntl.flock(users, fcntl.LOCK_EX)
-        if not _is_running(record):  # no other command has started it in the meantime
-            _start(record, settings, minutes)
-        fcntl.flock(users, fcntl.LOCK_SH)
-    _used.append(users)
-    facts = json.loads(record.read_bytes())
-    return facts["url"], facts["secret"]
+def server_record(prefect_home: Path, stated: Mapping[str, str]) -> Path:
+    """The record of the server for some settings of Prefect, in a folder that exists."""
+    folder = _folder(prefect_home)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = json.dumps([sys.executable, sorted(stated.items())])
+    return folder / f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
 
 
-def _is_running(record: Path) -> bool:
+def is_running(record: Path) -> bool:
+    """Whether the server with this record runs."""
     try:
         handle = os.open(record, os.O_RDONLY)
     except FileNotFoundError:
@@ -90,30 +98,33 @@ def _is_running(record: Path) -> bool:
         os.close(handle)
 
 
-def _start(record: Path, settings: Mapping[str, str], minutes: float) -> None:
-    """Start the server. Requests that arrive before it is ready wait in the queue of its socket."""
-    record.unlink(missing_ok=True)
-    secret = f"gramercy:{uuid.uuid4().hex}{uuid.uuid4().hex}"
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        facts = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/api", "secret": secret}
-        handle = os.open(record, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, json.dumps(facts).encode())
-            fcntl.flock(handle, fcntl.LOCK_EX)  # the server inherits the lock
-            module = "gramercy.cli.shared_server_process"
-            command = [sys.executable, "-m", module, str(listener.fileno()), str(record)]
-            inherited = {k: v for k, v in os.environ.items() if not k.startswith("GRAMERCY_")}
-            environ = {"PREFECT_SERVER_API_AUTH_STRING": secret, MINUTES_VARIABLE: str(minutes)}
-            with record.with_suffix(".log").open("wb") as log:
-                subprocess.Popen(  # noqa: S603  a list of words, without a shell
-                    command,
-                    env={**inherited, **_SETTINGS, **settings, **environ},
-                    pass_fds=(listener.fileno(), handle),
-                    start_new_session=True,  # Ctrl-C is for the command
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=record.parent,
-                )
-        finally:
-            os.close(handle)
+def _minutes() -> float:
+    return float(os.environ.get(MINUTES_VARIABLE, _MINUTES))
+
+
+def _folder(prefect_home: Path) -> Path:
+    return prefect_home / "gramercy"
+
+
+def _start() -> None:
+    """Start a process that becomes the server, unless it finds that there is one."""
+    begun, closed_when_ready = os.pipe()
+    module = "gramercy.cli.shared_server_process"
+    subprocess.Popen(  # noqa: S603  a list of words, without a shell
+        [sys.executable, "-m", module, str(closed_when_ready), str(_minutes())],
+        env={k: v for k, v in os.environ.items() if not k.startswith("GRAMERCY_")},
+        pass_fds=(closed_when_ready,),
+        start_new_session=True,  # Ctrl-C is for the command
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(closed_when_ready)
+    _starting.append(begun)
+
+
+def _wait() -> None:
+    """Wait until the process that was started has written its record, or has ended."""
+    begun = _starting.pop()
+    os.read(begun, 1)
+    os.close(begun)

@@ -2,36 +2,89 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import socket
 import sys
 import threading
 import time
+import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import uvicorn
+from gramercy.cli.shared_server import fcntl, is_running, server_record
 
-from gramercy.cli.shared_server import MINUTES_VARIABLE, fcntl
+if TYPE_CHECKING:
+    import uvicorn
 
+_SETTINGS = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
 _LOOK_SECONDS = 2.0
 
 
-def main(listener: int, record: Path, minutes: float) -> None:
+def main(ready: int, minutes: float) -> None:
     """Serve Prefect's API until no command has used it for some minutes.
+
+    Returns at once if Prefect is configured to use another server, or if one runs.
 
     Parameters
     ----------
-    listener
-        Handle of the socket.
-    record
-        What commands read to find the server; removed when it ends.
+    ready
+        Handle of a pipe that is closed when commands can find the server. Requests that arrive
+        before it is ready wait in the queue of its socket.
     minutes
         How long the server waits for another command.
     """
+    gc.disable()  # before the imports, which make a million objects
+    from gramercy.flows.server import has_configured_server, stated_settings
+
+    if has_configured_server():
+        return
+    home, stated = stated_settings()
+    record = server_record(home, stated)
+    starting = os.open(record.with_suffix(".start"), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(starting, fcntl.LOCK_EX)
+    if is_running(record):
+        return
+    listener = _announce(record, stated)
+    os.close(starting)
+    os.close(ready)
+    import uvicorn
+
     app = "prefect.server.api.server:create_app"
     server = uvicorn.Server(uvicorn.Config(app, factory=True, log_level="error", lifespan="on"))
     threading.Thread(target=_end_unused, args=(server, record, minutes), daemon=True).start()
-    server.run(sockets=[socket.socket(fileno=listener)])
+    threading.Thread(target=_collect_garbage, args=(server,), daemon=True).start()
+    server.run(sockets=[listener])
+
+
+def _announce(record: Path, stated: Mapping[str, str]) -> socket.socket:
+    """Open the server's socket, and write the record, whose lock lasts as long as this process."""
+    from gramercy.flows.server import reload_settings
+
+    record.unlink(missing_ok=True)
+    secret = f"gramercy:{uuid.uuid4().hex}{uuid.uuid4().hex}"
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    facts = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/api", "secret": secret}
+    handle = os.open(record, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(handle, json.dumps(facts | {"process": os.getpid()}).encode())
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    log = os.open(record.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.chdir(record.parent)  # the settings of the command's folder are stated
+    os.environ |= {**stated, **_SETTINGS, "PREFECT_SERVER_API_AUTH_STRING": secret}
+    reload_settings()
+    return listener
+
+
+def _collect_garbage(server: uvicorn.Server) -> None:
+    """Collect garbage from when the server has started; what was made until then stays."""
+    while not server.started:
+        time.sleep(_LOOK_SECONDS / 20)
+    gc.freeze()
+    gc.enable()
 
 
 def _end_unused(server: uvicorn.Server, record: Path, minutes: float) -> None:
@@ -53,4 +106,4 @@ def _end_unused(server: uvicorn.Server, record: Path, minutes: float) -> None:
 
 if __name__ == "__main__":
     os.umask(0o077)
-    main(int(sys.argv[1]), Path(sys.argv[2]), float(os.environ[MINUTES_VARIABLE]))
+    main(int(sys.argv[1]), float(sys.argv[2]))

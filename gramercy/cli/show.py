@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.cli.options import AsJson, ReleaseName, split_name
+from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import attacker_text, concentrated_text, guarantee_text
 from gramercy.schemas.errors import printable
 from gramercy.schemas.manifest import ReleaseManifest
 
 
-def show(name: ReleaseName, json: AsJson = False) -> None:
+def show(
+    name: ReleaseName,
+    archive: ArchiveLocation = None,
+    key: PublicKeys = None,
+    json: AsJson = False,
+) -> None:
     """Show a release: its guarantee, its noise and its files.
 
-    Example: gramercy show clinic/2026-11-r1
+    Example: gramercy show clinic/2026-11-r1 --archive https://example.org/archive
     """
-    release = Release(Context.default().archive, *split_name(name))
+    release = Release(archive_of_options(Context.default(), archive, key), *split_name(name))
     facts = release.manifest
     if json:
         terminal.print_json(facts.model_dump(mode="json"))

@@ -14,10 +14,9 @@ from gramercy.application.verification import select_releases, verify_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.signing_keys import signing_public_key
 from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseNames
+from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, ReleaseNames
 from gramercy.cli.output import terminal
-from gramercy.schemas.errors import GramercyError, Invalid, UntrustedLedger
-from gramercy.schemas.problem import Notice
+from gramercy.schemas.errors import Invalid, UntrustedLedger
 from gramercy.schemas.problems.verification import charge_not_compared, no_ledger
 from gramercy.schemas.problems.warnings import ledger_not_read
 
@@ -29,6 +28,7 @@ def verify(
     names: ReleaseNames = None,
     archive: ArchiveLocation = None,
     key: PublicKeys = None,
+    copy: IsCopy = False,
     json: AsJson = False,
 ) -> None:
     """Recompute what releases state, and name what differs.
@@ -57,8 +57,7 @@ def verify(
         if not json:
             _print(facts)
     if archive is None and not missing:
-        for subject, problem in _ledger_problems(context, store, ledger, releases):
-            facts = {"ledger": subject, "error": str(problem)}
+        for facts in _ledger_facts(context, store, ledger, releases, of_copy=copy):
             done.append(facts)
             if not json:
                 _print(facts)
@@ -68,16 +67,27 @@ def verify(
         sys.exit(Invalid.exit_code)
 
 
-def _ledger_problems(
-    context: Context, archive: Archive, ledger: Ledger | None, releases: list[tuple[str, str]]
-) -> list[tuple[str, GramercyError | Notice]]:
+def _ledger_facts(
+    context: Context,
+    archive: Archive,
+    ledger: Ledger | None,
+    releases: list[tuple[str, str]],
+    *,
+    of_copy: bool,
+) -> list[dict[str, Any]]:
     """What is wrong with the ledger of a home; that it is missing, if the home publishes."""
     if ledger is None:
         publishes = signing_public_key(context.home.keys) is not None
-        return [("ledger", no_ledger(str(context.home.ledger)))] if publishes else []
+        missing = {"ledger": "ledger", "error": str(no_ledger(str(context.home.ledger)))}
+        return [missing] if publishes else []
     from gramercy.application.ledger_trust import check_ledger  # needs SQLAlchemy
 
-    return check_ledger(ledger, archive, releases, context.witness).problems
+    check = check_ledger(ledger, archive, releases, context.witness, of_copy=of_copy)
+    notes = [str(note) for note in check.notes]
+    return [
+        *({"ledger": subject, "error": str(problem)} for subject, problem in check.problems),
+        *([{"ledger": "ledger", "unchecked": notes}] if notes else []),
+    ]
 
 
 def _print(facts: Mapping[str, Any]) -> None:

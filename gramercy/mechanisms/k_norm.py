@@ -80,8 +80,7 @@ class KNorm(Additive):
     @property
     def dimension(self) -> int:
         """D, the number of coordinates, including a noisy count."""
-        p = self.parameters.p
-        return p * (p + 1) // 2 + int(self.parameters.publishes_noisy_count)
+        return _dimension(self.parameters)
 
     @property
     def sd_diagonal(self) -> float:
@@ -121,10 +120,14 @@ class KNorm(Additive):
         return matrix.astype(np.int64), count
 
 
+def _dimension(parameters: PublicParameters) -> int:
+    return parameters.p * (parameters.p + 1) // 2 + int(parameters.publishes_noisy_count)
+
+
 def _mu_at_epsilon_one(parameters: PublicParameters) -> float:
     """Delta_F / sqrt(w0) for epsilon = 1, within a factor `_MARGIN`."""
-    dimension = parameters.p * (parameters.p + 1) // 2 + int(parameters.publishes_noisy_count)
-    return 1 / math.sqrt(2 * float(gammaincinv((dimension + 1) / 2, _delta0(parameters))))
+    shape = (_dimension(parameters) + 1) / 2
+    return 1 / math.sqrt(2 * float(gammaincinv(shape, _delta0(parameters))))
 
 
 def _delta0(parameters: PublicParameters) -> float:

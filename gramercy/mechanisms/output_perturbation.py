@@ -96,7 +96,7 @@ class Output(Mechanism):
         if spec.penalty < least:
             raise problems.penalty_too_small(spec.penalty, parameters.p, least)
         sensitivity = _sensitivity(parameters, spec.penalty)
-        sensitivity += 2 * _tolerance(parameters, spec.penalty)
+        sensitivity += 2 * solver_tolerance(parameters, spec.penalty)
         mu = target_mu(spec)
         # Rounding changes an entry by at most a step: p / _STEPS_PER_SD standard deviations in all.
         rounding = parameters.p / (_STEPS_PER_SD * mu)
@@ -115,7 +115,7 @@ class Output(Mechanism):
     @property
     def tolerance(self) -> float:
         """Upper bound on the error of the solver, in Frobenius norm."""
-        return _tolerance(self.parameters, self.penalty)
+        return solver_tolerance(self.parameters, self.penalty)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -181,7 +181,7 @@ def _sensitivity(parameters: PublicParameters, penalty: float) -> float:
     return of_input * (parameters.p / penalty) ** 2 * (1 + 2.0**-50)
 
 
-def _tolerance(parameters: PublicParameters, penalty: float) -> float:
+def solver_tolerance(parameters: PublicParameters, penalty: float) -> float:
     """Upper bound on the error of the solver, in Frobenius norm.
 
     At a duality gap g the error is little more than p / penalty sqrt(2 g). The other terms bound

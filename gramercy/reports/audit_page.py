@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.rendering import render
 
 
-def audit_page(facts: Mapping[str, Any]) -> str:
+def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
     """The page of an audit, from the plain data of `application.audit_record`.
 
     Parameters
@@ -16,5 +17,9 @@ def audit_page(facts: Mapping[str, Any]) -> str:
     facts
         ``ledger``, ``archive``, ``at``, ``head``, ``anchors``, ``runs``, ``budgets``,
         ``releases``, ``discrepancies`` and ``notes``.
+    links
+        Addresses of the archive's pages.
     """
-    return render("audit.html", **facts)
+    return render(
+        "audit.html", navigation=navigation(links, f"Audit of {facts['at'][:10]}"), **facts
+    )

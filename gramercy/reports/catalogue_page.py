@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from gramercy.reports.explanations import (
 from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.navigation import links_from, navigation
 from gramercy.reports.own_columns import meaning_notes
 from gramercy.reports.page import with_figure
 from gramercy.reports.period_series import series_facts
@@ -76,7 +77,10 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
             name,
             render(
                 "site/index.html",
-                root="",
+                navigation=navigation(
+                    links_from(),
+                    "" if is_first else f"{page[0].dataset} to {page[-1].dataset}",
+                ),
                 name=name,
                 datasets=page,
                 others=datasets[DATASETS_ON_PAGE:] if is_first else (),
@@ -102,7 +106,7 @@ def dataset_page(page: DatasetPage) -> str:
     ]
     return render(
         "site/dataset.html",
-        root="../",
+        navigation=navigation(links_from(page.dataset), "", (page.dataset, page.title)),
         dataset=page,
         releases=page.releases[RELEASES_ON_PAGE * page.older_pages :],
         older=_older_pages(page),
@@ -115,7 +119,14 @@ def dataset_page(page: DatasetPage) -> str:
 
 def older_releases_page(page: DatasetPage, number: int) -> str:
     """A page of older releases of a data set; the oldest are on page 1."""
-    return render("site/older.html", root="../", dataset=page, releases=page.on_older_page(number))
+    return render(
+        "site/older.html",
+        navigation=navigation(
+            links_from(page.dataset), "Older releases", (page.dataset, page.title)
+        ),
+        dataset=page,
+        releases=page.on_older_page(number),
+    )
 
 
 def _older_pages(page: DatasetPage) -> list[tuple[str, str, str]]:
@@ -159,6 +170,11 @@ def release_page(
     return render(
         "site/release.html",
         root="../../",
+        navigation=navigation(
+            links_from(facts.dataset.id, facts.release),
+            dataset=(facts.dataset.id, facts.dataset.title),
+            release=(facts.release, facts.dataset.version),
+        ),
         facts=facts,
         listed=listed,
         accuracy=best_attacker_accuracy(facts.guarantee),
@@ -205,4 +221,8 @@ def glossary_page(mechanisms: Sequence[Mapping[str, Any]]) -> str:
     mechanisms
         ``name``, ``summary``, ``publishes``, ``arithmetic`` and ``neighbours`` of each.
     """
-    return render("site/glossary.html", root="", mechanisms=mechanisms)
+    return render(
+        "site/glossary.html",
+        navigation=replace(navigation(links_from(), "Glossary"), glossary=""),
+        mechanisms=mechanisms,
+    )

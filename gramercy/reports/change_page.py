@@ -10,12 +10,17 @@ from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
 from gramercy.reports.heat_maps import changes
+from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.rendering import render
 
 
-def change_page(comparison: ReleaseComparison, title: str) -> str:
+def change_page(comparison: ReleaseComparison, title: str, links: Links = no_links) -> str:
     """The page that compares two releases of a data set with this title."""
-    return render("change.html", root="", title=title, changed=change_with_figure(comparison))
+    dataset, _, later = comparison.later.partition("/")
+    earlier = comparison.earlier.partition("/")[2]
+    place = navigation(links, f"Change from {earlier} to {later}", (dataset, title))
+    changed = change_with_figure(comparison)
+    return render("change.html", navigation=place, title=title, changed=changed)
 
 
 def change_with_figure(comparison: ReleaseComparison) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class EstimateSummary:
     names: Sequence[str]
     tables: Sequence[TableExcerpt]
     sampling_law: str | None = None
+    unlisted: int = 0
 
     @property
     def sparse(self) -> bool:
@@ -84,18 +85,33 @@ class EstimateSummary:
         return float(self.stability[absent].mean()) if absent.any() else 0.0
 
     @classmethod
-    def of(cls, bundle: EstimateBundle, stability: Array | None = None) -> EstimateSummary:
-        """Summarise a sealed estimate; for `stability` see `release_quality.edge_stability`."""
+    def of(
+        cls,
+        bundle: EstimateBundle,
+        stability: Array | None = None,
+        meaningless: NDArray[np.bool_] | None = None,
+    ) -> EstimateSummary:
+        """Summarise a sealed estimate.
+
+        Parameters
+        ----------
+        bundle
+            The estimate of p columns.
+        stability, meaningless
+            See `release_quality.edge_stability` and `release_quality.meaningless_pairs`.
+        """
         facts, names = bundle.manifest, bundle.manifest.names
-        weights, strongest, edges = None, [], 0
+        weights, strongest, edges, unlisted = None, [], 0, 0
         if bundle.edges is not None:
             # The intercept has edges in estimates of earlier formats only.
             first = int(names[0] == INTERCEPT)
             names, weights = names[first:], bundle.edges[first:, first:]
             stability = None if stability is None else stability[first:, first:]
-            rows, cols = np.nonzero(np.triu(weights, 1))
+            edges = int(np.count_nonzero(np.triu(weights, 1)))
+            listed = weights if meaningless is None else weights * ~meaningless[first:, first:]
+            rows, cols = np.nonzero(np.triu(listed, 1))
             order = np.argsort(-np.abs(weights[rows, cols]), kind="stable")[:12]
-            edges = rows.size
+            unlisted = edges - rows.size
             strongest = [
                 (
                     names[rows[k]],
@@ -125,6 +141,7 @@ class EstimateSummary:
                 key=lambda excerpt: excerpt.secondary,
             ),
             _sampling_law(bundle.tables.get("laws")),
+            unlisted,
         )
 
 

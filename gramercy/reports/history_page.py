@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.schemas.timeline import Event, Timeline
@@ -29,8 +30,10 @@ _MARKS: dict[str, tuple[str, dict[str, Any]]] = {
 _EDGES = {"published": ACCENT, "withdrawn": WARM, "spent": WARM, "": ACCENT}
 
 
-def history_page(timelines: Sequence[Timeline]) -> str:
+def history_page(timelines: Sequence[Timeline], links: Links = no_links) -> str:
     """The page: a figure and a table of events for every budget."""
+    datasets = {timeline.dataset for timeline in timelines}
+    about = (timelines[0].dataset, timelines[0].dataset) if len(datasets) == 1 else None
     budgets = [
         {
             "timeline": timeline,
@@ -40,7 +43,8 @@ def history_page(timelines: Sequence[Timeline]) -> str:
         }
         for index, timeline in enumerate(timelines)
     ]
-    return render("history.html", budgets=budgets, infinity=math.inf)
+    place = navigation(links, "Spending over time", about)
+    return render("history.html", navigation=place, budgets=budgets, infinity=math.inf)
 
 
 def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False) -> Markup:

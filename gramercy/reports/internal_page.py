@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.notes import warning
 from gramercy.reports.rendering import render
 from gramercy.schemas.problems import warnings
@@ -12,7 +13,9 @@ from gramercy.schemas.problems import warnings
 _MANY = 0.05  # share of the rows
 
 
-def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
+def internal_page(
+    dataset: str, release: str, facts: Mapping[str, Any], links: Links = no_links
+) -> str:
     """The internal page of a release, from the record of `application.internal_record`.
 
     Parameters
@@ -20,8 +23,10 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
     dataset, release
         Ids of the data set and the release.
     facts
-        Repair counts by column, numbers of rows by group, expectations on a sample, comparison with
-        the exact matrix; each is optional.
+        Repair counts by column, numbers of rows by group, comparison with the exact matrix; each is
+        optional.
+    links
+        Addresses of the archive's pages.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -38,13 +43,13 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
         notes.append(warning("Many cells were repaired", warnings.many_cells_repaired(many)))
     return render(
         "internal.html",
+        navigation=navigation(links, "Internal record", (dataset, dataset), (release, release)),
         dataset=dataset,
         release=release,
         facts=facts,
         rows=rows,
         repairs=sorted(repairs, key=lambda repair: -max(repair[1:])),
         notes=notes,
-        sample=facts.get("sample"),
         truth=facts.get("truth"),
         groups=facts.get("groups", {}),
     )

@@ -10,7 +10,8 @@ from gramercy.reports.explanations import (
     protection_note,
 )
 from gramercy.reports.marginal_tables import marginal_table
-from gramercy.reports.rendering import parameters, render
+from gramercy.reports.navigation import report_navigation
+from gramercy.reports.rendering import manifest_parameters, render
 
 
 def marginals_page(release: ReleaseBundle) -> str:
@@ -18,6 +19,7 @@ def marginals_page(release: ReleaseBundle) -> str:
     facts = release.manifest
     return render(
         "marginals.html",
+        navigation=report_navigation(facts),
         facts=facts,
         sha256=release.sha256,
         notes=[protection_note(facts.guarantee)],
@@ -26,5 +28,5 @@ def marginals_page(release: ReleaseBundle) -> str:
         attacker=figures.attacker(facts.guarantee),
         marginals=marginal_table(release),
         estimates=(),
-        parameters=parameters(facts.model_dump(mode="json")),
+        parameters=manifest_parameters(facts),
     )

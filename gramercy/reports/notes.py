@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gramercy.reports.symbols import message_in_symbols
 from gramercy.schemas.problem import Notice
 
 Level = Literal["good", "warning", "danger"]
@@ -32,4 +33,4 @@ class Note:
 
 def warning(head: str, notice: Notice, level: Level = "warning") -> Note:
     """A warning with this heading."""
-    return Note(level, head, notice.message, notice.code)
+    return Note(level, head, message_in_symbols(notice), notice.code)

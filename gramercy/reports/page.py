@@ -29,10 +29,11 @@ from gramercy.reports.explanations import (
 from gramercy.reports.graph_figure import graph
 from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.navigation import report_navigation
 from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_law
 from gramercy.reports.page_tables import groups, strongest
-from gramercy.reports.release_quality import edge_stability, effective_rows
-from gramercy.reports.rendering import parameters, render
+from gramercy.reports.release_quality import edge_stability, effective_rows, meaningless_pairs
+from gramercy.reports.rendering import manifest_parameters, render
 from gramercy.reports.row_groups import MOST_PICTURES, row_groups
 
 
@@ -57,13 +58,15 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     released = correlations(release)
     pairs = released.hidden[np.triu_indices(len(released.names), 1)]
     summaries = [
-        EstimateSummary.of(each, edge_stability(release.rows_of(each.group), each))
+        EstimateSummary.of(each, edge_stability(rows, each), meaningless_pairs(rows))
         for each in estimates
+        for rows in [release.rows_of(each.group)]
         if each.manifest.kind not in parts
     ]
     labels = [display_name(name) for name in released.names]
     return render(
         "release.html",
+        navigation=report_navigation(facts),
         facts=facts,
         stem=stems(facts)[0],
         repair=release.repair,
@@ -103,7 +106,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         analyses=analyses(release, estimates),
         columns=_columns(release),
         estimates=estimates,
-        parameters=parameters(facts.model_dump(mode="json")),
+        parameters=manifest_parameters(facts),
     )
 
 

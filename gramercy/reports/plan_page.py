@@ -16,9 +16,11 @@ from gramercy.reports.explanations import (
     protection_note,
 )
 from gramercy.reports.figures import attacker
+from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.notes import Level, Note
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
+from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.budget_effect import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
@@ -148,8 +150,15 @@ class PlanFacts:
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
 
 
-def plan_page(planned: PlanFacts) -> str:
+def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
     """The page of a plan.
+
+    Parameters
+    ----------
+    planned
+        The facts.
+    links
+        Addresses of the archive's pages.
 
     Returns
     -------
@@ -159,10 +168,13 @@ def plan_page(planned: PlanFacts) -> str:
     kind = planned.effect.kind
     return render(
         "plan.html",
+        navigation=navigation(
+            links, f"Plan of version {planned.version}", (planned.dataset, planned.title)
+        ),
         plan=planned,
         notes=[
             *([planned.verdict] if planned.verdict else []),
-            Note(_LEVELS[kind], _HEADS[kind], planned.effect.words),
+            Note(_LEVELS[kind], _HEADS[kind], in_symbols(planned.effect.words, [planned.dataset])),
             protection_note(planned.guarantee),
         ],
         accuracy=best_attacker_accuracy(planned.guarantee),
@@ -177,7 +189,7 @@ def plan_page(planned: PlanFacts) -> str:
 
 def error_curves(planned: PlanFacts) -> Markup:
     """Predicted error against epsilon, one line per mechanism, with the request marked."""
-    title = "Predicted error of the matrix against epsilon, by mechanism, both logarithmic."
+    title = "Predicted error of the matrix against ε, by mechanism, both logarithmic."
     with figure("errors", title, 5.6, 4.2) as drawing:
         axes = drawing.axes
         axes.set(xscale="log", yscale="log", xlabel="ε", ylabel="error of the matrix")

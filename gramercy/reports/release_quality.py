@@ -12,6 +12,7 @@ from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.estimators.uncertainty.entries import covariance
+from gramercy.reports.correlations import correlations
 from gramercy.schemas.column import INTERCEPT
 
 Array = NDArray[np.float64]
@@ -74,3 +75,17 @@ def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:
     rows = facts.rows.value
     low, middle, high = (float(np.quantile(share, q)) for q in (0.1, 0.5, 0.9))
     return EffectiveRows(rows * middle, rows * low, rows * high, middle)
+
+
+def meaningless_pairs(release: ReleaseBundle) -> NDArray[np.bool_]:
+    """Pairs whose edges say nothing about dependence, shape (p, p).
+
+    They are between levels of one column, or with a column whose own variance is within the noise.
+    """
+    facts = release.manifest
+    sources = np.array([each.name if each else INTERCEPT for each in facts.source_columns])
+    found = correlations(release)
+    own = dict(zip(found.names, np.isnan(np.diag(found.matrix)), strict=True))
+    dead = np.array([bool(own.get(name)) for name in facts.names])
+    pairs: NDArray[np.bool_] = (sources[:, None] == sources) | dead[:, None] | dead
+    return pairs

@@ -12,6 +12,9 @@ from markupsafe import Markup
 from gramercy.common.notation import significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
+from gramercy.reports.symbols import in_symbols
+from gramercy.schemas.manifest_formats import with_stated_names
+from gramercy.schemas.model import Model
 
 _MOST_DECIMALS, _LARGE = 6, 1e9  # of plain numbers
 
@@ -61,16 +64,21 @@ def plus_minus(pair: tuple[float, float], digits: int = 4) -> str:
     return f"{number:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
 
 
-def parameters(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Every parameter of a manifest with its path."""
+def manifest_parameters(manifest: Model) -> list[tuple[str, str]]:
+    """Every parameter of a manifest with its path, under the names of the format that it states."""
+    return _values(with_stated_names(manifest.model_dump(mode="json")))
+
+
+def _values(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Every value of nested data with its path."""
     listed: list[tuple[str, str]] = []
     for key, value in facts.items():
         path = f"{prefix}.{key}" if prefix else key
         if isinstance(value, Mapping):
-            listed += parameters(value, path)
+            listed += _values(value, path)
         elif isinstance(value, Sequence) and not isinstance(value, str):
             numbered = {str(index): entry for index, entry in enumerate(value)}
-            listed += parameters(numbered, path) if value else [(path, "none")]
+            listed += _values(numbered, path) if value else [(path, "none")]
         else:
             listed.append((path, "none" if value is None else str(value)))
     return listed
@@ -89,8 +97,9 @@ def _environment() -> Environment:
         "capitalise": lambda text: text[:1].upper() + text[1:],
         "display_name": display_name,
         "cell": lambda value: significant(value, 3) if isinstance(value, float) else str(value),
-        "parameters": parameters,
+        "parameters": manifest_parameters,
         "plus_minus": plus_minus,
+        "symbols": in_symbols,
         "bytes": _bytes,
     }
     loader = environment.loader or PackageLoader("gramercy.reports")

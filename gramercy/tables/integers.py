@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from gramercy.common.lattice import Lattice, UnscaledLattice
 
 _MAX_STEPS = 8
+_SUM_ERROR = 2.0**-50  # relative, for every term of a sum of squares in doubles: above its bound
 
 
 def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
@@ -34,7 +35,19 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
 
 
 def clamp_to_ball(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
-    """Rows in the ball, shape (p, rows), from integers or invalid numbers; see `integer_rows`."""
+    """Rows in the ball, shape (p, rows), from integers or invalid numbers; see `integer_rows`.
+
+    Doubles show which rows are certainly inside; the others, hardly any, are decided exactly.
+    """
+    certain = lattice.squared_radius * (1 - len(q) * _SUM_ERROR)
+    with np.errstate(invalid="ignore", over="ignore"):
+        doubtful = np.flatnonzero(~(np.einsum("ij,ij->j", q, q) <= certain))
+    if doubtful.size:
+        q[:, doubtful] = _clamp_exactly(q[:, doubtful], lattice)
+    return q
+
+
+def _clamp_exactly(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
     valid = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)
     q = np.where(valid, q, 0.0)
     for _ in range(_MAX_STEPS):

@@ -42,7 +42,7 @@ class NormaliseKernel:
             indices = range(len(column.levels)) if isinstance(column, Levels) else [_NUMBER]
             features += [(i, index) for index in indices]
         self._features = np.array(features, dtype=np.int64)
-        self._constants = kernel_constants(columns)
+        self._constants = np.hstack([kernel_constants(columns), _declared_limits(columns)])
         self._kind, self._radius = _UNIT, 1.0
         if isinstance(normalisation, Whole):
             self._kind = _WHOLE
@@ -78,6 +78,13 @@ def kernel_constants(columns: Sequence[Column | Levels]) -> Array:
             else (*column.limits, column.effective_centre, column.effective_scale)
             for column in columns
         ]
+    )
+
+
+def _declared_limits(columns: Sequence[Column | Levels]) -> Array:
+    """The bounds in the contract, beyond which cells are counted, shape (columns, 2)."""
+    return np.array(
+        [(0.0, 0.0) if isinstance(column, Levels) else column.declared_limits for column in columns]
     )
 
 
@@ -129,14 +136,14 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                 if level == 0:
                     filled[i] += missing
                 continue
-            lower, upper, centre, scale = constants[i]
+            lower, upper, centre, scale, lowest, highest = constants[i]
             missing, out_of_bounds = 0, 0
             for k in range(m):
                 is_missing = not math.isfinite(column[k])
                 value = centre if is_missing else column[k]
                 within = min(max(value, lower), upper)
                 missing += is_missing
-                out_of_bounds += within != value
+                out_of_bounds += not is_missing and not lowest <= value <= highest
                 x = (within - centre) / scale
                 out[k] = x
                 largest[k] = max(largest[k], abs(x))

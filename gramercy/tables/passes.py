@@ -131,7 +131,13 @@ def read_to_workers(
         columns, keep_malformed = dict([period]) | columns, True
     limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
     with worker_pool(workers) as add_batch:
-        for cells in cell_batches(source, columns, malformed, keep_malformed=keep_malformed):
+        for cells in cell_batches(
+            source,
+            columns,
+            malformed,
+            keep_malformed=keep_malformed,
+            missing_codes=contract.missing_codes,
+        ):
             batch = cells if period is None else cells[1:, cells[0] == 1]
             rows = batch.shape[1]
             add_batch(batch, *([] if draw is None else [draw(rows)]))

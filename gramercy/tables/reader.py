@@ -5,7 +5,7 @@ Errors name the file and the column, and never quote a parser's message: parsers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -68,6 +68,7 @@ def cell_batches(
     malformed: MalformedLines,
     *,
     keep_malformed: bool = False,
+    missing_codes: Mapping[str, Sequence[float]] | None = None,
 ) -> Iterator[NDArray[np.float64]]:
     """Batches of cells, shape (columns, rows); NaN where a cell is missing or not a number.
 
@@ -84,6 +85,8 @@ def cell_batches(
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells; otherwise it is left
         out.
+    missing_codes
+        Numbers that stand for a missing value, by column.
 
     Raises
     ------
@@ -107,7 +110,22 @@ def cell_batches(
             batches = _arrow_batches(file, stored, rows)
         else:
             batches = _parquet_batches(file, stored, rows)
-        yield from _with_partition_columns(batches, columns, keys) if keys else batches
+        whole = _with_partition_columns(batches, columns, keys) if keys else batches
+        yield from _without_codes(whole, columns, missing_codes) if missing_codes else whole
+
+
+def _without_codes(
+    batches: Iterator[NDArray[np.float64]],
+    columns: Mapping[str, Coding],
+    codes: Mapping[str, Sequence[float]],
+) -> Iterator[NDArray[np.float64]]:
+    """The batches with NaN in place of every code; a cell decides only about itself."""
+    for batch in batches:
+        cleared = batch.copy()  # a batch may be a file's own memory
+        for row, name in enumerate(columns):
+            if name in codes:
+                cleared[row, np.isin(batch[row], codes[name])] = np.nan
+        yield cleared
 
 
 def _with_partition_columns(

@@ -20,7 +20,7 @@ class Repairs:
     filled
         Cells that were missing, not finite, not numbers or not levels; shape (columns,).
     clamped
-        Cells outside their bounds; shape (columns,).
+        Cells outside the bounds in the contract; shape (columns,).
     """
 
     filled: NDArray[np.int64]
@@ -60,17 +60,37 @@ def repair(
     ndarray of float64, shape (p, rows), finite
         (cell - centre) / scale, or zeros and ones for levels.
     """
-    parts = [np.ones((1, cells.shape[1]))] if intercept else []
-    for i, column in enumerate(columns):
-        missing = ~np.isfinite(cells[i])
+    present = np.isfinite(cells)
+    repairs.filled += cells.shape[1] - np.count_nonzero(present, axis=1)
+    is_number = np.array([isinstance(column, Column) for column in columns])
+    constants = [_constants(column) for column in columns if isinstance(column, Column)]
+    numbers, clamped = _repair_numbers(cells[is_number], present[is_number], np.array(constants))
+    repairs.clamped[is_number] += clamped
+    if is_number.all() and not intercept:
+        return numbers
+    parts, rows = [np.ones((1, cells.shape[1]))] if intercept else [], iter(numbers)
+    for column, row in zip(columns, cells, strict=True):
         if isinstance(column, Levels):
-            repairs.filled[i] += np.count_nonzero(missing)
             indices = np.arange(len(column.levels))
-            parts.append((cells[i] == indices[:, None]).astype(np.float64))
-            continue
-        filled = np.where(missing, column.effective_centre, cells[i])
-        clamped = np.clip(filled, *column.limits)
-        repairs.filled[i] += np.count_nonzero(missing)
-        repairs.clamped[i] += np.count_nonzero(clamped != filled)
-        parts.append(((clamped - column.effective_centre) / column.effective_scale)[None])
+            parts.append((row == indices[:, None]).astype(np.float64))
+        else:
+            parts.append(next(rows)[None])
     return np.concatenate(parts)
+
+
+def _constants(column: Column) -> tuple[float, ...]:
+    bounds = (*column.limits, *column.declared_limits)
+    return (*bounds, column.effective_centre, column.effective_scale)
+
+
+def _repair_numbers(
+    cells: NDArray[np.float64], present: NDArray[np.bool_], constants: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Repaired numbers, shape (columns, rows), and how many are out of their declared bounds."""
+    lower, upper, lowest, highest, centre, scale = constants.T.reshape(6, -1, 1)
+    outside = ((cells < lowest) | (cells > highest)) & present
+    repaired = np.where(present, cells, centre)
+    np.clip(repaired, lower, upper, out=repaired)
+    repaired -= centre
+    repaired /= scale
+    return repaired, np.count_nonzero(outside, axis=1)

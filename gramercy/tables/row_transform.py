@@ -16,6 +16,7 @@ from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel
 from gramercy.tables.repair import Repairs, repair
 
+_BLOCK_CELLS = 1 << 18
 _LARGE = 1 << 24  # cells; compiled code takes a second to load, which pays off from here on
 
 
@@ -71,5 +72,22 @@ class RowTransform:
         """
         if self.kernel is not None:
             return self.kernel(cells, repairs)
+        rows = cells.shape[1]
+        step = max(1, _BLOCK_CELLS // self.lattice.p)
+        if rows <= step:
+            return self._block(cells, repairs)
+        made = np.empty((self._width, rows))
+        for start in range(0, rows, step):  # blocks stay in the processor's cache
+            block = slice(start, start + step)
+            made[:, block] = self._block(cells[:, block], repairs)
+        return made
+
+    def _block(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
         scaled = repair(cells, self.columns, repairs, intercept=self.intercept)
         return integer_rows(normalise(scaled, self.normalisation), self.lattice)
+
+    @property
+    def _width(self) -> int:
+        """Number of columns of the integer rows."""
+        widths = (len(each.levels) if isinstance(each, Levels) else 1 for each in self.columns)
+        return self.intercept + sum(widths)

@@ -211,5 +211,11 @@ def integer_batches(
     """
     transform = RowTransform.of(contract, normalisation, lattice)
     levels = {name: contract.levels(name) for name in contract.names}
-    for batch in cell_batches(source, levels, malformed, keep_malformed=keep_malformed):
+    for batch in cell_batches(
+        source,
+        levels,
+        malformed,
+        keep_malformed=keep_malformed,
+        missing_codes=contract.missing_codes,
+    ):
         yield transform.integers(batch, repairs)

@@ -155,7 +155,8 @@ def not_a_column_of_levels(column: str, known: tuple[str, ...]) -> None:
     "GRM-566",
     RequestError,
     "The release has no columns of levels.",
-    "Tables count levels: declare 'levels' of a column in the contract.",
+    "Tables count the levels of columns of the matrix, which the contract declares by 'levels'. "
+    "Groups of rows ('by' in the request) are counted by .groups.rows.",
 )
 def no_levels_to_count() -> None:
     """Cross tables need at least one column of levels."""
@@ -304,6 +305,16 @@ def pool_without_releases() -> None:
     """The estimator of pools was fitted to a single release."""
 
 
+@problem(
+    "GRM-596",
+    RequestError,
+    "An opened release was expected, not an object of the type {given}.",
+    "Open it by its name: catalogue['DATASET/RELEASE'].",
+)
+def not_a_release(given: str) -> None:
+    """Pools and comparisons take releases that were opened; a pool takes no groups or pools."""
+
+
 # Synthetic rows: 570 to 579.
 
 
@@ -353,6 +364,16 @@ def pool_units_differ(first: str, other: str) -> None:
 )
 def unknown_estimate(release: str, estimate: str, known: tuple[str, ...]) -> None:
     """Estimates have the ids that .estimates lists; others are computed by .estimate()."""
+
+
+@problem(
+    "GRM-598",
+    UnknownName,
+    "There is no column '{column}'.",
+    "Columns, most similar first: {known}.",
+)
+def unknown_column(column: str, known: tuple[str, ...]) -> None:
+    """Means, covariances and the like have the columns that .names lists."""
 
 
 @problem(

@@ -1,8 +1,8 @@
-"""Releases as analysts open them with `gramercy.open`: codes 680 to 699."""
+"""Releases as analysts open them with `gramercy.open`: codes 660 to 699."""
 
 from __future__ import annotations
 
-from gramercy.schemas.errors import RequestError, UnknownRelease
+from gramercy.schemas.errors import RequestError, UnknownName, UnknownRelease
 from gramercy.schemas.problem import problem
 
 # The catalogue.
@@ -35,6 +35,11 @@ def no_key_file() -> None:
     """An empty list of public keys would trust no signature."""
 
 
+@problem("GRM-660", RequestError, "'words' must be text, not {given}.", '"" finds all releases.')
+def words_not_text(given: str) -> None:
+    """A search in the catalogue is for words in one string."""
+
+
 # A release.
 
 
@@ -43,8 +48,14 @@ def not_a_second_moment(release: str) -> None:
     """A release that is a precision matrix has no second moment, covariance or correlation."""
 
 
-@problem("GRM-684", RequestError, "'{release}' is a second moment.", "Use .estimates.")
-def not_a_precision_matrix(release: str) -> None:
+@problem(
+    "GRM-684",
+    RequestError,
+    "'{release}' is a second moment.",
+    "Estimate its inverse: .estimate('graphical-lasso').to_frame('precision'). Published precision "
+    "matrices are .estimates[NAME]['precision']; names: {published}.",
+)
+def not_a_precision_matrix(release: str, published: tuple[str, ...]) -> None:
     """Most releases are a second moment; precision matrices are estimated from it."""
 
 
@@ -148,11 +159,11 @@ def unknown_estimator(name: str, known: tuple[str, ...]) -> None:
 @problem(
     "GRM-692",
     RequestError,
-    "The estimator 'intervals' is not available in .estimate().",
-    "Use .correlation.interval() or .covariance.interval().",
+    "The estimator '{estimator}' is not available in .estimate().",
+    "Use {call}.",
 )
-def intervals_not_an_estimate() -> None:
-    """Intervals of an opened release come with its matrices."""
+def has_own_call(estimator: str, call: str) -> None:
+    """Intervals, regressions, pools and other analyses have calls of their own in Python."""
 
 
 @problem(
@@ -173,3 +184,13 @@ def group_in_settings(estimator: str, group: str) -> None:
 )
 def no_periods(dataset: str) -> None:
     """Numbers over time need releases of a data set whose budget is per year, month or the like."""
+
+
+@problem(
+    "GRM-699",
+    UnknownName,
+    "'{dataset}' has no release of the period '{period}'.",
+    "Periods with a matrix, most similar first: {known}.",
+)
+def unknown_period(dataset: str, period: str, known: tuple[str, ...]) -> None:
+    """No release of this period has a second moment, or all of them were withdrawn."""

@@ -113,7 +113,8 @@ def same_release(release: str) -> None:
     "'{earlier}' and '{later}' are not estimates of the same matrix.",
     "Compare releases of the same data set, columns, normalisation and penalty. Releases with "
     "private constants have the same ones if a request takes them from the other release: "
-    "'scaling: {{from: RELEASE}}'.",
+    "'scaling: {{from: RELEASE}}'. In Python, release.compare(other) compares means, standard "
+    "deviations and correlations, also of releases with different constants.",
 )
 def not_comparable(earlier: str, later: str) -> None:
     """Two releases differ in what they publish, so their difference has no meaning."""
@@ -365,7 +366,12 @@ def flow_not_run(reason: str) -> None:
 # Answers to questions; each question is asked again.
 
 
-@problem("GRM-040", RequestError, "The answer must be a finite number.", "Write one.")
+@problem(
+    "GRM-040",
+    RequestError,
+    "The answer must be a finite number.",
+    "Write one, with a decimal point: 0.5.",
+)
 def answer_not_a_number() -> None:
     """A question of `gramercy new` expects a finite number."""
 
@@ -385,10 +391,10 @@ def answer_not_a_choice(choices: tuple[str, ...]) -> None:
 @problem(
     "GRM-043",
     RequestError,
-    "'{answer}' is not a column that can be published.",
+    "'{answer}' is not a column that can be published. Columns, most similar first: {known}.",
     "Spell it as the table does, or press Enter.",
 )
-def answer_not_a_column(answer: str) -> None:
+def answer_not_a_column(answer: str, known: tuple[str, ...]) -> None:
     """A question of `gramercy new` expects the name of a column."""
 
 
@@ -396,7 +402,7 @@ def answer_not_a_column(answer: str) -> None:
     "GRM-045",
     RequestError,
     "The answer must be two numbers, the lower and the upper bound.",
-    "Write them such as 0 100, or press Enter for a column without bounds.",
+    "Write them such as 0 100.5, with a decimal point, or press Enter for a column without bounds.",
 )
 def answer_not_bounds() -> None:
     """A question of `gramercy new` expects both bounds of a column, or none."""

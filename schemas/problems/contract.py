@@ -125,7 +125,12 @@ def too_many_columns(most: int) -> None:
     """Every numeric column is one column of the matrix, and so is every level."""
 
 
-@problem("GRM-143", InvalidValue, "'lower' must be less than 'upper'.")
+@problem(
+    "GRM-143",
+    InvalidValue,
+    "'lower' must be less than 'upper'.",
+    "Swap them; write decimals with a point.",
+)
 def bounds_reversed() -> None:
     """The lower bound of a column is not below its upper bound."""
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from gramercy.schemas.errors import LedgerError, UntrustedLedger
 from gramercy.schemas.problem import Notice, problem
 
+_FIND_WRITER = (
+    "Find out who can write to the ledger's database, keep a copy of it, and restore it from a "
+    "backup; the bundles may be right. See docs/how-to/verify.md."
+)
+
 # Opening and using a ledger.
 
 
@@ -98,10 +103,10 @@ def lock_lost(ledger: str, lock: str, reason: str) -> None:
 @problem(
     "GRM-338",
     UntrustedLedger,
-    "{ledger}: this is a copy of the ledger at {location}. A copy would spend the same budget "
-    "twice.",
-    "Use the original. If the ledger was moved and the original is no longer used, run 'gramercy "
-    "budget --moved --reason WHY'.",
+    "{ledger}: the ledger was copied, moved or restored: it was in the file {location}. A copy "
+    "would spend the same budget twice.",
+    "Use the original. If the ledger was moved or restored, and the original is no longer used, "
+    "run 'gramercy budget --moved --reason WHY'. An audit of a copy has the option --copy.",
 )
 def ledger_copied(ledger: str, location: str) -> None:
     """A ledger is bound to its location, and this one was opened at another."""
@@ -179,27 +184,42 @@ def malformed(entry: int) -> None:
     """A field that every entry of this kind has is missing, or has an impossible value."""
 
 
-@problem("GRM-346", Notice, "Entries are missing before entry {entry}: {count}.")
+@problem("GRM-346", Notice, "Entries are missing before entry {entry}: {count}.", _FIND_WRITER)
 def entries_missing(entry: int, count: int) -> None:
     """Entries are numbered without gaps, so the missing ones were removed."""
 
 
-@problem("GRM-347", Notice, "Entry {entry} does not follow from the entry before it.")
+@problem("GRM-347", Notice, "Entry {entry} does not follow from the entry before it.", _FIND_WRITER)
 def not_chained(entry: int) -> None:
     """Every entry states the hash of the entry before it, and this one states a wrong hash."""
 
 
-@problem("GRM-348", Notice, "Entry {entry} was changed: its hash does not match its content.")
+@problem(
+    "GRM-348",
+    Notice,
+    "Entry {entry} was changed: its hash does not match its content.",
+    _FIND_WRITER,
+)
 def hash_mismatch(entry: int) -> None:
     """The hash of an entry is computed from everything that it states."""
 
 
-@problem("GRM-349", Notice, "Entry {entry} differs from its anchor outside the ledger.")
+@problem(
+    "GRM-349",
+    Notice,
+    "Entry {entry} differs from its anchor outside the ledger.",
+    _FIND_WRITER,
+)
 def differs_from_anchor(entry: int) -> None:
     """The archive or the run history has another hash of this entry: the ledger was rewritten."""
 
 
-@problem("GRM-350", Notice, "The ledger ends at entry {last}, but its head names entry {head}.")
+@problem(
+    "GRM-350",
+    Notice,
+    "The ledger ends at entry {last}, but its head names entry {head}.",
+    _FIND_WRITER,
+)
 def head_mismatch(last: int, head: int) -> None:
     """The head has the number and the hash of the last entry: one of the two was changed."""
 
@@ -208,12 +228,18 @@ def head_mismatch(last: int, head: int) -> None:
     "GRM-351",
     Notice,
     "The ledger ends at entry {last}, but there is an anchor of entry {anchored}.",
+    _FIND_WRITER,
 )
 def behind_anchor(last: int, anchored: int) -> None:
     """Entries were removed from the end, or the ledger was restored from an older copy."""
 
 
-@problem("GRM-352", Notice, "Entry {entry} of kind '{kind}' has the wrong subject.")
+@problem(
+    "GRM-352",
+    Notice,
+    "Entry {entry} of kind '{kind}' has the wrong subject.",
+    _FIND_WRITER,
+)
 def subject_mismatch(entry: int, kind: str) -> None:
     """An entry about the ledger itself has no data set; every other entry has one."""
 
@@ -222,17 +248,28 @@ def subject_mismatch(entry: int, kind: str) -> None:
     "GRM-353",
     Notice,
     "Entry {entry} is of kind '{kind}'; the first entry alone must open the ledger.",
+    _FIND_WRITER,
 )
 def opened_elsewhere(entry: int, kind: str) -> None:
     """Either the first entry does not open the ledger, or a later entry does."""
 
 
-@problem("GRM-354", Notice, "Entry {entry} registers its data set a second time.")
+@problem(
+    "GRM-354",
+    Notice,
+    "Entry {entry} registers its data set a second time.",
+    _FIND_WRITER,
+)
 def registered_twice(entry: int) -> None:
     """A data set is registered by its first charge only."""
 
 
-@problem("GRM-355", Notice, "Entry {entry} is about a data set that was not registered.")
+@problem(
+    "GRM-355",
+    Notice,
+    "Entry {entry} is about a data set that was not registered.",
+    _FIND_WRITER,
+)
 def not_registered(entry: int) -> None:
     """A data set is registered before it is charged."""
 
@@ -241,18 +278,27 @@ def not_registered(entry: int) -> None:
     "GRM-356",
     Notice,
     "Entry {entry} changes a release from {state} to {new_state}, which is not allowed.",
+    _FIND_WRITER,
 )
 def state_out_of_order(entry: int, state: str, new_state: str) -> None:
     """A release passes through its states once and in order."""
 
 
-@problem("GRM-357", Notice, "Entry {entry} sets a budget whose delta is 1/rows or more.")
+@problem(
+    "GRM-357",
+    Notice,
+    "Entry {entry} sets a budget whose delta is 1/rows or more.",
+    _FIND_WRITER,
+)
 def budget_delta_too_large(entry: int) -> None:
     """At such a delta, publishing a whole row would be allowed."""
 
 
 @problem(
-    "GRM-358", Notice, "Entry {entry} is of kind '{kind}', but changes the budget in another way."
+    "GRM-358",
+    Notice,
+    "Entry {entry} is of kind '{kind}', but changes the budget in another way.",
+    _FIND_WRITER,
 )
 def wrong_budget_change(entry: int, kind: str) -> None:
     """A raised budget must not be smaller in epsilon or delta, and a lowered one not larger.
@@ -261,7 +307,12 @@ def wrong_budget_change(entry: int, kind: str) -> None:
     """
 
 
-@problem("GRM-359", Notice, "Entry {entry} returns to the budget rule of version 0.1.")
+@problem(
+    "GRM-359",
+    Notice,
+    "Entry {entry} returns to the budget rule of version 0.1.",
+    _FIND_WRITER,
+)
 def older_budget_rule(entry: int) -> None:
     """Since the ledger was upgraded, a share of every delta is set aside for failures."""
 
@@ -270,6 +321,7 @@ def older_budget_rule(entry: int) -> None:
     "GRM-360",
     Notice,
     "Entry {entry} states a total that is not the sum of all charges up to it.",
+    _FIND_WRITER,
 )
 def total_mismatch(entry: int) -> None:
     """Every charge states the sum, and the number, of all charges of its data set so far."""
@@ -279,16 +331,27 @@ def total_mismatch(entry: int) -> None:
     "GRM-361",
     Notice,
     "Entry {entry} is charged to the period '{window}', but its version is of another period.",
+    _FIND_WRITER,
 )
 def charged_to_wrong_period(entry: int, window: str) -> None:
     """Where a budget is per period, a version is charged to the period at its start."""
 
 
-@problem("GRM-362", Notice, "Entry {entry} charges a release whose number is out of sequence.")
+@problem(
+    "GRM-362",
+    Notice,
+    "Entry {entry} charges a release whose number is out of sequence.",
+    _FIND_WRITER,
+)
 def release_out_of_sequence(entry: int) -> None:
     """The name of a release ends with the number of its charge."""
 
 
-@problem("GRM-363", Notice, "Entry {entry} exceeds the budget that applied at its time.")
+@problem(
+    "GRM-363",
+    Notice,
+    "Entry {entry} exceeds the budget that applied at its time.",
+    _FIND_WRITER,
+)
 def budget_overspent(entry: int) -> None:
     """The sum of all charges up to this one is more than the budget allowed when it was made."""

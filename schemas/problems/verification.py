@@ -397,6 +397,16 @@ def ledger_moved(day: str, reason: str) -> None:
 
 
 @problem(
+    "GRM-848",
+    Notice,
+    "This is a copy, which was only read: the ledger was in the file {location}.",
+    "Audit the original as well, which may have entries that are newer.",
+)
+def copy_audited(location: str) -> None:
+    """An audit with the option --copy; the ledger of a copy can be read, and cannot be charged."""
+
+
+@problem(
     "GRM-832",
     Notice,
     "On {day} the budget of {dataset} was {change} to epsilon={epsilon}, delta={delta}: {reason}",

@@ -151,7 +151,7 @@ def many_cells_missing(columns: tuple[str, ...]) -> None:
     Notice,
     "Many cells are out of bounds: {columns}.",
     "Compare the unit of the cells with that of the bounds, such as grams with kilograms, or 35 "
-    "with 0.35.",
+    "with 0.35. Declare codes for missing values, such as -9, in the contract: missing: [-9].",
 )
 def many_cells_out_of_bounds(columns: tuple[str, ...]) -> None:
     """More than one cell in twenty is clamped to a bound."""

@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.application.context import Context
 from gramercy.application.expectations import silence_great_expectations
-from gramercy.application.internal_record import read_record
+from gramercy.application.planning import make_plan
 from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError
 from tests.support.conformance import CASES
-from tests.support.factories import at_scale, contract_facts, write_request
+from tests.support.factories import at_scale, check_as_steward, contract_facts, write_request
 from tests.support.leaks import object_texts, prefect_results, prefect_texts
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -91,8 +92,7 @@ PLACES = [
     "gramercy.tables.passes.cell_batches",
     "gramercy.tables.gram.ExactGram.add",
     "gramercy.tables.gram.ExactGram.matrix",
-    "gramercy.application.validation._check_schema",
-    "gramercy.application.validation._check_values",
+    "gramercy.application.table_header._fits",
     "gramercy.application.accumulation.open_source",
     "gramercy.application.accumulation.streaming.accumulate",
     "gramercy.application.publishing.sampler.self_test",
@@ -201,6 +201,7 @@ def test_fifty_secrets_never_leak(
 
     monkeypatch.setattr(Batch, "validate", recorded)
     request = read_request(write_secret_request(tmp_path))
+    check_as_steward(make_plan(Context.default(), request).contract)
     done = release(request)
     validation_results = "".join(str(each.to_json_dict()) for each in results).encode()
     assert b"expect_column_values_to_be_between" in validation_results
@@ -239,16 +240,12 @@ def test_failures_in_the_code_leak_nothing(
 
     request = read_request(write_secret_request(tmp_path))
     monkeypatch.setattr(place, failing_with(NUMBERS, WILD, WORDS))
-    if place == "gramercy.application.validation._check_values":
-        release(request)  # the check of values never refuses a release
-        assert isinstance(read_record(Home.default(), "toy", "v1-r1")["sample"], str)
-    else:
-        with pytest.raises(GramercyError) as caught:
-            release(request)
-        error_contents = [*object_texts(caught.value.args), *object_texts(vars(caught.value))]
-        assert not [w for w in needles() if w in "".join(error_contents).encode()]
-        assert caught.value.__cause__ is None
-        assert caught.value.__context__ is None
+    with pytest.raises(GramercyError) as caught:
+        release(request)
+    error_contents = [*object_texts(caught.value.args), *object_texts(vars(caught.value))]
+    assert not [w for w in needles() if w in "".join(error_contents).encode()]
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
     assert not leaked(home, logged)
 
 

@@ -34,7 +34,7 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    for module in ("accumulation", "drawing", "publishing", "validation"):
+    for module in ("accumulation", "drawing", "publishing", "table_header"):
         monkeypatch.setattr(f"gramercy.application.{module}.open_source", refuse)
 
 

@@ -15,7 +15,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.application.accumulation import accumulate
-from gramercy.application.validation import validate
+from gramercy.application.table_header import check_table_header
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.problems import table as problems
 from gramercy.tables import parquet_reader
@@ -73,7 +73,7 @@ def test_hostile_table_equals_reference(case: Read, tmp_path: Path) -> None:
             ("columns_out_of_bounds", reference.clamped),
         ):
             named = zip(reference.columns, counts, strict=True)
-            assert sampled["sample"][key] == [name for name, count in named if count]
+            assert sampled[key] == [name for name, count in named if count]
 
 
 @pytest.mark.parametrize(("name", "cell", "number"), SPELLINGS, ids=[s[0] for s in SPELLINGS])
@@ -138,7 +138,7 @@ def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
-@pytest.mark.parametrize("step", [validate, accumulate], ids=["validate", "accumulate"])
+@pytest.mark.parametrize("step", [check_table_header, accumulate], ids=["validate", "accumulate"])
 def test_unreadable_file_is_refused_at_every_step(
     name: str, step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +153,7 @@ def test_unreadable_file_is_refused_at_every_step(
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
         monkeypatch.setattr(parquet_reader, "_open_bytes", refuse)
     with raises(problems.permission_denied, file=str(tmp_path / name)) as caught:
-        as_flow_step(step)(plan.contract if step is validate else plan)
+        as_flow_step(step)(plan.contract if step is check_table_header else plan)
     assert not any(planted in error_texts(caught.value) for planted in PLANTED)
 
 
@@ -172,7 +172,7 @@ def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
         folder.mkdir()
         request = write_case(folder, Read("", {"t.parquet": good}, [[2, 5]]))
         plan = read_plan(request)
-        as_flow_step(validate)(plan.contract)
+        as_flow_step(check_table_header)(plan.contract)
         (folder / "t.parquet").unlink()
         if content is not None:
             write_case(folder, Read("", {"t.parquet": content}, [None]))
@@ -199,7 +199,7 @@ def test_table_with_the_maximum_number_of_columns(tmp_path: Path) -> None:
     case = Read("", files, [None] * 4, "t.*", changes={"columns": columns})
     plan = read_plan(write_case(tmp_path, case))
     if FULL:  # minutes
-        as_flow_step(validate)(plan.contract)
+        as_flow_step(check_table_header)(plan.contract)
     sums = as_flow_step(accumulate)(plan).sums
     moments = sums.gram / plan.mechanism.lattice.divisor
     slack = 2 / plan.mechanism.lattice.unit_length

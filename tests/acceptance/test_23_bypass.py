@@ -24,6 +24,7 @@ from gramercy.schemas.errors import (
 )
 from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems import ledger as ledger_problems
+from gramercy.schemas.problems import verification
 from gramercy.schemas.problems.keys import not_a_short_name
 from gramercy.schemas.problems.publication import bundle_missing, ledger_lacks_release
 from gramercy.schemas.problems.request import version_without_period
@@ -250,6 +251,15 @@ def test_copied_ledger_is_refused(
     assert charges() == [("v1-r1", "published")]
     audit = make_audit(Context.default())
     assert ledger_problems.ledger_copied.code in [each.problem.code for each in audit.discrepancies]
+    # An auditor reads a copy on purpose.
+    audit = make_audit(Context.default(), of_copy=True)
+    assert audit.discrepancies == []
+    assert verification.copy_audited.code in [getattr(each, "code", "") for each in audit.notes]
+    for command in ("audit", "verify"):
+        assert run_command(command, capsys=capsys)[0] == 2
+        code, out, _ = run_command(command, "--copy", capsys=capsys)
+        assert code == 0, out
+        assert verification.copy_audited.code in out
 
 
 def test_hard_linked_ledger_is_refused(

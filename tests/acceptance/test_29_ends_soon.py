@@ -177,6 +177,57 @@ def test_prefect_is_not_imported_before_its_settings_are_set() -> None:
     assert done.stdout == "False\n"
 
 
+def test_exit_code_after_an_interruption_of_executed_text(tmp_path: Path) -> None:
+    """Such as the text of a dataclass, as a module is imported."""
+    (tmp_path / "interrupted.py").write_text(
+        "from gramercy.cli import main\n"
+        "main._run = lambda: exec('raise KeyboardInterrupt')\n"
+        "main.run()\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def test_interruption_in_a_weak_reference_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "weak.py").write_text(
+        "import os, signal, time, weakref\n"
+        "from gramercy.cli import main\n"
+        "class Some: pass\n"
+        "def command():\n"
+        "    some = Some()\n"
+        "    _ = weakref.ref(some, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
+        "    del some\n"
+        "    time.sleep(60)\n"
+        "main._run = command\n"
+        "main.run()\n"
+    )
+    command = [sys.executable, "-m", "weak"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def test_interruption_that_a_module_caught_is_remembered(tmp_path: Path) -> None:
+    (tmp_path / "catching.py").write_text(
+        "import os, signal\n"
+        "from gramercy.cli import main, run_guard\n"
+        "def release():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except BaseException:\n"
+        "        print('caught')\n"
+        "    with run_guard.guarded(lambda: 'nothing'):\n"
+        "        print('published')\n"
+        "main._run = release\n"
+        "main.run()\n"
+    )
+    command = [sys.executable, "-m", "catching"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "caught\n", "Interrupted.\n")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not FULL, reason="starts twenty Prefect servers; see `make acceptance`")
 def test_interrupted_commands(tmp_path: Path) -> None:

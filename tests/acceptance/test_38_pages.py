@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -90,14 +91,15 @@ def _made(folder: Path) -> dict[str, Path]:
     )
     home = Home.default()
     write_site(Context(home))
-    (folder / "made").mkdir()
+    made = home.root / "made"  # next to the archive, so that the pages link to the catalogue
+    made.mkdir()
     compared = [f"toy/{each.name}" for each in (first, second)]
     for words in (
-        ("plan", place, "--page", folder / "made/plan.html"),
-        ("plan", folder / "request.yaml", "--page", folder / "made/counts.html"),
-        ("history", "--page", folder / "made/history.html"),
-        ("compare", *compared, "--page", folder / "made/change.html"),
-        ("audit", "--output", folder / "made/audit"),
+        ("plan", place, "--page", made / "plan.html"),
+        ("plan", folder / "request.yaml", "--page", made / "counts.html"),
+        ("history", "--page", made / "history.html"),
+        ("compare", *compared, "--page", made / "change.html"),
+        ("audit", "--output", made / "audit"),
     ):
         _run(*words)
     archive = home.archive
@@ -109,11 +111,11 @@ def _made(folder: Path) -> dict[str, Path]:
         "histograms": histograms / "index.html",
         "report": next((first / "reports").glob("*/report.html")),
         "histograms' report": next((histograms / "reports").glob("*/report.html")),
-        "plan": folder / "made/plan.html",
-        "plan of histograms": folder / "made/counts.html",
-        "history": folder / "made/history.html",
-        "change": folder / "made/change.html",
-        "audit": folder / "made/audit/audit.html",
+        "plan": made / "plan.html",
+        "plan of histograms": made / "counts.html",
+        "history": made / "history.html",
+        "change": made / "change.html",
+        "audit": made / "audit/audit.html",
         "internal": page_path(home, "toy", first.name),
     }
 
@@ -138,17 +140,48 @@ def test_every_page_has_the_structure_that_readers_need(pages: dict[str, Path]) 
 @pytest.mark.slow
 def test_links_between_pages_lead_somewhere(pages: dict[str, Path]) -> None:
     for kind, page in pages.items():
-        links = Structure(page.read_text(encoding="utf-8")).links
-        for link in links:
-            path = link.partition("#")[0]
-            assert not path or (page.parent / path).is_file(), (kind, link)
-    report = pages["report"]
-    back = {
-        (report.parent / link).resolve()
-        for link in Structure(report.read_text(encoding="utf-8")).links
-    }
-    for kind in ("catalogue", "data set", "release", "glossary"):
-        assert pages[kind].resolve() in back, kind
+        for link in Structure(page.read_text(encoding="utf-8")).links:
+            path, _, part = unquote(link).partition("#")
+            target = page.parent / path if path else page
+            assert target.is_file(), (kind, link)
+            assert not part or f'id="{part}"' in target.read_text(encoding="utf-8"), (kind, link)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kinds", "places"),
+    [
+        (["report", "internal"], ["catalogue", "glossary", "data set", "release"]),
+        (["release", "plan", "history", "change"], ["catalogue", "glossary", "data set"]),
+        (["data set", "audit"], ["catalogue", "glossary"]),
+    ],
+)
+def test_every_page_has_the_way_back_to_the_catalogue(
+    pages: dict[str, Path], kinds: list[str], places: list[str]
+) -> None:
+    for kind in kinds:
+        links = Structure(pages[kind].read_text(encoding="utf-8")).links
+        targets = {(pages[kind].parent / link).resolve() for link in links}
+        for place in places:
+            assert pages[place].resolve() in targets, (kind, place)
+
+
+@pytest.mark.slow
+def test_every_page_names_product_and_place(pages: dict[str, Path]) -> None:
+    for kind, page in pages.items():
+        text = page.read_text(encoding="utf-8")
+        (places,) = re.findall('<nav aria-label="Place in the catalogue">(.*?)</nav>', text)
+        assert places.startswith("<b>Gramercy</b>"), kind
+        assert places.count('aria-current="page"') == 1, kind
+
+
+@pytest.mark.slow
+def test_pages_write_symbols(pages: dict[str, Path]) -> None:
+    """Names of parameters are in code or in quotes; the glossary spells them out."""
+    for kind, page in pages.items():
+        text = re.sub("<(style|script|code|pre)>.*?</\\1>", "", page.read_text(), flags=re.DOTALL)
+        found = re.findall(r"(?<![\w'(-])(?:epsilon|delta|mu)\b", re.sub("<[^>]*>", "", text))
+        assert found == [], kind
 
 
 def test_colours_have_enough_contrast() -> None:

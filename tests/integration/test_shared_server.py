@@ -45,15 +45,14 @@ def records(folder: Path) -> list[Path]:
 
 def server(record: Path) -> int:
     """The process id of the server with this record."""
-    arguments = ["gramercy.cli.shared_server_process", str(record)]
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (each / "cmdline").read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        if all(part in command for part in arguments):
-            return int(each.name)
-    raise LookupError(record)
+    process: int = json.loads(record.read_bytes())["process"]
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
+    except FileNotFoundError:
+        raise LookupError(record) from None
+    if "gramercy.cli.shared_server_process" not in command:
+        raise LookupError(record)
+    return process
 
 
 def run(*arguments: str) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.inputs import Array
-from gramercy.application.validation import validate
+from gramercy.application.table_header import check_table_header
+from gramercy.application.validation import check_sample
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
-from gramercy.tasks.policy import typed_errors_only
 
 Reader = Callable[[Path], Any]
 
@@ -50,5 +50,5 @@ def contenders(
         f"Gramercy: {kind} to Gram": Contender(ours),
         "pyarrow: read, X.T @ X": Contender(product),
         "pandas: read, .cov()": Contender(cov),
-        "Gramercy: validation": Contender(lambda: typed_errors_only(validate)(terms)),
+        "Gramercy: validation": Contender(lambda: check_sample(terms, check_table_header(terms))),
     }

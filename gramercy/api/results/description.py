@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "unknown"
+_QUARTILES = (0.25, 0.5, 0.75)
 _SHOWN = {  # lines of the table: the number, and the error that tells its digits
     "mean": ("mean", "mean_error"),
     "error of the mean": ("mean_error", "mean_error"),
@@ -86,10 +87,13 @@ class Description:
         for name, (source, error) in _SHOWN.items():
             numbers[name], errors[name] = self.columns[source], self.columns[error]
         if self.quantiles is not None:
-            for probability in (0.25, 0.5, 0.75):
+            widths = (self.quantiles["upper"] - self.quantiles["lower"]).unstack()[[*_QUARTILES]]
+            # Equal decimals keep the order: .9990 after a rounded 1.00 would look like a fall.
+            error = widths.where(widths > 0).min(axis=1).fillna(0.0).loc[self.columns.index] / 4
+            for probability in _QUARTILES:
                 at = self.quantiles.xs(probability, level="probability").loc[self.columns.index]
                 name = f"{100 * probability:g}%"
-                numbers[name], errors[name] = at["value"], (at["upper"] - at["lower"]) / 4
+                numbers[name], errors[name] = at["value"], error
         numbers["missing"], errors["missing"] = (
             self.columns[name] for name in ("missing", "missing_error")
         )

@@ -14,6 +14,7 @@ from gramercy.cli.draft.drafting import LEVELS, NUMBERS, Column
 from gramercy.cli.draft.prompts import BACK, Back, ask_choice, ask_text, until_valid
 from gramercy.cli.draft.proposals import Run, propose, runs, summary
 from gramercy.cli.draft.session import Session
+from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.schemas.problems import command_line as problems
 
@@ -85,7 +86,7 @@ def _choose(session: Session) -> bool:
     if not names and _EACH.startswith(answer):
         session.update(column=next(iter(columns)), split=())
     elif not names:
-        raise problems.answer_not_a_column(answer)
+        raise problems.answer_not_a_column(answer, most_similar_first(answer, columns))
     else:
         _ask_named(session, answer, names)
     return False

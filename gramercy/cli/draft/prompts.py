@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import typer
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import command_line as problems
 
@@ -92,7 +93,7 @@ def ask_column(question: str, names: Collection[str], none: str) -> str | None:
     def ask_once() -> str | None:
         answer = ask_text(question, none)
         if answer not in names and answer != none:
-            raise problems.answer_not_a_column(answer)
+            raise problems.answer_not_a_column(answer, most_similar_first(answer, names))
         return answer if answer in names else None
 
     return until_valid(ask_once)

@@ -15,6 +15,7 @@ from gramercy.cli.output.terminal import bold, out, say
 from gramercy.ledger import BudgetChange, Charge, Statement
 from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.model import finite_or_none
 from gramercy.schemas.problems.verification import table_shared
 
 _BAR_WIDTH = 30
@@ -54,6 +55,7 @@ def budget_facts(account: Account) -> dict[str, Any]:
     return {
         "dataset": account.dataset,
         **account.statement.facts(),
+        **_left_by_kind(account.statement),
         "same_table_as": list(account.shared),
         "budgets": [
             {**each.budget.model_dump(), "reason": each.reason, "at": each.at}
@@ -63,18 +65,33 @@ def budget_facts(account: Account) -> dict[str, Any]:
     }
 
 
-def print_budget(account: Account, planned: Guarantee | None = None) -> None:
+def _left_by_kind(statement: Statement) -> dict[str, Any]:
+    """What further Gaussian and pure releases can have, and the sum of pure epsilons so far."""
+    return {
+        "remaining_gaussian_epsilon": statement.remaining_gaussian,
+        "spent_pure_epsilon": finite_or_none(statement.total.pure),
+        "remaining_pure_epsilon": max(0.0, statement.budget.epsilon - statement.total.pure),
+    }
+
+
+def print_budget(
+    account: Account, planned: Guarantee | None = None, *, in_detail: bool = False
+) -> None:
     """Print a budget, with a bar of what is spent and what a planned release takes.
 
     Parameters
     ----------
     account, planned
         The budget, and the guarantee of a planned release.
+    in_detail
+        Whether to state what is spent and left as mu, and as pure epsilon.
     """
     statement, charges = account.statement, account.charges
     window = f", data of {statement.window}" if statement.window else ""
     bar = _bar(statement, planned)
     say(bold(account.dataset + window), "  ", bar, "\n", budget_line(statement))
+    if in_detail:
+        say(detail_line(statement))
     if planned is not None:
         fits = statement.admits(planned)
         after = statement.after(planned)
@@ -107,6 +124,33 @@ def budget_line(statement: Statement) -> str:
         f"epsilon={statement.spent:.4g} of {budget.epsilon:g} spent at delta={budget.delta:g}; "
         f"{statement.remaining:.4g} left for one more release{failures}"
     )
+
+
+def detail_line(statement: Statement) -> str:
+    """What is spent and left as mu and as pure epsilon, by which charges add up."""
+    total, pure = statement.total, statement.total.pure
+    at_delta = ""
+    if statement.remaining_gaussian < statement.remaining:  # a pure release may have more
+        at_delta = f" (epsilon={statement.remaining_gaussian:.4g})"
+    line = (
+        f"mu={total.mu:.4g} spent; {statement.left.mu:.4g} left for one more Gaussian "
+        f"release{at_delta}; {100 * statement.share:.3g} % of the budget is spent"
+    )
+    if not 0 < pure < math.inf:
+        return line
+    left = max(0.0, statement.budget.epsilon - pure)
+    return f"{line}; pure epsilon={pure:.4g} spent, {left:.4g} left"
+
+
+def print_other_periods(statements: Sequence[Statement]) -> None:
+    """Print what the periods that were not charged have, if each period has its own budget."""
+    full = Statement(statements[0].budget)
+    if full.budget.per == "lifetime":
+        return
+    other = "Every other" if any(each.window for each in statements) else "Every"
+    budget = privacy_loss_text(full.budget.epsilon, full.budget.delta, 6)
+    whole = f"{budget} (mu={full.left.mu:.4g})"
+    say(f"{other} {full.budget.per} of the data has all of its budget: {whole}.")
 
 
 def _bar(statement: Statement, planned: Guarantee | None = None) -> Text:

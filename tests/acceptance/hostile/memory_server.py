@@ -32,12 +32,11 @@ def _peak_memory() -> int:
 def _outcome(request: Path, mode: str) -> dict[str, Any]:
     from gramercy.application.accumulation import accumulate as accumulated
     from gramercy.application.public_parameters import row_normalisation
-    from gramercy.application.validation import validate
     from gramercy.schemas.errors import GramercyError
     from gramercy.tables.source import open_source
     from gramercy.tables.streaming import accumulate
     from tests.acceptance.hostile.archive_visit import visit
-    from tests.support.factories import as_flow_step, read_plan, run_release
+    from tests.support.factories import as_flow_step, check_as_steward, read_plan, run_release
 
     if mode == "archive":
         return visit(request)
@@ -45,7 +44,7 @@ def _outcome(request: Path, mode: str) -> dict[str, Any]:
         if mode == "request":
             return {"release": run_release(request)}
         plan = read_plan(request)
-        sample = as_flow_step(validate)(plan.contract)["sample"] if mode == "tables" else None
+        sample = as_flow_step(check_as_steward)(plan.contract) if mode == "tables" else None
         source, normalisation, lattice = (
             plan.contract.source,
             row_normalisation(plan.spec),

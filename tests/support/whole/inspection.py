@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,9 +107,12 @@ def read_as_analyst(world: World, name: tuple[str, str]) -> None:
     catalogue = gramercy.open(world.home.archive, key=sorted(world.home.keys.glob("*.pub")))
     archive = open_archive(world.home.archive)
     assert list(catalogue) == ["/".join(each) for each in archive.releases()]
-    release = catalogue["/".join(name)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = catalogue["/".join(name)]
     is_withdrawn = archive.contains(archive.withdrawal(*name))
     assert (release.withdrawn is not None) == is_withdrawn
+    assert [each.category for each in caught] == [gramercy.WithdrawnRelease] * is_withdrawn
     assert verify_release(archive, *name, None).checks
 
 

@@ -27,6 +27,7 @@ from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems import bundle, estimation, keys
+from gramercy.schemas.problems.analyses import unknown_column
 from gramercy.schemas.problems.warnings import unit_rows
 from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request, write_table
 from tests.support.problems import raises
@@ -299,6 +300,10 @@ def test_estimates_have_the_scikit_learn_interface(release: Release, tmp_path: P
     fitted.to_csv(tmp_path / "precision.csv")
     precision = pd.read_csv(tmp_path / "precision.csv", index_col=0)
     pd.testing.assert_frame_equal(precision, fitted.to_pandas())
+    assert set(release.graph("graphical-lasso")) == set(graph)
+    assert release.estimates["graphical-lasso"] is release.estimates[sealed]
+    with raises(problems.not_a_precision_matrix, published=(sealed,)):
+        _ = release.precision
     published = release.graph(sealed)
     np.testing.assert_allclose(
         nx.to_numpy_array(published, ["c0", "c1", "c2"]), release.estimates[sealed]["edges"]
@@ -309,8 +314,13 @@ def test_invalid_estimate_is_refused_with_a_hint(release: Release) -> None:
     with raises(problems.unknown_estimator, name="lasso") as raised:
         release.estimate("lasso")
     assert {"ridge", "graphical-lasso"} <= set(raised.value.facts["known"])
-    with raises(problems.intervals_not_an_estimate):
-        release.estimate("intervals")
+    for name, call in (("intervals", ".interval()"), ("pca", ".pca()"), ("pool", "pool(")):
+        with raises(problems.has_own_call, estimator=name) as raised:
+            release.estimate(name)
+        assert call in raised.value.facts["call"]
+    with raises(problems.unknown_estimator, name="glasso") as raised:
+        release.estimate("glasso")
+    assert raised.value.facts["known"][0] == "graphical-lasso"
     with raises(keys.out_of_range, key="penalty", bound=0):
         release.estimate("ridge", penalty=-1.0)
     with raises(keys.key_unknown) as raised:
@@ -361,3 +371,18 @@ print(sorted({{"prefect", "great_expectations", "sqlalchemy", "matplotlib"}} & s
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_wrong_columns_and_types_are_refused_with_what_exists(release: Release) -> None:
+    for numbers in (release.second_moment, release.correlation):
+        for key in ("c4", ["c0", "c4"]):
+            with raises(unknown_column, column="c4") as raised:
+                _ = numbers[key]
+            assert isinstance(raised.value, KeyError)
+            assert set(raised.value.facts["known"]) == {"c0", "c1", "c2"}
+        assert numbers.get("c4") is None
+        with pytest.raises(KeyError):
+            _ = numbers[7]
+        assert list(numbers[["c0", "c1"]].columns) == ["c0", "c1"]
+    with raises(problems.words_not_text, given="int"):
+        gramercy.open(Home.default().archive).search(5)  # type: ignore[arg-type]

@@ -183,3 +183,18 @@ def test_summaries_have_plain_numbers_with_the_digits_of_their_errors() -> None:
     assert list(pickle.loads(pickle.dumps(table)).index) == list(table.index)
     unknown = registry["moments"](name="moments").fit(replace(EVIDENCE, raw=EVIDENCE.raw * 0))
     assert set(Description(unknown).table().texts.loc["mean"]) == {"unknown"}
+
+
+def test_printed_quartiles_do_not_fall() -> None:
+    """The median has a wide interval, and is rounded as the quartiles with narrow ones are."""
+    estimate = registry["moments"](name="moments").fit(EVIDENCE)
+    column = estimate.tables["columns"].iloc[:1]
+    name = column["column"].iloc[0]
+    known = [(0.25, 0.4, 0.38, 0.41), (0.5, 0.9986, 0.4, 0.9999), (0.75, 0.999, 0.998, 0.9999)]
+    quantiles = pd.DataFrame(
+        [(name, *each) for each in known],
+        columns=["column", "probability", "value", "lower", "upper"],
+    )
+    tables = {"columns": column, "quantiles": quantiles}
+    shown = Description(replace(estimate, tables=tables)).table().texts[name]
+    assert shown[["25%", "50%", "75%"]].tolist() == ["0.40000", "0.99860", "0.99900"]

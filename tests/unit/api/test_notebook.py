@@ -89,7 +89,9 @@ def test_html_is_escaped_and_self_contained(catalogue: Catalogue) -> None:
     assert "epsilon=9" in release._repr_html_()
     assert "graphical-lasso-" in release._repr_html_()
     withdraw(Context.default(), "toy", "v1-r1", "wrong bounds")
-    assert "wrong bounds" in catalogue["toy/v1-r1"]._repr_html_()
+    with pytest.warns(gramercy.WithdrawnRelease):
+        withdrawn = catalogue["toy/v1-r1"]
+    assert "wrong bounds" in withdrawn._repr_html_()
     assert "wrong bounds" in catalogue._repr_html_()
 
 

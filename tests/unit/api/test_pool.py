@@ -12,8 +12,11 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
+from gramercy.application.context import Context
+from gramercy.application.withdrawal import withdraw
 from gramercy.common.home import Home
 from gramercy.schemas.problems import analyses as problems
+from gramercy.schemas.problems.warnings import release_withdrawn
 from tests.support.factories import MECHANISM, run_release, write_request, write_table
 from tests.support.problems import raises
 
@@ -124,3 +127,44 @@ def test_tables_of_other_sizes_and_protected_units_are_refused(
     of_persons = gramercy.open(Home.default().archive)["persons/v1-r1"]
     with raises(problems.pool_units_differ, other="persons/v1-r1"):
         gramercy.pool([two[0], of_persons])
+
+
+def test_withdrawn_releases_and_names_are_not_pooled(two: list[Release]) -> None:
+    for given, kind in ((["toy/v1-r1"], "str"), ("toy/v1-r1", "str"), (5, "int")):
+        with raises(problems.not_a_release, given=kind):
+            gramercy.pool(given)  # type: ignore[arg-type]
+    with raises(problems.pool_too_small):
+        gramercy.pool(two[0])  # type: ignore[arg-type]
+    withdraw(Context.default(), "toy", "v1-r2", "wrong bounds")
+    with pytest.warns(gramercy.WithdrawnRelease) as caught:
+        again = gramercy.open(Home.default().archive)["toy/v1-r2"]
+    expected = str(release_withdrawn("toy/v1-r2", "wrong bounds"))
+    assert [(str(each.message), each.filename) for each in caught] == [(expected, __file__)]
+    with raises(problems.pool_of_withdrawn, release="toy/v1-r2", reason="wrong bounds"):
+        gramercy.pool([two[0], again])
+
+
+def test_releases_with_different_constants_are_compared(tmp_path: Path) -> None:
+    first = publish(tmp_path, "toy/v1-r1", request=epsilon(200.0))
+    place = tmp_path / "other"
+    place.mkdir()
+    columns = {name: {"lower": -9.0, "upper": 9.0} for name in ("c0", "c1", "c2")}
+    shifted = pd.read_csv(write_table(place / "table.csv", rows=3000, seed=8))
+    shifted["c1"] += 1.0
+    shifted.to_csv(place / "table.csv", index=False)
+    second = publish_of(place, "other/v1-r1", columns)
+    compared = second.compare(first)
+    found = compared.discoveries()
+    assert found.iloc[0][["kind", "column"]].tolist() == ["mean", "c1"]
+    assert found.iloc[0]["difference"] == pytest.approx(1.0, abs=0.3)
+    assert "other/v1-r1 and toy/v1-r1" in repr(compared)
+    with raises(problems.not_a_release, given="str"):
+        first.compare("other/v1-r1")  # type: ignore[arg-type]
+
+
+def publish_of(place: Path, name: str, columns: dict[str, Any]) -> Release:
+    """A release of the table in a folder, with bounds of its own."""
+    facts = {"rows": 3000, "intercept": True, "budget": {"epsilon": 1000.0, "delta": 1e-5}}
+    request = CLIP | epsilon(200.0)
+    run_release(write_request(place, request=request, id="other", columns=columns, **facts))
+    return gramercy.open(Home.default().archive)[name]

@@ -76,7 +76,7 @@ def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -
         ("toy/v1-r1", "verified"),
         ("toy/v2-r2", "verified"),
     ]
-    page = write_audit(audit, tmp_path / "audit").read_text()
+    page = write_audit(Context.default(), audit, tmp_path / "audit").read_text()
     html.parser.HTMLParser().feed(page)
     assert "No discrepancies" in page
     assert "toy/v2-r2" in page

@@ -43,7 +43,7 @@ nan,"1,5",c,3,q
 @pytest.fixture(autouse=True)
 def no_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip Great Expectations, which takes seconds to import, and has tests of its own."""
-    monkeypatch.setattr(checking, "validate", lambda contract: {"sample": {"rows": 0}})
+    monkeypatch.setattr(checking, "check_sample", lambda *_: {"rows": 0})
 
 
 def declared(folder: Path, text: str = NASTY, **facts: Any) -> Contract:

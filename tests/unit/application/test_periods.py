@@ -29,7 +29,7 @@ from gramercy.common.home import Home
 from gramercy.reports.period_series import series_facts
 from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems.analyses import pool_rows_unknown
-from gramercy.schemas.problems.analysis import no_periods
+from gramercy.schemas.problems.analysis import no_periods, unknown_period
 from gramercy.schemas.problems.publication import folder_named_as_placeholder
 from gramercy.schemas.problems.table import row_count_differs
 from tests.support.database_tables import execute, new_url
@@ -209,8 +209,10 @@ def published_months(folder: Path, months: int = 3, rows: int = 3000) -> Catalog
     return gramercy.open(Home.default().archive)
 
 
-def listed(period: str, withdrawn: str | None = None, kind: str = "second-moment") -> Any:
-    facts = SimpleNamespace(period=period, kind=kind, names=["(intercept)", "a"])
+def listed(
+    period: str, withdrawn: str | None = None, kind: str = "second-moment", column: str = "a"
+) -> Any:
+    facts = SimpleNamespace(period=period, kind=kind, names=["(intercept)", column])
     return SimpleNamespace(facts=facts, withdrawn=withdrawn, key=("toy", period))
 
 
@@ -223,6 +225,16 @@ def test_newest_release_of_each_period_that_can_be_used() -> None:
     newest = newest_of_periods(releases)  # type: ignore[arg-type]
     assert newest == {"2026-01": releases[1], "2026-02": releases[2]}
     assert [*newest] == ["2026-01", "2026-02"]
+
+
+def test_release_with_other_columns_does_not_break_its_month() -> None:
+    one, other, two = listed("2026-01"), listed("2026-01", column="b"), listed("2026-02")
+    assert newest_of_periods([one, other, two]) == {"2026-01": one, "2026-02": two}
+    three = listed("2026-03", column="b")  # the only release of its month
+    assert [*newest_of_periods([one, other, two, three]).values()] == [other, two, three]
+    four = listed("2026-04")
+    assert newest_of_periods([one, other, two, three, four])["2026-01"] is one
+    assert newest_of_periods([]) == {}
 
 
 def test_page_shows_the_last_periods_only() -> None:
@@ -249,6 +261,9 @@ def test_numbers_of_a_data_set_over_time(tmp_path: Path) -> None:
     assert list(periods) == labels == periods.table.index.tolist()
     assert periods.table["rows"].tolist() == [3000.0] * 3
     assert periods["2026-02"].period == "2026-02"
+    with raises(unknown_period, period="2026-04") as raised:
+        periods["2026-04"]
+    assert isinstance(raised.value, KeyError)
     means = periods.over_time().query("kind == 'mean' and column == 'c0'")
     assert means["period"].tolist() == labels
     np.testing.assert_allclose(means["estimate"], [0, 0, 1], atol=0.15)

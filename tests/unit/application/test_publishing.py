@@ -15,7 +15,7 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.application.estimating import fit
-from gramercy.application.validation import validate
+from gramercy.application.table_header import check_table_header
 from gramercy.application.verification import verify_release
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.release_bundle import read_release
@@ -30,6 +30,7 @@ from gramercy.schemas.problems.archive import not_a_release_name, not_an_archive
 from gramercy.schemas.problems.budget import budget_exceeded, terms_changed
 from tests.support.factories import (
     as_flow_step,
+    check_as_steward,
     contract_facts,
     read_plan,
     run_release,
@@ -202,7 +203,7 @@ def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
     for first in ("63.12345678,1,2.5", "63.12345678,63.12345678,2.5"):
         (tmp_path / "table.csv").write_text(first + "\n1,2,3\n")
         with pytest.raises(TableError) as caught:
-            as_flow_step(validate)(plan.contract)
+            as_flow_step(check_table_header)(plan.contract)
         assert "63.1" not in str(caught.value)
         assert caught.value.facts["file"].endswith("table.csv")
 
@@ -212,16 +213,16 @@ def test_validation_names_file_and_column(tmp_path: Path) -> None:
     plan = read_plan(tmp_path / "request.yaml")
     (tmp_path / "table.csv").write_text("c0,c2,more\n1,2,3\n")
     with raises(publication.header_lacks_columns, columns=("c1",)) as caught:
-        as_flow_step(validate)(plan.contract)
+        as_flow_step(check_table_header)(plan.contract)
     assert caught.value.facts["file"].endswith("table.csv")
     (tmp_path / "table.csv").write_text("c0;c1;c2\n1;2;3\n")
     with raises(publication.separator_not_comma):
-        as_flow_step(validate)(plan.contract)
+        as_flow_step(check_table_header)(plan.contract)
     parquet = tmp_path / "table.parquet"
     pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
     named = plan.contract.model_copy(update={"source": str(parquet)})
     with raises(publication.column_types_differ) as caught:
-        as_flow_step(validate)(named)
+        as_flow_step(check_table_header)(named)
     assert caught.value.facts["file"].endswith("table.parquet")
     text, lists = caught.value.facts["columns"]
     assert text == "c1 (text)"
@@ -232,7 +233,7 @@ def test_cell_values_never_refuse_a_release(tmp_path: Path) -> None:
     """Invalid cells are counted for the steward, and never stop the release."""
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1e999,x,\n-1e9,nan,2\n" + "?,,\n" * 38)
     plan = read_plan(write_request(tmp_path))
-    sampled = as_flow_step(validate)(plan.contract)["sample"]
+    sampled = check_as_steward(plan.contract)
     assert sampled["columns_with_gaps"] == ["c0", "c1", "c2"]
     assert "c0" in sampled["columns_out_of_bounds"]
     assert run_release(tmp_path / "request.yaml") == "v1-r1"

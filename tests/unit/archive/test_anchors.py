@@ -232,7 +232,8 @@ def test_withdrawal_notice_is_seen_by_readers(url: str, tmp_path: Path, home: Pa
     assert release.withdrawn is None
     assert "withdrawn" not in repr(release)
     withdraw(archive)
-    release = gramercy.open(url, key=key)["toy/v1-r1"]
+    with pytest.warns(gramercy.WithdrawnRelease):
+        release = gramercy.open(url, key=key)["toy/v1-r1"]
     assert release.withdrawn == "Bounds of 'c0' were in centimetres; größer als 5."
     assert repr(release).endswith(f"; withdrawn: {release.withdrawn}>")
     assert len(release.second_moment) == 3
@@ -251,7 +252,8 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
     read_withdrawal(place)
 
     def open_release(**options: Any) -> Any:
-        return gramercy.open(archive.root, **options)["toy/v1-r1"]
+        with pytest.warns(gramercy.WithdrawnRelease):
+            return gramercy.open(archive.root, **options)["toy/v1-r1"]
 
     contents = {path: path.read_bytes() for path in place.iterdir()}
     for path, data in contents.items():

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.archive import estimate_graph
 from gramercy.archive.bundle import SEAL, seal
-from gramercy.archive.estimate_bundle import GRAPH, EstimateBundle, read_estimate, write_estimate
+from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
+from gramercy.archive.estimate_graph import GRAPH
 from gramercy.archive.package import read_descriptor
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
@@ -161,4 +163,63 @@ def test_formats_that_disagree_are_refused(
     (place / "SHA256SUMS").unlink()
     seal(place)
     with raises(problem, path=str(place / file)):
+        read_estimate(place)
+
+
+def write_dense(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> Path:
+    with monkeypatch.context() as patch:
+        patch.setattr(estimate_graph, "MOST_EDGES", most)
+        return write_sample(folder)
+
+
+def test_graph_with_very_many_edges_is_stored_as_parquet_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write_dense(tmp_path / "e", monkeypatch, 1)
+    assert not {GRAPH, "edges.csv"} & {path.name for path in place.iterdir()}
+    resources = [each["path"] for each in read_descriptor(place)["resources"]]
+    assert "edges.parquet" in resources
+    assert GRAPH not in resources
+    with raises(problems.not_a_table, path=str(place / "edges.parquet")):
+        read_estimate(place)  # two edges are few: their other files must not be missing
+    monkeypatch.setattr(estimate_graph, "MOST_EDGES", 1)
+    bundle = read_estimate(place)
+    assert bundle.edges is not None
+    assert (bundle.edges == EDGES).all()
+    graph = bundle.graph()
+    assert (nx.to_numpy_array(graph, NAMES) == EDGES).all()
+    assert graph.graph["release"] == "toy/v1-r1"
+
+
+def test_all_files_of_a_dense_graph_are_read_where_they_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write_sample(tmp_path / "e")
+    monkeypatch.setattr(estimate_graph, "MOST_EDGES", 1)
+    assert (read_estimate(place).edges == EDGES).all()
+    edited(lambda text: text.replace("-0.3", "-0.4"))(place / GRAPH)
+    reseal_graph(place, nx.read_graphml(place / GRAPH))
+    with raises(problems.formats_differ, path=str(place / GRAPH)):
+        read_estimate(place)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"row": ["c0", "c0"], "col": ["sex=female", "sex=female"], "weight": [0.1, 0.1]},
+        {"row": ["sex=female", "c0"], "col": [NAMES[2], "sex=female"], "weight": [0.1, 0.1]},
+        {"row": ["sex=female"], "col": ["c0"], "weight": [0.1]},
+        {"row": ["c0"], "col": ["c0"], "weight": [0.1]},
+        {"row": ["c0"], "col": ["d"], "weight": [0.1]},
+        {"row": ["c0"], "col": ["sex=female"], "weight": [0.0]},
+        {"row": ["c0"], "col": ["sex=female"], "weight": [np.nan]},
+        {"row": ["c0"] * 4, "col": ["sex=female"] * 4, "weight": [0.1] * 4},
+        {"row": ["c0"], "column": ["sex=female"], "weight": [0.1]},
+    ],
+)
+def test_edges_of_other_columns_are_refused(tmp_path: Path, table: dict[str, Any]) -> None:
+    place = write_sample(tmp_path / "e")
+    pd.DataFrame(table).to_parquet(place / "edges.parquet", index=False)
+    reseal_graph(place, nx.read_graphml(place / GRAPH))
+    with raises(problems.not_a_table, path=str(place / "edges.parquet")):
         read_estimate(place)

@@ -9,6 +9,7 @@ import pytest
 
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
@@ -80,6 +81,8 @@ def test_budget_per_year_of_data(
     assert [c["release"] for c in first["charges"]] == ["2025-r1"]
     assert first["spent_epsilon"] == second["spent_epsilon"]
     assert "data of 2026" in run_command("budget", capsys=capsys)[1]
+    _, out, _ = run_command("budget", "toy", capsys=capsys)
+    assert "Every other year of the data has all of its budget: epsilon=1.2, delta=1e-06" in out
     with raises(budget_exceeded, budget="toy, data of 2026"):
         run_release(request_for("2026-W02"))
     with raises(source_missing):
@@ -123,3 +126,27 @@ def test_charges_of_many_budgets_are_counted(
     assert "v2-r2" not in out
     _, out, _ = run_command("budget", "toy", capsys=capsys)
     assert "v2-r2" in out
+
+
+def test_one_data_set_is_shown_with_mu_and_pure_epsilon(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ledger = Ledger.of(Home.default())
+    charge(ledger, "v1", Guarantee(0.7, pure=0.5))
+    (facts,) = run_json("budget", "toy", capsys=capsys)
+    assert facts["spent_pure_epsilon"] == 0.5
+    assert facts["remaining_epsilon"] == facts["remaining_pure_epsilon"] == 2.5
+    assert 0 < facts["remaining_gaussian_epsilon"] < 1
+    _, out, _ = run_command("budget", "toy", capsys=capsys)
+    words = " ".join(out.split())
+    assert f"mu=0.7 spent; {facts['remaining_mu']:.4g} left" in words
+    assert f"release (epsilon={facts['remaining_gaussian_epsilon']:.4g});" in words
+    assert f"{100 * facts['share']:.3g} % of the budget is spent" in words
+    assert "pure epsilon=0.5 spent, 2.5 left" in words
+    assert "of the data has all of its budget" not in words
+    assert "mu=" not in run_command("budget", capsys=capsys)[1]
+    charge(ledger, "v2", Guarantee(0.1))
+    (facts,) = run_json("budget", "toy", capsys=capsys)
+    assert facts["spent_pure_epsilon"] is None
+    assert facts["remaining_pure_epsilon"] == 0
+    assert "pure epsilon" not in run_command("budget", "toy", capsys=capsys)[1]

@@ -50,7 +50,7 @@ def test_releases_are_compared_if_their_groups_are_the_same(tmp_path: Path) -> N
 
 
 def test_change_page_of_releases_with_groups(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"toy/{publish(tmp_path, version)}" for version in ("v1", "v2")]
     page = tmp_path / "change.html"
@@ -66,6 +66,10 @@ def test_change_page_of_releases_with_groups(
     code, out, _ = run_command("compare", *names, capsys=capsys)
     assert code == 0
     assert f"of {groups['tested']} tested groups" in out
+    archive = Context.default().archive.location
+    monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "elsewhere"))
+    assert run_json("compare", *names, "--archive", archive, capsys=capsys) == facts
+    assert run_json("show", names[0], "--archive", archive, capsys=capsys)["release"] == "v1-r1"
 
 
 def test_many_groups_are_listed_by_their_changes() -> None:
@@ -85,7 +89,8 @@ def test_many_groups_are_listed_by_their_changes() -> None:
     assert (first["group"], first["strongest"][0][:2]) == ("w3", ("y", "y"))
     assert first["adjusted"] < groups["rate"] < second["adjusted"]
     assert first["adjusted"] == pytest.approx(29 * first["p_value"])
-    page = change_page(ReleaseComparison("b", "a", ["x", "y"], changes["w0"], changes), "toy")
+    compared = ReleaseComparison("toy/b", "toy/a", ["x", "y"], changes["w0"], changes)
+    page = change_page(compared, "toy")
     assert "1 of 30 groups are not tested" in page
     assert page.index("<td>w3</td>") < page.index(f"<td>{second['group']}</td>")
 

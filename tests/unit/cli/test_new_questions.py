@@ -125,6 +125,8 @@ def test_persons_need_a_column_and_their_number(tmp_path: Path, answer: Answer) 
     code, out = answer(*persons, *ACCEPT)
     assert code == 0, out
     assert problems.answer_not_a_column.code in out
+    assert "Columns, most similar first: patient" in " ".join(out.split())
+    assert "First: gramercy check" in out
     assert problems.answer_too_small.code in out  # there are at least as many rows as persons
     contract = drafted(tmp_path)
     assert (contract.privacy_unit, contract.persons, contract.rows) == ("patient", 210, 746)

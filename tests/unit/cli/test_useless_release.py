@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from gramercy.cli import flow_runner
+from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.command_line import useless_release
 from tests.support.factories import run_command, run_json, run_release, write_request
 
@@ -95,3 +96,18 @@ def test_published_release_is_returned_without_the_question(
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 0, err
     assert started == ["v1"]
+
+
+def test_release_over_its_budget_is_refused_before_prefect(
+    tmp_path: Path, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    charged = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
+    request = write_request(tmp_path, request=charged)
+    run_release(request)
+    before = run_json("budget", capsys=capsys)
+    write_request(tmp_path, request=charged | {"version": "v2"})
+    code, _, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
+    assert code == 2
+    assert budget_exceeded.code in err
+    assert not started
+    assert run_json("budget", capsys=capsys) == before

@@ -144,3 +144,33 @@ def test_frame_has_a_line_for_every_bin() -> None:
     assert frame["lower"].isna().tolist() == [False, True, True, True]
     assert frame["share"].tolist() == pytest.approx([100 / 110, 10 / 110, 60 / 110, 5 / 110])
     assert (frame["standard_error"] > 0).all()
+
+
+@pytest.mark.parametrize("bins", [8, 64])
+def test_quantiles_of_zero_and_one_are_zero_or_one(bins: int) -> None:
+    """Also with a count of cells that noise puts between them."""
+    edges = zoomed_grid(Constants(0.5, 0.5, 1.0, bins=bins), 0.0, 1.0).edges
+    rng = np.random.default_rng(11)
+    for share_of_ones, ones in ((0.2, 1), (0.6, 3)):
+        for _ in range(20):
+            cells = (rng.random(ROWS) < share_of_ones).astype(float)
+            found = quantiles(histogram(cells, edges, 20.0, rng), public(ROWS))
+            assert [each.value for each in found] == [0.0] * (5 - ones) + [1.0] * ones
+            assert {each.lower for each in found} | {each.upper for each in found} <= {0.0, 1.0}
+
+
+def test_cells_at_zero_are_shown_as_zero() -> None:
+    rng = np.random.default_rng(12)
+    edges = zoomed_grid(Constants(700.0, 1500.0, 1.0, bins=64), 0.0, 1e6).edges
+    found = quantiles(histogram(zero_inflated(rng, ROWS), edges, 20.0, rng), public(ROWS))
+    assert [each.value for each in found[:3]] == [0.0] * 3
+    assert (found[0].lower, found[0].upper, found[1].upper) == (0.0, 0.0, 0.0)
+    assert 0 < found[3].value < found[4].value
+    assert found[4].value != round(found[4].value)
+
+
+def test_quantiles_of_shares_are_not_rounded() -> None:
+    rng = np.random.default_rng(13)
+    edges = zoomed_grid(Constants(0.5, 0.3, 1.0, bins=64), 0.0, 1.0).edges
+    found = quantiles(histogram(rng.random(ROWS), edges, 20.0, rng), public(ROWS))
+    assert [each.value for each in found] == pytest.approx(QUANTILES, abs=0.02)

@@ -60,7 +60,7 @@ def test_budget_and_audit_name_data_sets_with_the_same_table(
 
 def test_declared_sources_are_normalised_before_comparison(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    for spelling in (f"file://{path}", f"{tmp_path}/x/../t.csv"):
+    for spelling in (f"file://{path}", f"local://{path}", f"{tmp_path}/x/../t.csv"):
         assert normalised_source(spelling) == normalised_source(str(path))
     assert normalised_source("s3://key:secret@bucket/t.csv?sig=abc") == "s3://bucket/t.csv"
     sources = {"a": {"/t", "/u"}, "b": {"/u"}, "c": {"/v"}}

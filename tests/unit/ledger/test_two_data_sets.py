@@ -126,3 +126,37 @@ def test_new_budget_keeps_its_period(tmp_path: Path) -> None:
     ledger.change_budget("others", Budget(epsilon=1.0, delta=1e-5), "board", lower=True)
     assert ledger.statement("others").budget == Budget(epsilon=1.0, delta=1e-5, per="year")
     assert ledger.find_inconsistencies([ledger.head()]) == []
+
+
+def test_overview_of_all_data_sets_agrees_with_each_of_them(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for of_toy, of_other in zip(TOY, OTHER, strict=True):
+        of_toy(ledger)
+        of_other(ledger)
+    ledger.mark("toy", "2026-r3", "spent", reason="of toy")
+    assert ledger.sealed_charges("toy") == []
+    accounts, names = ledger.accounts(), ["others", "toy"]
+    assert list(accounts) == names
+    assert ledger.statements_by_dataset() == {name: ledger.statements(name) for name in names}
+    for name, account in accounts.items():
+        assert account.statements == ledger.statements(name)
+        assert account.changes == ledger.budget_history(name)
+    assert {name: each.charged for name, each in accounts.items()} == {
+        "toy": {"": 3},
+        "others": {"2025": 1, "2026": 2},
+    }
+    assert ledger.published() == {("toy", "2025-r1"), ("others", "2025-r1")}
+    (toy,) = ledger.timelines("toy")
+    kinds = [event.what for event in toy.events]
+    assert kinds == ["registered", "charged", "charged", "raised", "charged"]
+
+
+def test_budget_at_an_entry_is_the_last_one_before_it(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for step in TOY[:8]:
+        step(ledger)
+    (raised,) = (each for each in ledger.entries() if each.kind == "raised")
+    (first,) = (each for each in ledger.entries() if each.kind == "registered")
+    assert ledger.budget_at("toy", first.seq - 1) is None
+    assert ledger.budget_at("toy", raised.seq - 1) == Budget(epsilon=3.0, delta=1e-5)
+    assert ledger.budget_at("toy", raised.seq) == Budget(epsilon=4.0, delta=1e-5)

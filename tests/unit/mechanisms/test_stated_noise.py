@@ -15,9 +15,14 @@ from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, r
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.matrix_laplace import one_row_score_bound, two_row_score_bound
 from gramercy.mechanisms.mechanism import PublicParameters
+from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.problems.mechanism import count_not_supported, too_many_degrees_of_freedom
+from gramercy.schemas.problems.mechanism import (
+    count_not_supported,
+    penalty_too_small,
+    too_many_degrees_of_freedom,
+)
 from tests.support.black_box.tape import patched_sampler
 from tests.support.conformance import BOTH, CASES, calibrated
 from tests.support.problems import raises
@@ -186,3 +191,25 @@ def test_wishart_noise_has_no_noisy_count() -> None:
     for calibration in ("exact", "published"):
         with raises(count_not_supported):
             calibrated("wishart", **WITH_COUNT, calibration=calibration)
+
+
+@pytest.mark.parametrize(("p", "penalty"), [(2, 0.02), (50, 0.5), (2000, 0.2), (2000, 1.0)])
+@pytest.mark.parametrize("n", [100, 10**9])
+def test_tolerance_covers_the_gap_and_rounding(p: int, penalty: float, n: int) -> None:
+    """In rational arithmetic: few rows let the solver's share decide, many the gap it reaches."""
+    parameters = PublicParameters(p, n, "replace-one")
+    largest, ulp = Fraction(p) / Fraction(penalty), Fraction(1, 2**53)
+    gap = p * Fraction(1e-10) + 16 * p**3 * ulp
+    rounding = ulp * ((4 + p * Fraction(penalty)) * largest**2 + 4 * (p + 1) * largest)
+    allowed = float(rounding) + float(largest) * math.sqrt(2 * gap)
+    share = math.sqrt(2) / n * float(largest) ** 2 / 1024
+    tolerance = solver_tolerance(parameters, penalty)
+    assert tolerance >= max(allowed, share)
+    assert tolerance <= max(1.0157 * allowed, share * (1 + 1e-12))
+
+
+def test_least_penalty_grows_with_columns_from_a_hundred_on() -> None:
+    for p, least in ((2, 0.01), (100, 0.01), (200, 0.02)):
+        assert calibrated("output", p=p, penalty=least)
+        with raises(penalty_too_small):
+            calibrated("output", p=p, penalty=least * 0.99)

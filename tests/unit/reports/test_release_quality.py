@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gramercy.archive.estimate_bundle import read_estimate
@@ -19,7 +20,8 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.page import release_page
-from gramercy.reports.release_quality import edge_stability, effective_rows
+from gramercy.reports.release_quality import edge_stability, effective_rows, meaningless_pairs
+from gramercy.schemas.column import INTERCEPT
 from tests.support.chain_graphs import chain_evidence
 from tests.support.factories import MECHANISM, run_pipeline, write_request
 from tests.test_architecture import ROOT
@@ -115,6 +117,43 @@ def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None
     assert counts
     assert [int(x) for x in counts.groups()] == [summary.stable_edges, summary.edges]
     assert page.count("stability</th>") == 1
+
+
+def test_meaningless_edges_are_not_listed(tmp_path: Path) -> None:
+    """Between levels of one column, and with a column that is nothing but noise."""
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(size=(2, 2000))
+    columns = {"a": first, "b": first + second, "dead": 1e-6 * second}
+    table = pd.DataFrame(columns | {"ward": rng.choice(["A", "B"], 2000)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    bounds = {"lower": -5.0, "upper": 5.0}
+    request = write_request(
+        tmp_path,
+        rows=2000,
+        budget={"epsilon": 50.0, "delta": 1e-5},
+        columns={name: bounds for name in columns} | {"ward": {"levels": ["A", "B"]}},
+        intercept=True,
+        request={
+            "mechanism": {"name": "gaussian", "epsilon": 20.0, "delta": 1e-6},
+            "normalisation": {"kind": "clip", "radius": 4.0},
+            "estimates": [{"name": "ridge"}],
+        },
+    )
+    root = run_pipeline(request)
+    release = read_release(root / "release")
+    (estimate,) = (read_estimate(each) for each in root.glob("estimates/*"))
+    names = release.manifest.names
+    meaningless = meaningless_pairs(release)
+    among = {
+        (a, b)
+        for i, a in enumerate(names)
+        for j, b in enumerate(names[:i])
+        if not meaningless[i, j] and INTERCEPT not in (a, b)
+    }
+    assert among == {("b", "a"), *((f"ward={w}", c) for w in "AB" for c in "ab")}
+    summary = EstimateSummary.of(estimate, meaningless=meaningless)
+    assert {frozenset(each[:2]) for each in summary.strongest} <= {frozenset(x) for x in among}
+    assert summary.unlisted == summary.edges - len(summary.strongest) == 5
 
 
 REDRAWS = """

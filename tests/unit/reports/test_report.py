@@ -284,7 +284,7 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
         intercept=True,
         budget={"epsilon": 500.0, "delta": 1e-5},
         columns={
-            "c0": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 0.1},
+            "c0": {"lower": -5.0, "upper": 5.0, "centre": -5.0, "scale": 0.1},
             "c1": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
             "c2": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
         },

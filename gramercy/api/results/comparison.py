@@ -1,4 +1,4 @@
-"""The comparison of two groups of a release."""
+"""The comparison of two releases, or of two groups of a release."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from gramercy.schemas.problems.analysis import level_out_of_range
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gramercy.api.groups import GroupRelease
+    from gramercy.schemas.evidence import Evidence
 
 
-class GroupComparison:
-    """The differences between two groups; see `estimators.welch.differences`.
+class Comparison:
+    """The differences between two tables of different rows; see `estimators.welch.differences`.
 
     Parameters
     ----------
     first, second
-        The groups.
+        Names of the two.
+    evidence
+        What is published about each of them.
     level
         Confidence level of the intervals, greater than 0.5 and less than 1.
 
@@ -33,11 +35,13 @@ class GroupComparison:
         If `level` is out of range.
     """
 
-    def __init__(self, first: GroupRelease, second: GroupRelease, level: float) -> None:
+    def __init__(
+        self, first: str, second: str, evidence: tuple[Evidence, Evidence], level: float
+    ) -> None:
         if not 0.5 < level < 1:
             raise level_out_of_range()
-        self.first, self.second = first.group, second.group
-        self._table = differences(first.evidence, second.evidence, level)
+        self.first, self.second = first, second
+        self._table = differences(*evidence, level)
 
     def table(self) -> pd.DataFrame:
         """All differences, one line each."""
