@@ -10,7 +10,10 @@ from typing import Any
 
 
 def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
-    """POST to the server's API, retrying while its database is locked, like Prefect's clients."""
+    """POST to the server's API, retrying while its database is locked, like Prefect's clients.
+
+    A server that is held up for a while is asked again too, so that a run may be created twice.
+    """
     request = urllib.request.Request(
         f"{api}{path}",
         data=json.dumps(body).encode(),
@@ -24,6 +27,9 @@ def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
             raise
         refused.close()
         time.sleep(0.5)
+    except TimeoutError:
+        if not patience:
+            raise
     return post(api, path, body, patience - 1)
 
 

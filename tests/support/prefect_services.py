@@ -14,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from tests.support.prefect_api import post
 from tests.support.scratch import SCRATCH
 
 ROOT = Path(__file__).parents[2]
@@ -93,3 +94,21 @@ def wait_for(condition: Callable[[], bool], seconds: float, log: Path) -> None:
     while not condition():
         assert time.monotonic() < deadline, log.read_text()[-4000:]
         time.sleep(0.5)
+
+
+def run_until(condition: Callable[[], bool], api: str, deployment: str, log: Path) -> None:
+    """Run a deployment until a condition holds; fail with the end of the log.
+
+    A release triggers others by an event, which a server may lose when its database stalls: as
+    its operator would, run it again, because a replay emits the event again.
+    """
+    for last in (False, False, True):
+        post(api, f"/deployments/{deployment}/create_flow_run", {})
+        deadline = time.monotonic() + 200
+        while not condition():
+            if time.monotonic() > deadline:
+                assert not last, log.read_text()[-4000:]
+                break
+            time.sleep(0.5)
+        else:
+            return
