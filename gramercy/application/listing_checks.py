@@ -12,7 +12,7 @@ from gramercy.archive.signed_listing import PartMissingError, read_part, read_ro
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import listing as problems
-from gramercy.schemas.problems.verification import bundles_not_listed
+from gramercy.schemas.problems.verification import bundles_not_listed, no_signed_listing
 
 _ATTEMPTS = 3
 
@@ -65,12 +65,19 @@ def check_listed(archive: Archive, dataset: str, release: str) -> tuple[str | No
         if file_digest(folder / SUMS) != digest:
             raise problems.not_as_listed(archive.display_path(archive.root.joinpath(*names)))
     listed = "listing: the signed listing of the archive names these bundles"
-    if not _has_listing(archive):
+    if not _has_listing(archive, if_invalid=False):
         return None, None
     present = [("release",), *_attached(archive, dataset, release)]
     if missing := [each for each in present if (dataset, release, *each) not in digests]:
         return None, bundles_not_listed(f"{dataset}/{release}", tuple(map("/".join, missing)))
     return listed, None
+
+
+def missing_listing(archive: Archive) -> Notice | None:
+    """A notice that an archive has no listing, without which a deleted bundle is not missed."""
+    if _has_listing(archive, if_invalid=True):
+        return None
+    return no_signed_listing(archive.display_path(archive.root / LISTING_FILE))
 
 
 def _attached(archive: Archive, dataset: str, release: str) -> Iterator[tuple[str, ...]]:
@@ -82,8 +89,8 @@ def _attached(archive: Archive, dataset: str, release: str) -> Iterator[tuple[st
         yield "reports", name
 
 
-def _has_listing(archive: Archive) -> bool:
+def _has_listing(archive: Archive, *, if_invalid: bool) -> bool:
     try:
         return read_root(archive) is not None
     except BundleError:
-        return False
+        return if_invalid

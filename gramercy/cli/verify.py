@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gramercy.application.context import Context
+from gramercy.application.listing_checks import missing_listing
 from gramercy.application.readable_ledger import readable_ledger
 from gramercy.application.verification import select_releases, verify_release
 from gramercy.archive.protocol import Archive
@@ -51,6 +52,8 @@ def verify(
             if ledger is None:
                 notice = ledger_not_read(missing) if missing else charge_not_compared()
                 facts["unchecked"].append(str(notice))
+                if unlisted := missing_listing(store):
+                    facts["unchecked"].append(str(unlisted))
         except (Invalid, UntrustedLedger) as error:  # must not hide the others
             facts["error"] = str(error)
         done.append(facts)

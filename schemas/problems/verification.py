@@ -204,6 +204,16 @@ def bundles_not_listed(release: str, names: tuple[str, ...]) -> None:
     """A process has crashed before it wrote the listing, or an older listing was put back."""
 
 
+@problem(
+    "GRM-849",
+    Notice,
+    "{path} is missing, so a deleted release or withdrawal would not be noticed.",
+    "Ask the curator for the signed listing.",
+)
+def no_signed_listing(path: str) -> None:
+    """The archive was published before listings were, or its listing was not copied or deleted."""
+
+
 @problem("GRM-846", Notice, "The charge was not compared with a ledger, because none was read.")
 def charge_not_compared() -> None:
     """Only the curator's ledger shows whether a release was charged, and what else was."""

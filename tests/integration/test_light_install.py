@@ -18,7 +18,11 @@ from gramercy.common.extras import INSTALL_PUBLISH, PUBLISH
 from gramercy.common.home import Home
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.problems.installation import publishing_packages
-from gramercy.schemas.problems.verification import charge_not_compared, page_needs_packages
+from gramercy.schemas.problems.verification import (
+    charge_not_compared,
+    no_signed_listing,
+    page_needs_packages,
+)
 from gramercy.schemas.problems.warnings import ledger_not_read
 from tests.support.factories import run_pipeline, write_request
 
@@ -136,7 +140,8 @@ def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None
     for release in verified:
         assert len(release["checks"]) > 10
         assert any("graphical-lasso" in check for check in release["checks"])
-        unchecked, charge = release["unchecked"]
+        unchecked, charge, listing = release["unchecked"]
+        assert listing.startswith(f"{no_signed_listing.code}: ")
         assert charge == str(charge_not_compared())
         assert unchecked.startswith(f"{page_needs_packages.code}: ")
         assert INSTALL_PUBLISH in unchecked

@@ -41,7 +41,11 @@ from gramercy.schemas.problems import archive as archive_problems
 from gramercy.schemas.problems import listing as problems
 from gramercy.schemas.problems.bundle import untrusted_signer
 from gramercy.schemas.problems.publication import bundle_missing
-from gramercy.schemas.problems.verification import bundles_not_listed, withdrawal_missing
+from gramercy.schemas.problems.verification import (
+    bundles_not_listed,
+    no_signed_listing,
+    withdrawal_missing,
+)
 from tests.support.factories import (
     MECHANISM,
     edit_json,
@@ -489,6 +493,24 @@ def test_deleted_notice_of_withdrawal_is_found(home_copy: Path) -> None:
     (home_copy / "archive" / LISTING_FILE).unlink()
     with raises(withdrawal_missing):
         verify_release(context.archive, "toy", "v2-r2", context.existing_ledger)
+
+
+def test_reader_learns_that_a_listing_is_missing(
+    home_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the curator's ledger, nothing else shows that a withdrawal was deleted."""
+
+    def unchecked() -> list[str]:
+        words = ("verify", "toy/v2-r2", "--archive", home_copy / "archive", "--json")
+        code, out, _ = run_command(*words, capsys=capsys)
+        (verified,) = json.loads(out)
+        assert code == 0
+        return [each.split(":")[0] for each in verified["unchecked"]]
+
+    assert no_signed_listing.code not in unchecked()
+    shutil.rmtree(home_copy / "archive/toy/v2-r2/withdrawn")
+    (home_copy / "archive" / LISTING_FILE).unlink()
+    assert no_signed_listing.code in unchecked()
 
 
 def test_damaged_listing_is_found(home_copy: Path) -> None:
