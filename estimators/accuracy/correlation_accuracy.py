@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ from gramercy.estimators.accuracy.normalisation_bias import normalisation_bias
 from gramercy.estimators.accuracy.row_simulation import as_correlation
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 
@@ -93,18 +92,14 @@ class CorrelationAccuracy:
 
 
 def correlation_accuracy(
-    evidence: Evidence,
-    histograms: Sequence[Histogram] = (),
-    rows_per_person: int = 1,
+    evidence: Evidence, rows_per_person: int = 1
 ) -> CorrelationAccuracy | None:
     """Noise in the correlations of a release, and the bias of its normalisation.
 
     Parameters
     ----------
     evidence
-        A release of a second moment.
-    histograms
-        Published histograms of the columns; those of the last stage are used.
+        A release of a second moment, with its histograms if it has some.
     rows_per_person
         Number of rows that are normalised together.
 
@@ -121,7 +116,7 @@ def correlation_accuracy(
     known = np.isfinite(np.diag(noise))
     bias: dict[str, Array] = {}
     if np.count_nonzero(known) > 1 and (evidence.unit or evidence.radius is not None):
-        bias = normalisation_bias(evidence, moments, known, histograms, rows_per_person)
+        bias = normalisation_bias(evidence, moments, known, rows_per_person)
     bias["missing"] = moments.jointly_missing() if evidence.present else moments.missing_unknown()
     return CorrelationAccuracy(
         noise,

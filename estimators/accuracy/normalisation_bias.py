@@ -4,8 +4,7 @@ Rows that are clipped or divided by their length count for less than others, so 
 normalisation differ from those of the table. That difference does not shrink with the number of
 rows, and is not part of the noise. It is estimated by simulation: rows of several laws whose
 moments after normalisation are the released ones (see `row_simulation`). The laws have tails: with
-``clip`` and an intercept, their weight follows from the released mean weight of the rows, which is
-1 if no row was clipped.
+``clip``, their length follows from the mean weight of the rows, which is 1 if no row was clipped.
 
 Without an intercept, means cannot be distinguished from structure: a mean that is off its public
 centre by m adds the matrix m m^T, one direction. See `CorrelationAccuracy.if_centres_are_off`.
@@ -13,12 +12,14 @@ centre by m adds the matrix m m^T, one direction. See `CorrelationAccuracy.if_ce
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.accuracy.mean_weight import mean_weight
+from gramercy.estimators.accuracy.published_marginals import published_marginals
 from gramercy.estimators.accuracy.row_laws import (
     Law,
     Marginal,
@@ -27,7 +28,6 @@ from gramercy.estimators.accuracy.row_laws import (
     lognormal,
     some_lognormal,
     student,
-    with_tails,
 )
 from gramercy.estimators.accuracy.row_simulation import (
     Normalisation,
@@ -40,12 +40,9 @@ from gramercy.estimators.accuracy.row_simulation import (
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 
-_NOISE_OF_COUNT = 2.0  # standard deviations that the count of a bin must exceed
-_NOISE_OF_WEIGHT = 2.0  # standard deviations by which the mean weight may be too large
 _CORRELATION_STEPS = 2
 _DEGREES = (100.0, 20.0, 10.0, 6.0, 4.5, 3.5, 3.0, 2.5)
 _SKEWNESS = (0.1, 0.35, 0.6, 0.85, 1.1, 1.4, 1.8, 2.2)
@@ -54,15 +51,17 @@ _HEAVY_TAILS: Mapping[str, tuple[Callable[[float], Law], tuple[float, ...]]] = {
     "lognormal": (lognormal, _SKEWNESS),
     "some-lognormal": (some_lognormal, _SKEWNESS),
 }
-# Shapes where nothing is known of the tails.
-_ASSUMED = {"t": 4.5, "marginals-t": 4.5, "lognormal": 0.6, "some-lognormal": 0.85}
+# Shapes where nothing is known of the weight.
+_ASSUMED = {"t": 4.5, "lognormal": 0.6, "some-lognormal": 0.85}
+# The tails of published histograms end somewhere: in scaled units, a quarter octave apart.
+_REACHES = (0.0, *(2.0 ** (np.arange(4, 29) / 4)).tolist(), math.inf)
+_JOINT = 4.0  # degrees of freedom of a copula whose tails come together
 
 
 def normalisation_bias(
     evidence: Evidence,
     moments: ScaledMoments,
     known: NDArray[np.bool_],
-    histograms: Sequence[Histogram],
     rows_per_person: int,
 ) -> dict[str, Array]:
     """By law of the rows, correlations after normalisation minus those before, shape (q, q)."""
@@ -71,7 +70,7 @@ def normalisation_bias(
     is_level = np.array([isinstance(each, LevelsFacts) for each in facts]) & moments.intercept
     target = Target(
         moments.mean[columns],
-        np.sqrt(moments.variance[columns]),
+        np.sqrt(moments.variance[columns] * _unit(evidence, moments, rows_per_person)),
         as_correlation(moments.denoised[np.ix_(columns, columns)]),
         is_level,
     )
@@ -82,31 +81,41 @@ def normalisation_bias(
         not evidence.present,
         rows_per_person,
     )
-    cells = standard_rows(target.correlation)
-
-    def mean_weight(law: Law) -> float:
-        return simulate(cells, law, target, how).mean_weight
-
-    least_weight = _least_weight(evidence, rows_per_person) if moments.intercept else None
-    families = dict(_HEAVY_TAILS)
-    marginals = _marginals(histograms, facts)
-    laws: dict[str, Law]
+    marginals = published_marginals(evidence.marginals, facts)
+    weight = mean_weight(evidence, rows_per_person)
+    laws: dict[str, Law] = {}
+    families: dict[str, list[Law]]
     if any(each is not None for each in marginals):
-        laws = {"marginals": copula(marginals)}
-        families = {"marginals-t": (partial(copula, marginals), _DEGREES)}
+        families = {
+            "marginals": [_within(marginals, reach) for reach in _REACHES],
+            "marginals-t": [_within(marginals, reach, _JOINT) for reach in _REACHES],
+        }
     else:
         laws = {"gaussian": gaussian}
-    for name, (family, shapes) in families.items():
-        if least_weight is None:
-            laws[name] = family(_ASSUMED[name])
-        else:
-            laws[name] = _lightest([family(shape) for shape in shapes], mean_weight, least_weight)
+        families = {
+            name: [law(each) for each in (shapes if weight is not None else [_ASSUMED[name]])]
+            for name, (law, shapes) in _HEAVY_TAILS.items()
+        }
+    cells = standard_rows(target.correlation)
+
+    def simulated_weight(law: Law) -> float:
+        return simulate(cells, law, target, how).mean_weight
+
+    for name, family in families.items():
+        laws[name] = _lightest(family, simulated_weight, weight)
     bias = {}
     for name, law in laws.items():
         result = _fitted(law, target, how)
         bias[name] = np.zeros(moments.released.shape)
         bias[name][np.ix_(columns, columns)] = result.normalised - result.correlation
     return bias
+
+
+def _unit(evidence: Evidence, moments: ScaledMoments, rows_per_person: int) -> float:
+    """Squared scaled units in a unit of the moments: without an intercept, nothing divides them."""
+    if moments.intercept or evidence.unit or evidence.radius is None:
+        return 1.0
+    return evidence.radius**2 / rows_per_person
 
 
 def _fitted(law: Law, target: Target, how: Normalisation) -> Simulated:
@@ -119,25 +128,26 @@ def _fitted(law: Law, target: Target, how: Normalisation) -> Simulated:
     return result
 
 
-def _lightest(laws: Sequence[Law], mean_weight: Callable[[Law], float], weight: float) -> Law:
+def _within(marginals: tuple[Marginal | None, ...], reach: float, degrees: float = 0.0) -> Law:
+    """Columns with these histograms, whose tails end at `reach`."""
+    ended = tuple(None if each is None else each.within(reach) for each in marginals)
+    return copula(ended, degrees or None)
+
+
+def _lightest(
+    laws: Sequence[Law], simulated_weight: Callable[[Law], float], weight: float | None
+) -> Law:
     """The law with the lightest tails whose mean weight is at most this; else the heaviest."""
+    if weight is None:
+        return laws[-1]
     low, high = 0, len(laws) - 1
     while low < high:
         middle = (low + high) // 2
-        if mean_weight(laws[middle]) <= weight:
+        if simulated_weight(laws[middle]) <= weight:
             high = middle
         else:
             low = middle + 1
     return laws[low]
-
-
-def _least_weight(evidence: Evidence, rows_per_person: int) -> float | None:
-    """A lower bound of the mean weight of a row, allowing for noise; None for unit rows."""
-    if evidence.radius is None:
-        return None
-    square = evidence.radius**2
-    weight, sd = square * evidence.raw[0, 0], square * evidence.deviations[0, 0]
-    return float(min(1.0, weight / rows_per_person) - _NOISE_OF_WEIGHT * sd / rows_per_person)
 
 
 def _limits(facts: ColumnFacts | LevelsFacts | None) -> tuple[float, float]:
@@ -145,26 +155,3 @@ def _limits(facts: ColumnFacts | LevelsFacts | None) -> tuple[float, float]:
     if not isinstance(facts, ColumnFacts):
         return -np.inf, np.inf
     return (facts.lower - facts.centre) / facts.scale, (facts.upper - facts.centre) / facts.scale
-
-
-def _marginals(
-    histograms: Sequence[Histogram], facts: Sequence[ColumnFacts | LevelsFacts | None]
-) -> tuple[Marginal | None, ...]:
-    """The histograms of the last stage, in scaled units; bins within the noise are extrapolated."""
-    latest = {each.column: each for each in sorted(histograms, key=lambda each: each.stage)}
-    marginals: list[Marginal | None] = []
-    for column in facts:
-        published = latest.get(column.name) if isinstance(column, ColumnFacts) else None
-        if published is None or not isinstance(column, ColumnFacts):
-            marginals.append(None)
-            continue
-        inside = np.isfinite(published.lower) & np.isfinite(published.upper)
-        count = published.count[inside].astype(np.float64)
-        hidden = _NOISE_OF_COUNT * published.sd
-        weights = np.where(count > hidden, count, 0.0)
-        edges = np.append(published.lower[inside], published.upper[inside][-1:])
-        scaled = (edges - column.centre) / column.scale
-        marginals.append(
-            Marginal(scaled, with_tails(scaled, weights, hidden)) if weights.any() else None
-        )
-    return tuple(marginals)

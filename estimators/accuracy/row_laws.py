@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,6 @@ Array = NDArray[np.float64]
 Law = Callable[[Array], Array]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_POWERS, _BISECTIONS = (0.1, 40.0), 40
 _EVERY = 4  # one of so many columns is heavy-tailed where tails differ between columns
 
 
@@ -26,66 +25,28 @@ class Marginal:
 
     Parameters
     ----------
-    edges, weights
-        Increasing, shape (k + 1,); not negative, with a positive sum, shape (k,).
+    edges
+        Increasing, shape (k + 1,).
+    weights
+        Not negative, with a positive sum, shape (k,).
+    tail
+        Assumed in addition, where the noise hides the counts; shape (k,).
     """
 
     edges: Array
     weights: Array
+    tail: Array
 
     def quantiles(self, levels: Array) -> Array:
         """Values at these levels from 0 to 1, linear within a bin."""
-        sums = np.concatenate([[0.0], np.cumsum(self.weights)])
+        sums = np.concatenate([[0.0], np.cumsum(self.weights + self.tail)])
         values: Array = np.interp(levels * sums[-1], sums, self.edges)
         return values
 
-
-def with_tails(edges: Array, weights: Array, hidden: float) -> Array:
-    """Continue a histogram beyond its last bin that is not empty, on both sides of zero.
-
-    Counts far out are lost in the noise, but much of the variance of a heavy-tailed column is
-    there. The mass beyond a distance falls as a power of the distance; the power follows from the
-    last bin and the bins from half its distance. Gaussian tails stay nearly empty.
-
-    Parameters
-    ----------
-    edges, weights
-        See `Marginal`; zero is the centre of the column.
-    hidden
-        Largest weight of a bin that the noise may hide.
-    """
-    above = _with_upper_tail(edges, weights, hidden)
-    below = _with_upper_tail(-edges[::-1], weights[::-1], hidden)[::-1]
-    continued: Array = np.maximum(above, below)
-    return continued
-
-
-def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
-    last = int(np.flatnonzero(weights)[-1])
-    first = min(int(np.searchsorted(edges, edges[last] / 2)), last - 1)
-    if last + 1 == len(weights) or first < 0 or edges[first] <= 0:
-        return weights
-    start = edges[last]
-    power = _tail_power(
-        float(weights[first:last].sum() / weights[last]),
-        float(start / edges[first]),
-        float(start / edges[last + 1]),
-    )
-    reached = (edges[last:] / start) ** -power
-    mass = weights[last] / (1 - reached[1])  # beyond the start of that bin
-    continued = weights.copy()
-    continued[last + 1 :] = np.minimum(mass * -np.diff(reached[1:]), hidden)
-    return continued
-
-
-def _tail_power(ratio: float, inside: float, outside: float) -> float:
-    """The a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection."""
-    low, high = _POWERS
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        too_low = inside**middle - 1 < ratio * (1 - outside**middle)
-        low, high = (middle, high) if too_low else (low, middle)
-    return high
+    def within(self, reach: float) -> Marginal:
+        """The same without the bins of the tail that end farther than `reach` from zero."""
+        outer = np.maximum(np.abs(self.edges[:-1]), np.abs(self.edges[1:]))
+        return replace(self, tail=np.where(outer <= reach, self.tail, 0.0))
 
 
 def gaussian(cells: Array) -> Array:

@@ -67,7 +67,8 @@ class Target:
     Parameters
     ----------
     mean, deviation
-        Weighted mean and standard deviation; zero mean without an intercept. Shape (q,).
+        Weighted mean and standard deviation, shape (q,). Without an intercept, zero, and if rows
+        are clipped the root of the mean of w z^2.
     correlation
         Positive semidefinite, shape (q, q).
     is_level
@@ -184,7 +185,8 @@ def _weighted_moments(rows: Array, how: Normalisation) -> tuple[Array, Array]:
     """Mean and standard deviation of every column after normalisation."""
     clamped = np.clip(rows, *how.limits)
     weight = how.weights(clamped)
-    share = weight / weight.sum()
+    per_row = how.radius is not None and not how.intercept
+    share = weight / (len(weight) if per_row else weight.sum())
     mean = share @ clamped if how.intercept else np.zeros(rows.shape[1])
     return mean, np.sqrt(np.maximum(share @ (clamped - mean) ** 2, 1e-300))
 

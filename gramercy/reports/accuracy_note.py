@@ -66,7 +66,7 @@ def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy 
     key = digest.hexdigest()
     if key not in _simulated:
         per_person = _rows_per_person(bundle.manifest)
-        found = correlation_accuracy(evidence, bundle.marginals, per_person)
+        found = correlation_accuracy(evidence, per_person)
         if len(_simulated) >= _MOST_SIMULATED:
             _simulated.clear()
         _simulated[key] = found

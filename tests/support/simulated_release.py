@@ -74,8 +74,8 @@ def released(
 
 def privately_scaled(
     table: Array, bounds: Sequence[tuple[float, float]], epsilon: float, seed: int = 0
-) -> tuple[Evidence, list[Histogram]]:
-    """A release with ``scaling: private``, and its histograms."""
+) -> Evidence:
+    """A release with ``scaling: private``."""
     rows, p = table.shape
     stream, mu = np.random.default_rng(seed), gdp_mu(epsilon, 1e-6)
     planned = shares(rows, p, mu)
@@ -114,12 +114,14 @@ def privately_scaled(
     bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
     noise = np.rint(stream.normal(size=edges.size) * sd).astype(int)
     left = mu * math.sqrt(1 - sum(planned.stages) - planned.lengths)
-    spec = chain.clipped(np.bincount(bins, minlength=edges.size) + noise, sd, 1 / left)
+    counts_of_lengths = np.bincount(bins, minlength=edges.size) + noise
+    histograms.append(chain.length_histogram(counts_of_lengths, sd))
+    spec = chain.clipped(counts_of_lengths, sd, 1 / left)
     assert isinstance(spec.normalisation, Clip)
     evidence = released(
         table, columns, spec.normalisation.radius, 1 / left / rows, True, spec.present_shares, seed
     )
-    return replace(evidence, columns=spec.source_columns), histograms
+    return replace(evidence, columns=spec.source_columns, histograms=tuple(histograms))
 
 
 def _counts(cells: Array, grid: Grid) -> NDArray[np.int64]:

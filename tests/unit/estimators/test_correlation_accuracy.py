@@ -10,7 +10,9 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     correlation_accuracy,
 )
-from gramercy.estimators.accuracy.row_laws import Marginal, copula, student, with_tails
+from gramercy.estimators.accuracy.mean_weight import mean_weight
+from gramercy.estimators.accuracy.published_marginals import seen, with_tails
+from gramercy.estimators.accuracy.row_laws import Marginal, copula, student
 from gramercy.estimators.accuracy.row_simulation import (
     Normalisation,
     before_and_after,
@@ -41,8 +43,8 @@ def unit_columns(p: int = P, reach: float = WIDE, centre: float = 0.0) -> list: 
     return [c.model_copy(update={"scale": 1.0, "centre": centre}) for c in columns]
 
 
-def accuracy_of(evidence: Evidence, **options: object) -> CorrelationAccuracy:
-    accuracy = correlation_accuracy(evidence, **options)  # type: ignore[arg-type]
+def accuracy_of(evidence: Evidence) -> CorrelationAccuracy:
+    accuracy = correlation_accuracy(evidence)
     assert accuracy is not None
     return accuracy
 
@@ -147,13 +149,74 @@ def test_jointly_missing_cells_are_covered() -> None:
 
 def test_published_histograms_give_the_laws() -> None:
     table = np.exp(factor_table())
-    evidence, histograms = privately_scaled(table, [(0.0, 1000.0)] * P, 4.0)
-    accuracy = accuracy_of(evidence, histograms=histograms)
+    evidence = privately_scaled(table, [(0.0, 1000.0)] * P, 4.0)
+    accuracy = accuracy_of(evidence)
     assert accuracy.bias.keys() == {"marginals", "marginals-t", "missing"}
     error = root_mean_square(actual_bias(evidence, table)[PAIRS])
     assert 0.5 * error < accuracy.typical_error < 0.25
-    again = accuracy_of(evidence, histograms=histograms)
+    again = accuracy_of(evidence)
     np.testing.assert_array_equal(again.bias["marginals-t"], accuracy.bias["marginals-t"])
+
+
+def private_tables() -> dict[str, Array]:
+    """Rows with short tails, with long ones of their own, and with long ones together."""
+    cells = factor_table(40_000)
+    together = np.random.default_rng(6).chisquare(5, size=(len(cells), 1)) / 5
+    one = cells.copy()
+    one[:, ::4] = np.exp(0.9 * one[:, ::4])
+    return {
+        "gaussian": cells,
+        "uniform": 1 / (1 + np.exp(-1.5 * cells)),
+        "lognormal": np.exp(0.5 * cells),
+        "some-lognormal": one,
+        "t": cells / np.sqrt(together),
+    }
+
+
+def weights_of(evidence: Evidence, table: Array) -> tuple[float, Array]:
+    """The mean weight of the rows, and what clipping them does to their correlations."""
+    columns = [each for each in evidence.columns if each is not None]
+    low, high, centre, scale = np.array(
+        [(each.lower, each.upper, each.centre, each.scale) for each in columns]  # type: ignore[union-attr]
+    ).T
+    cells = (np.clip(table, low, high) - centre) / scale
+    both = before_and_after(cells, Normalisation(evidence.radius, True, np.array([low, high]) * 9))
+    return both.mean_weight, both.normalised - both.correlation
+
+
+@pytest.mark.parametrize("kind", list(private_tables()))
+def test_bias_of_private_scaling_is_that_of_its_rows(kind: str) -> None:
+    """With noise of epsilon 1, which hides every tail."""
+    table = private_tables()[kind]
+    low, high = table.min(axis=0), table.max(axis=0)
+    bounds = list(zip(low - (high - low), high + (high - low), strict=True))
+    predicted, actual = [], []
+    for seed in range(3):
+        evidence = privately_scaled(table, bounds, 1.0, seed)
+        weight, bias = weights_of(evidence, table)
+        estimate = mean_weight(evidence, 1)
+        assert estimate is not None
+        assert abs(estimate - weight) < 0.004
+        actual.append(root_mean_square(bias[PAIRS]))
+        predicted.append(accuracy_of(evidence).typical_bias)
+    assert np.mean(actual) / 3 < np.mean(predicted) < 3 * np.mean(actual) + 0.004
+
+
+def test_rows_that_are_clipped_without_an_intercept_have_a_bias() -> None:
+    table = factor_table() * np.linspace(0.5, 2.0, P)
+    evidence = released(table, unit_columns(), 4.0, intercept=False)
+    actual = actual_bias(evidence, table)
+    assert root_mean_square(actual[PAIRS]) > 0.02
+    np.testing.assert_allclose(accuracy_of(evidence).bias["gaussian"], actual, atol=0.02)
+
+
+def test_histogram_ends_at_a_gap() -> None:
+    edges = np.arange(-6.0, 7.0)
+    counts = np.array([9.0, 0, 1, 8, 0, 9, 0, 50, 0, 9, 1, 0.0])
+    expected = np.array([0.0, 0, 0, 8, 0, 9, 0, 50, 0, 9, 0, 0])
+    np.testing.assert_array_equal(seen(edges, counts, 2.0), expected)
+    spread = seen(edges, counts, 2.0, body=5.0)
+    assert spread[0] == 9  # near zero, values may be few and far apart
 
 
 def test_histogram_is_continued_by_its_own_power() -> None:
@@ -185,7 +248,7 @@ def test_gaussian_histogram_is_hardly_continued() -> None:
 
 def test_copula_has_the_marginals() -> None:
     cells = one_factor_rows(3, 0.5)
-    marginal = Marginal(np.array([0.0, 1.0, 5.0]), np.array([3.0, 1.0]))
+    marginal = Marginal(np.array([0.0, 1.0, 5.0]), np.array([3.0, 1.0]), np.zeros(2))
     for degrees in (None, 4.0):
         drawn = copula((marginal, None, marginal), degrees)(cells)
         assert (drawn[:, 0] < 1).mean() == pytest.approx(0.75, abs=0.02)

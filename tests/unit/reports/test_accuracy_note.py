@@ -13,7 +13,6 @@ from gramercy.estimators.own_units import own_units
 from gramercy.reports.accuracy_note import correlation_level, correlation_note
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.problems import warnings
 from tests.support.simulated_release import declared_columns, privately_scaled, released
 
@@ -34,8 +33,8 @@ def standardised() -> list[ColumnFacts]:
     return [c.model_copy(update={"scale": 1.0}) for c in declared_columns([(-60.0, 60.0)] * P)]
 
 
-def level(evidence: Evidence, histograms: list[Histogram] | None = None) -> str:
-    accuracy = correlation_accuracy(evidence, histograms or [])
+def level(evidence: Evidence) -> str:
+    accuracy = correlation_accuracy(evidence)
     assert accuracy is not None
     note = correlation_note(accuracy, evidence, "")
     assert note.level == correlation_level(accuracy, evidence)
@@ -130,11 +129,11 @@ def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) 
     table = tables()[kind]
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
     bounds = list(zip(low - (high - low), high + (high - low), strict=True))
-    evidence, histograms = privately_scaled(table, bounds, epsilon)
+    evidence = privately_scaled(table, bounds, epsilon)
     units = own_units(evidence)
     assert units is not None
     truth = np.ma.corrcoef(np.ma.masked_invalid(table).T).data
     error = np.abs(units.moments(evidence.raw).correlation - truth)[np.triu_indices(P, 1)]
-    colour = level(evidence, histograms)
+    colour = level(evidence)
     assert colour != "good" or error.max() < 0.1
     assert colour == "good" or kind not in EXPECTED_GREEN
