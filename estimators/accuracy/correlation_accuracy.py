@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from gramercy.estimators.accuracy.normalisation_bias import normalisation_bias
+from gramercy.estimators.accuracy.normalisation_bias import LawBias, normalisation_bias
 from gramercy.estimators.accuracy.row_simulation import as_correlation
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
@@ -35,6 +35,9 @@ class CorrelationAccuracy:
     if_centres_are_off
         The largest absolute change of the correlations if the leading direction is a mean; zero
         with an intercept. Shape (q, q).
+    spread
+        Standard deviations of the rows relative to those after normalisation: the least over the
+        laws, and 1 without an intercept. Shape (q,).
     leading_share
         Share of the largest eigenvalue in the trace.
     """
@@ -42,6 +45,7 @@ class CorrelationAccuracy:
     noise: Array
     bias: Mapping[str, Array]
     if_centres_are_off: Array
+    spread: Array
     leading_share: float
 
     @property
@@ -114,14 +118,18 @@ def correlation_accuracy(
     noise = moments.correlation_noise()
     q = len(noise)
     known = np.isfinite(np.diag(noise))
-    bias: dict[str, Array] = {}
+    laws: dict[str, LawBias] = {}
     if np.count_nonzero(known) > 1 and (evidence.unit or evidence.radius is not None):
-        bias = normalisation_bias(evidence, moments, known, rows_per_person)
+        laws = normalisation_bias(evidence, moments, known, rows_per_person)
+    bias = {name: each.correlation for name, each in laws.items()}
     bias["missing"] = moments.jointly_missing() if evidence.present else moments.missing_unknown()
     return CorrelationAccuracy(
         noise,
         {name: np.where(np.isfinite(noise), each, 0.0) for name, each in bias.items()},
         np.zeros((q, q)) if moments.intercept else _change_without_leading(moments.denoised),
+        np.min([each.spread for each in laws.values()], axis=0)
+        if laws and moments.intercept
+        else np.ones(q),
         _leading_share(moments.denoised),
     )
 

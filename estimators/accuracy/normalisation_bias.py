@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.accuracy.mean_weight import mean_weight
 from gramercy.estimators.accuracy.published_marginals import published_marginals
 from gramercy.estimators.accuracy.row_laws import (
     Law,
@@ -37,6 +37,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     simulate,
     standard_rows,
 )
+from gramercy.estimators.accuracy.row_weight import row_weight
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -58,13 +59,29 @@ _REACHES = (0.0, *(2.0 ** (np.arange(4, 29) / 4)).tolist(), math.inf)
 _JOINT = 4.0  # degrees of freedom of a copula whose tails come together
 
 
+@dataclass(frozen=True)
+class LawBias:
+    """What normalisation does to rows of one law; q columns.
+
+    Parameters
+    ----------
+    correlation
+        Correlations after normalisation minus those before, shape (q, q).
+    spread
+        Standard deviations before normalisation, relative to those after; shape (q,).
+    """
+
+    correlation: Array
+    spread: Array
+
+
 def normalisation_bias(
     evidence: Evidence,
     moments: ScaledMoments,
     known: NDArray[np.bool_],
     rows_per_person: int,
-) -> dict[str, Array]:
-    """By law of the rows, correlations after normalisation minus those before, shape (q, q)."""
+) -> dict[str, LawBias]:
+    """What normalisation does, by law of the rows; nothing to columns that are not `known`."""
     columns = np.flatnonzero(known)
     facts = [moments.facts[j] if moments.facts else None for j in columns.tolist()]
     is_level = np.array([isinstance(each, LevelsFacts) for each in facts]) & moments.intercept
@@ -82,7 +99,7 @@ def normalisation_bias(
         rows_per_person,
     )
     marginals = published_marginals(evidence.marginals, facts)
-    weight = mean_weight(evidence, rows_per_person)
+    weight = row_weight(evidence, rows_per_person)
     laws: dict[str, Law] = {}
     families: dict[str, list[Law]]
     if any(each is not None for each in marginals):
@@ -106,8 +123,10 @@ def normalisation_bias(
     bias = {}
     for name, law in laws.items():
         result = _fitted(law, target, how)
-        bias[name] = np.zeros(moments.released.shape)
-        bias[name][np.ix_(columns, columns)] = result.normalised - result.correlation
+        bias[name] = LawBias(np.zeros(moments.released.shape), np.ones(len(moments.mean)))
+        change = result.normalised - result.correlation
+        bias[name].correlation[np.ix_(columns, columns)] = change
+        bias[name].spread[columns] = result.spread
     return bias
 
 

@@ -92,6 +92,8 @@ class Simulated:
         weighted means, or about zero without an intercept; before it about the means.
     variance
         Weighted variance after normalisation relative to the mean weight, shape (q,).
+    spread
+        Standard deviations of the rows before normalisation, relative to those after; shape (q,).
     mean_weight
         The mean of w.
     """
@@ -99,6 +101,7 @@ class Simulated:
     correlation: Array
     normalised: Array
     variance: Array
+    spread: Array
     mean_weight: float
 
 
@@ -173,10 +176,12 @@ def before_and_after(rows: Array, how: Normalisation) -> Simulated:
     if how.intercept:
         centre = weight @ clamped / weight.sum()
         moment -= np.outer(centre, centre)
+    covariance, variance = np.cov(truth.T).reshape(moment.shape), np.diag(moment).copy()
     return Simulated(
-        as_correlation(np.cov(truth.T).reshape(moment.shape)),
+        as_correlation(covariance),
         as_correlation(moment),
-        np.diag(moment).copy(),
+        variance,
+        np.sqrt(np.diag(covariance) / np.maximum(variance, 1e-300)),
         float(weight.mean()),
     )
 

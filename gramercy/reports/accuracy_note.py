@@ -19,7 +19,7 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
 )
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.estimators.own_units import weight_lost
-from gramercy.reports.notes import Level, Note, warning
+from gramercy.reports.notes import Level, Note, listed, warning
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -28,6 +28,7 @@ from gramercy.schemas.problems import warnings
 _GREEN_TYPICAL, _GREEN_LARGEST, _GREEN_LOST = 0.05, 0.08, 0.05
 _RED_TYPICAL, _RED_LOST = 0.2, 0.5
 _DOMINANT = 0.5  # share of the trace in one direction that suggests centres that are off
+_LONG = 1.15  # standard deviation of the rows relative to the released one
 _MOST_SIMULATED = 4
 # The accuracy of the latest releases of this process, by the digest of what it depends on.
 _simulated: dict[str, CorrelationAccuracy | None] = {}
@@ -51,11 +52,22 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         evidence = bundle.evidence
         accuracy = _accuracy(bundle, evidence)
     if accuracy is not None:
-        return [correlation_note(accuracy, evidence, sizes)]
+        return [correlation_note(accuracy, evidence, sizes), *long_tails_notes(accuracy, evidence)]
     if 2 * noise > signal:
         head = "The noise is about as large as the matrix"
         return [warning(head, warnings.noise_as_large_as_signal(sizes))]
     return [Note("good", "The structure is well above the noise", sizes)]
+
+
+def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[Note]:
+    """A note that names the columns whose standard deviations are too small, if there are some."""
+    columns = evidence.columns[1:] if _has_intercept(evidence) else evidence.columns
+    names = [
+        each.name
+        for each, spread in zip(columns, accuracy.spread, strict=True)
+        if isinstance(each, ColumnFacts) and spread > _LONG
+    ]
+    return [warning("Columns with long tails", warnings.long_tails(listed(names)))] if names else []
 
 
 def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy | None:

@@ -11,7 +11,7 @@ from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.accuracy_note import accuracy_notes
 from gramercy.reports.correlations import NOISE_BAND
-from gramercy.reports.notes import Note, warning
+from gramercy.reports.notes import Note, listed, warning
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -78,10 +78,8 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     ]
     if not lost:
         return []
-    listed = ", ".join(map(display_name, lost[:8]))
-    listed += f" and {len(lost) - 8} more" if lost[8:] else ""
-    precision = facts.kind == "precision"
-    notice = warnings.precision_lost(listed) if precision else warnings.columns_lost(listed)
+    names, precision = listed([*map(display_name, lost)]), facts.kind == "precision"
+    notice = warnings.precision_lost(names) if precision else warnings.columns_lost(names)
     count = "One column is" if len(lost) == 1 else f"{len(lost)} columns are"
     return [warning(f"{count} within the noise", notice)]
 

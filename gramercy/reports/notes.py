@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from gramercy.reports.symbols import message_in_symbols
 from gramercy.schemas.problem import Notice
+
+_MOST_LISTED = 8
 
 Level = Literal["good", "warning", "danger"]
 
@@ -34,3 +37,10 @@ class Note:
 def warning(head: str, notice: Notice, level: Level = "warning") -> Note:
     """A warning with this heading."""
     return Note(level, head, message_in_symbols(notice), notice.code)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of these columns, and how many more there are."""
+    shown = ", ".join(names[:_MOST_LISTED])
+    more = len(names) - _MOST_LISTED
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -316,6 +316,17 @@ def uncertain_count(percent: float) -> None:
     """The noisy number of rows or persons, by which the matrix is divided, is imprecise."""
 
 
+@problem(
+    "GRM-928",
+    Notice,
+    "Columns with long tails: {columns}.",
+    "Long rows count less, so the standard deviations are probably too small, by a tenth or more. "
+    "The logarithm of such a column has shorter tails.",
+)
+def long_tails(columns: str) -> None:
+    """Clipping rows to the radius removed much of the variance of these columns."""
+
+
 # On a plan, before anything is charged.
 
 

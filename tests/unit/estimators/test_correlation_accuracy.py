@@ -10,7 +10,6 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     correlation_accuracy,
 )
-from gramercy.estimators.accuracy.mean_weight import mean_weight
 from gramercy.estimators.accuracy.published_marginals import seen, with_tails
 from gramercy.estimators.accuracy.row_laws import Marginal, copula, student
 from gramercy.estimators.accuracy.row_simulation import (
@@ -18,9 +17,10 @@ from gramercy.estimators.accuracy.row_simulation import (
     before_and_after,
     one_factor_rows,
 )
+from gramercy.estimators.accuracy.row_weight import row_weight
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.simulated_release import declared_columns, privately_scaled, released
 
 Array = NDArray[np.float64]
@@ -194,12 +194,30 @@ def test_bias_of_private_scaling_is_that_of_its_rows(kind: str) -> None:
     for seed in range(3):
         evidence = privately_scaled(table, bounds, 1.0, seed)
         weight, bias = weights_of(evidence, table)
-        estimate = mean_weight(evidence, 1)
+        estimate = row_weight(evidence, 1)
         assert estimate is not None
         assert abs(estimate - weight) < 0.004
         actual.append(root_mean_square(bias[PAIRS]))
         predicted.append(accuracy_of(evidence).typical_bias)
     assert np.mean(actual) / 3 < np.mean(predicted) < 3 * np.mean(actual) + 0.004
+
+
+def test_columns_whose_tails_are_cut_are_known() -> None:
+    table = factor_table(40_000)
+    bounds = [(-20.0, 20.0)] * P
+    assert accuracy_of(privately_scaled(table, bounds, 2.0)).spread.max() < 1.05
+    table[:, ::2] = np.exp(1.6 * table[:, ::2])
+    bounds[::2] = [(0.0, 3000.0)] * (P // 2)
+    evidence = privately_scaled(table, bounds, 2.0)
+    moments = ScaledMoments.of(evidence)
+    assert moments is not None
+    scales = [each.scale for each in moments.facts if isinstance(each, ColumnFacts)]
+    actual = table.std(axis=0) / scales / np.sqrt(moments.variance)
+    assert actual[::2].min() > 1.3
+    releases = [privately_scaled(table, bounds, 2.0, seed) for seed in range(3)]
+    spreads = np.median([accuracy_of(each).spread for each in releases], axis=0)
+    assert spreads[::2].min() > 1.1
+    assert spreads[1::2].max() < 1.05
 
 
 def test_rows_that_are_clipped_without_an_intercept_have_a_bias() -> None:

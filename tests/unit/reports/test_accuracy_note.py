@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
 from gramercy.estimators.own_units import own_units
-from gramercy.reports.accuracy_note import correlation_level, correlation_note
+from gramercy.reports.accuracy_note import correlation_level, correlation_note, long_tails_notes
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.problems import warnings
@@ -137,3 +138,15 @@ def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) 
     colour = level(evidence)
     assert colour != "good" or error.max() < 0.1
     assert colour == "good" or kind not in EXPECTED_GREEN
+
+
+def test_columns_with_long_tails_are_named() -> None:
+    evidence = released(gaussian(), standardised(), 9.0, 1e-7, present=KNOWN)
+    accuracy = correlation_accuracy(evidence)
+    assert accuracy is not None
+    assert long_tails_notes(accuracy, evidence) == []
+    cut = replace(accuracy, spread=np.where(np.arange(P) % 4 == 0, 1.3, 1.05))
+    (note,) = long_tails_notes(cut, evidence)
+    assert note.code == warnings.long_tails.code
+    names = [each.name for each in standardised()]
+    assert [name in note.text for name in names] == [j % 4 == 0 for j in range(P)]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.published_marginals import seen
+from gramercy.estimators.own_units import mean_weight
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.histogram import Histogram
-
-Array = NDArray[np.float64]
 
 _NOISE = 2.0  # standard deviations of the noise that a count must exceed to be seen
 _BEYOND = 2  # bins beyond the radius that always count
 _RATIO = 2**0.25  # of the last, unbounded bin's ends
 
 
-def mean_weight(evidence: Evidence, rows_per_person: int) -> float | None:
+def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
     """Mean over rows of min(1, r^2 / |x|^2), as far as is known; None of unit rows.
 
     By the published lengths of rows, or else by the entry of the intercept. The noise in that entry
@@ -27,14 +25,15 @@ def mean_weight(evidence: Evidence, rows_per_person: int) -> float | None:
     if radius is None:
         return None
     if lengths is not None and lengths.count.sum() > 0:
-        return weight_by_lengths(lengths, radius)
-    if not evidence.columns or evidence.columns[0] is not None:
+        return _by_lengths(lengths, radius)
+    weight = mean_weight(evidence)
+    if weight is None:
         return None
-    weight, sd = radius**2 * evidence.raw[0, 0], radius**2 * evidence.deviations[0, 0]
-    return float(min(1.0, weight / rows_per_person) - _NOISE * sd / rows_per_person)
+    sd = radius**2 * float(evidence.deviations[0, 0]) / rows_per_person
+    return min(1.0, weight / rows_per_person) - _NOISE * sd
 
 
-def weight_by_lengths(lengths: Histogram, radius: float) -> float:
+def _by_lengths(lengths: Histogram, radius: float) -> float:
     """The same from a histogram of lengths; of a bin, the geometric mean of its ends."""
     upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
     lost = 1 - np.minimum(1.0, radius**2 / (lengths.lower * upper))
