@@ -146,7 +146,7 @@ class BinJob(Job[PartialCounts]):
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialCounts:
         binning = Binning(self.edges, large=is_large(self.contract.rows, len(self.edges)))
-        threads = range(worker_count(self, large=binning.large))
+        threads = range(worker_count(self, len(self.edges)))
         if self.contract.person_column is not None:
             sample = PersonSample(binning.sizes)
             sampling = [_SamplingWorker(binning, sample) for _ in threads]
@@ -178,7 +178,7 @@ class LengthJob(Job[PartialCounts]):
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialCounts:
         lengths, thresholds = RowLengths.of(self.contract), length_thresholds(self.edges)
-        threads = range(worker_count(self, large=lengths.large))
+        threads = range(worker_count(self, lengths.width))
         if self.contract.person_column is not None:
             measured = Persons()
             adding = [_PersonLengthWorker(lengths, measured) for _ in threads]

@@ -149,8 +149,8 @@ class GramJob(Job[PartialSums]):
         by: LevelsFacts | None = None,
     ) -> tuple[MalformedLines, list[WorkerT]]:
         transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
-        large = transform.kernel is not None
-        workers = [new_worker(transform) for _ in range(worker_count(self, large=large))]
+        threads = range(worker_count(self, self.lattice.p))
+        workers = [new_worker(transform) for _ in threads]
         _, malformed = read_to_workers(
             self,
             source,

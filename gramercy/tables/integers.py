@@ -31,7 +31,8 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
     if isinstance(lattice, UnscaledLattice):
         return np.rint(rows)
     with np.errstate(invalid="ignore", over="ignore"):
-        return clamp_to_ball(np.rint(rows * lattice.unit_length), lattice)
+        q = rows * lattice.unit_length
+        return clamp_to_ball(np.rint(q, out=q), lattice)
 
 
 def clamp_to_ball(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:

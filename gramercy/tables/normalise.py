@@ -37,16 +37,22 @@ def normalise(
     """
     if isinstance(normalisation, Whole):
         return scaled
-    exponents = np.frexp(np.abs(scaled).max(axis=0, initial=0.0))[1]
+    largest = np.maximum(scaled.max(axis=0, initial=0.0), -scaled.min(axis=0, initial=0.0))
+    exponents = np.frexp(largest)[1]
     power = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))
-    mantissas = scaled * power
-    squares = np.zeros(scaled.shape[1])
-    for column in mantissas:
-        squares += column * column
+    squares, mantissas = np.zeros(scaled.shape[1]), np.empty(scaled.shape[1])
+    for column in scaled:
+        np.multiply(column, power, out=mantissas)
+        mantissas *= mantissas
+        squares += mantissas
     length = np.sqrt(np.where(squares > 0, squares, 1.0))  # zero rows stay zero
-    unit: NDArray[np.float64] = mantissas * (1.0 / length)
+    inverse = 1.0 / length
     if isinstance(normalisation, Unit):
+        unit: NDArray[np.float64] = scaled * power
+        unit *= inverse
         return unit
     with np.errstate(over="ignore"):
-        clipped = length / power > normalisation.length
-    return np.where(clipped, unit, scaled / normalisation.length)
+        clipped = np.flatnonzero(length / power > normalisation.length)
+    inside: NDArray[np.float64] = scaled / normalisation.length
+    inside[:, clipped] = scaled[:, clipped] * power[clipped] * inverse[clipped]
+    return inside

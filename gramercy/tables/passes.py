@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
+from gramercy.tables import parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.period_filter import PeriodFilter
 from gramercy.tables.person_index import IndexedPersons
@@ -77,9 +78,10 @@ def run_locally(source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT:
     return job.run(source, persons, on_rows)
 
 
-def worker_count(job: Job[Any], *, large: bool) -> int:
-    """Number of threads of a pass: one for a small table, whose code is not compiled."""
-    return (job.threads or thread_count()) if large else 1
+def worker_count(job: Job[Any], columns: int) -> int:
+    """Number of threads of a pass over so many columns: one for a table of one batch."""
+    several = job.contract.rows * columns > parquet_reader.BATCH_CELLS
+    return (job.threads or thread_count()) if several else 1
 
 
 def read_to_workers(

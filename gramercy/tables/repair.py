@@ -64,10 +64,12 @@ def repair(
     repairs.filled += cells.shape[1] - np.count_nonzero(present, axis=1)
     is_number = np.array([isinstance(column, Column) for column in columns])
     constants = [_constants(column) for column in columns if isinstance(column, Column)]
+    if is_number.all() and not intercept:  # no copies
+        numbers, clamped = _repair_numbers(cells, present, np.array(constants))
+        repairs.clamped += clamped
+        return numbers
     numbers, clamped = _repair_numbers(cells[is_number], present[is_number], np.array(constants))
     repairs.clamped[is_number] += clamped
-    if is_number.all() and not intercept:
-        return numbers
     parts, rows = [np.ones((1, cells.shape[1]))] if intercept else [], iter(numbers)
     for column, row in zip(columns, cells, strict=True):
         if isinstance(column, Levels):
@@ -88,8 +90,11 @@ def _repair_numbers(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Repaired numbers, shape (columns, rows), and how many are out of their declared bounds."""
     lower, upper, lowest, highest, centre, scale = constants.T.reshape(6, -1, 1)
-    outside = ((cells < lowest) | (cells > highest)) & present
-    repaired = np.where(present, cells, centre)
+    repaired = cells.copy()
+    np.copyto(repaired, centre, where=~present)
+    outside = repaired < lowest
+    outside |= repaired > highest
+    outside &= present
     np.clip(repaired, lower, upper, out=repaired)
     repaired -= centre
     repaired /= scale

@@ -21,7 +21,7 @@ _LARGE = 1 << 24  # cells; compiled code takes a second to load, which pays off 
 
 
 def is_large(rows: int, columns: int) -> bool:
-    """Whether a table is so large that compiled code and threads pay off; from public facts."""
+    """Whether a table is so large that compiled code pays off; from public facts."""
     return rows * columns >= _LARGE
 
 

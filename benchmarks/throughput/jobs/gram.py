@@ -52,8 +52,7 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
         return reduce(add, (each.gram.matrix() for each in workers))
 
     def everything() -> Any:
-        threads = thread_count() if recipe.kernel else 1
-        workers = _side_by_side(lambda: SummingWorker(recipe, ONE_PART), cells, threads)
+        workers = _side_by_side(lambda: SummingWorker(recipe, ONE_PART), cells)
         return reduce(add, (each.sums()[0] for each in workers))
 
     def normalised() -> Array:
@@ -70,8 +69,8 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
     }
 
 
-def _side_by_side(make: Callable[[], Any], cells: Array, threads: int | None = None) -> list[Any]:
-    workers = [make() for _ in range(threads or thread_count())]
+def _side_by_side(make: Callable[[], Any], cells: Array) -> list[Any]:
+    workers = [make() for _ in range(thread_count())]
     with worker_pool(workers) as hand_on:
         for each in inputs.batches(cells):
             hand_on(each)

@@ -121,8 +121,8 @@ def test_thread_count_does_not_change_sums(
         )
 
     reference = summed()
-    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0)
-    for threads, _ in product((1, 2, 5), range(2)):
+    for threads, large in product((1, 2, 5), (0, 1 << 60)):
+        monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", large)
         monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda threads=threads: threads)
         threaded = summed()
         assert threaded.rows == reference.rows == 30_000
@@ -136,7 +136,7 @@ def test_thread_count_does_not_change_sums(
 
 def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
-    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0)
+    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 6 * 700)
     monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda: 3)
 
     def broken(*cells_: Any) -> Any:
