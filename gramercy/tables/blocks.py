@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-_CELLS = 1 << 16  # cells of a block that stays in cache
+_CELLS = 1 << 18  # cells of a block: few steps of numpy, and still in cache
 _MIN_ROWS = 256  # rows of a block, so that the cost of a step over a block does not dominate
 
 
