@@ -64,18 +64,23 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
 
 
 def check_preview(plan: Plan, preview: BudgetPreview) -> None:
-    """Refuse a request that does not fit the budget, as the ledger is now.
+    """Refuse a request that does not fit the budget or was withdrawn, as the ledger is now.
 
-    The ledger decides again when it is charged. An earlier charge of the request does not count.
+    The ledger decides again when it is charged. A charge without a release is not refused here: the
+    release may be on its way in another process.
 
     Raises
     ------
     BudgetRefused
         With what is needed, spent and left.
+    SpentFailure
+        If the release of the request was withdrawn.
     """
     previous = preview.previous_charge
     if previous is None or plan.request.new_charge == previous.release:
         check_budget(plan.contract.id, preview.statement, plan.guarantee)
+    elif previous.state == "withdrawn":
+        raise spent_failure(plan.contract.id, previous)
 
 
 def reads_table(plan: Plan, preview: BudgetPreview) -> bool:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import typer
 
+from gramercy.application.context import Context
+from gramercy.application.withdrawal import withdraw
 from gramercy.cli import flow_runner
-from gramercy.schemas.problems.budget import budget_exceeded
+from gramercy.schemas.problems.budget import budget_exceeded, release_withdrawn
 from gramercy.schemas.problems.command_line import useless_release
 from tests.support.factories import run_command, run_json, run_release, write_request
 
@@ -111,3 +113,19 @@ def test_release_over_its_budget_is_refused_before_prefect(
     assert budget_exceeded.code in err
     assert not started
     assert run_json("budget", capsys=capsys) == before
+
+
+def test_withdrawn_release_is_refused_before_prefect(
+    tmp_path: Path, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path)
+    withdraw(Context.default(), "toy", run_release(request), "a column was shifted")
+    code, _, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
+    assert code == 2
+    assert release_withdrawn.code in err
+    assert not started
+    code, _, err = run_command(
+        "release", request, "--yes", "--despite", "--new-charge", capsys=capsys
+    )
+    assert code == 0, err
+    assert started == ["v1"]
