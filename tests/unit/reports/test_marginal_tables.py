@@ -15,9 +15,10 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
 from gramercy.reports.marginals_page import marginals_page
+from gramercy.reports.page import release_page
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
-from tests.support.factories import run_release, write_request
+from tests.support.factories import MECHANISM, run_release, write_request
 from tests.support.marginals import ROWS, histogram, marginals_request
 
 
@@ -145,3 +146,16 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "&lt;script&gt;: " in page
     assert "<script>" not in page
     assert "<i>" not in page
+
+
+def test_page_of_a_matrix_states_every_share_once(tmp_path: Path) -> None:
+    """Its table of columns has the shares of levels, by the more accurate of two measurements."""
+    keys = {"mechanism": MECHANISM | {"epsilon": 4.0}, "scaling": "private"}
+    page = release_page(published(marginals_request(tmp_path, keys)), [])
+    parts = dict(each.split("</h2>", 1) for each in page.split("<h2>")[1:])
+    order = [[*parts].index(each) for each in ("Columns", "Marginals", "The matrix")]
+    assert order == sorted(order)
+    columns, marginals = parts["Columns"], parts["Marginals"]
+    for level in ("A", "B"):
+        assert f"ward={level}" in columns
+        assert f"{level}: " not in marginals
