@@ -39,7 +39,7 @@ def ask_levels(columns: Columns) -> dict[str, Column]:
     """The columns as categories, with the levels that are answered."""
 
     def ask_once() -> dict[str, Column]:
-        texts = split_levels(ask_text("    levels, separated by commas"))
+        texts = split_levels(ask_text("    levels, separated by commas, such as low, high"))
         numbers = [_as_number(text) for text in texts]
         answered = {}
         for name, column in columns.items():
