@@ -232,10 +232,8 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
 
 
 def start_prefect() -> None:
-    """Set Prefect's defaults for the command line, and start a server unless there is one."""
+    """Say that Prefect starts, and start its server unless there is one."""
     os.environ[PROGRESS_VARIABLE] = "1"
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     terminal.say(Text("Starting Prefect ...", style="dim"), to=terminal.err)
     start_ahead()
     use_shared_server()

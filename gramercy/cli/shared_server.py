@@ -24,8 +24,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gramercy.common.home import Home
+
 MINUTES_VARIABLE = "GRAMERCY_SERVER_MINUTES"
 _MINUTES = 10.0
+_DEFAULTS = {
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+}
 _ATTEMPTS = 3  # a server may end by itself while a command looks for it
 
 fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
@@ -34,11 +40,21 @@ _used: list[int] = []  # handles whose locks last as long as this process
 _starting: list[int] = []  # pipes whose other end is closed when a server was started, or need not
 
 
+def start_for_first_release() -> None:
+    """Begin to start the server if this home has no ledger, so that nothing can be a replay."""
+    home = Home.default()
+    if home.ledger_url is None and not home.ledger.exists():
+        start_ahead()
+
+
 def start_ahead() -> None:
     """Begin to start the server, without Prefect's import, unless one runs or is configured."""
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
     if _minutes() > 0 and fcntl is not None and "PREFECT_API_URL" not in os.environ:
         home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
-        if not any(is_running(record) for record in _folder(home).glob("*.json")):
+        running = any(is_running(record) for record in _folder(home).glob("*.json"))
+        if not running and not _starting:
             _start()
 
 

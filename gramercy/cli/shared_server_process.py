@@ -50,6 +50,9 @@ def main(ready: int, minutes: float) -> None:
     listener = _announce(record, stated)
     os.close(starting)
     os.close(ready)
+    from gramercy.flows.new_database import make_tables
+
+    make_tables()
     import uvicorn
 
     app = "prefect.server.api.server:create_app"

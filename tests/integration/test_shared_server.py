@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from typing import Any
 import pytest
 
 from tests.support.factories import write_request
-from tests.support.prefect_services import new_database
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +27,6 @@ pytestmark = pytest.mark.slow
 def prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of Prefect; its server is ended after the test."""
     folder = tmp_path / "prefect"
-    folder.mkdir()
-    shutil.copy(new_database(), folder)
     monkeypatch.setenv("PREFECT_HOME", str(folder))
     monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "10")
     yield folder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,10 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from filelock import FileLock
-
+from gramercy.flows.new_database import write_tables
 from tests.support.prefect_api import post
-from tests.support.scratch import SCRATCH
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +26,7 @@ def free_port() -> int:
 def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     """Environment of server, worker and client, which write only to `folder` and `home`."""
     (folder / "prefect").mkdir()
-    shutil.copy(new_database(), folder / "prefect")
+    write_tables(folder / "prefect" / "prefect.db")
     return _inherited() | {
         "PREFECT_HOME": str(folder / "prefect"),
         "TMPDIR": str(folder),  # where a worker leaves its runs' storage
@@ -43,16 +40,6 @@ def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 def _inherited() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-
-
-def new_database() -> Path:
-    """The database of a new server: creating its tables takes as long as many tests."""
-    folder = SCRATCH.folder / "session" / "prefect-tables"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            environ = _inherited() | {"PREFECT_HOME": str(folder)}
-            run_prefect(environ, "server", "database", "upgrade", "--yes")
-    return folder / "prefect.db"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,111 @@
+"""Publish a request: show its plan, ask, run the flows, and print the outcome."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gramercy.application.budget_preview import (
+    BudgetPreview,
+    budget_effect,
+    check_preview,
+    preview_budget,
+    reads_table,
+)
+from gramercy.application.context import Context
+from gramercy.application.internal_record import page_path, read_record
+from gramercy.application.planning import Plan, make_plan
+from gramercy.application.table_header import check_table_header
+from gramercy.application.verdict import useless
+from gramercy.application.yaml_files import read_request
+from gramercy.cli import flow_runner
+from gramercy.cli.options import split_name
+from gramercy.cli.output import terminal
+from gramercy.cli.output.plan_text import period_warning, print_plan
+from gramercy.cli.output.steward_notes import print_steward_notes
+from gramercy.cli.shared_server import start_ahead
+from gramercy.schemas.problems.command_line import not_the_local_mechanism, useless_release
+from gramercy.schemas.problems.warnings import later_step_failed
+
+
+def publish_request(
+    request: Path,
+    reports: Sequence[str] | None = None,
+    *,
+    yes: bool,
+    new_charge: bool,
+    json: bool,
+    period: str | None = None,
+    asks_if_useless: bool = False,
+    mechanism: str | None = None,
+) -> None:
+    """Publish a request, or the average of reports.
+
+    Parameters
+    ----------
+    request, period
+        The request, and the period of the data, if it has periods.
+    reports
+        Folders of the reports to average.
+    yes, new_charge, json, asks_if_useless
+        Options of the commands.
+    mechanism
+        The only mechanism that the command accepts.
+    """
+    context = Context.default()
+    undated = read_request(request, period)
+    if mechanism is not None and undated.mechanism.name != mechanism:
+        raise not_the_local_mechanism(str(request), undated.mechanism.name)
+    planned = make_plan(context, undated, averaging=reports is not None)
+    preview = preview_budget(context, planned)
+    if new_charge:
+        planned = planned.with_new_charge(_interrupted_release(preview))
+    if reads_table(planned, preview):  # before Prefect starts; the flow validates again
+        check_table_header(planned.contract)
+    if not json:
+        print_plan(planned, preview)
+    elif (warning := period_warning(planned, preview)) is not None:
+        terminal.warn(warning)
+    check_preview(planned, preview)  # before Prefect starts
+    if budget_effect(planned, preview).kind == "charged":
+        start_ahead()  # while the steward reads
+        if asks_if_useless:
+            _confirm_useless(planned)
+    if not yes:
+        terminal.confirm("Publish? A charge is never refunded.", "Pass --yes to confirm.")
+    done = flow_runner.publish(context, planned, reports or ())
+    for problem in done.problems:
+        terminal.warn(later_step_failed("The release is published", problem))
+    if json:
+        terminal.print_json(asdict(done))
+    else:
+        _print_outcome(context, done, has_table=reports is None)
+    record = read_record(context.home, *split_name(done.release))
+    print_steward_notes(planned, done.release, record)  # last, so that they are seen
+
+
+def _confirm_useless(planned: Plan) -> None:
+    """Ask before a charge for a release that would be useless; a script is refused."""
+    verdict = useless(planned)
+    if verdict is None:
+        return
+    if not sys.stdin.isatty():
+        raise useless_release(verdict.text)
+    terminal.confirm(f"{verdict.text} Publish it all the same?", "Pass --despite.")
+
+
+def _print_outcome(context: Context, done: flow_runner.Published, *, has_table: bool) -> None:
+    outcome = "Already published, nothing charged" if done.replayed else "Published"
+    terminal.say(f"{outcome}: ", terminal.bold(done.release), f"\n{done.path}")
+    terminal.say(f"Report: {done.report or 'none'}")
+    if has_table:
+        internal = page_path(context.home, *split_name(done.release))
+        terminal.say(f"Internal (do not publish): {internal}", to=terminal.err)
+
+
+def _interrupted_release(preview: BudgetPreview) -> str | None:
+    """The release that was charged for this request but not published."""
+    charge = preview.previous_charge
+    return charge.release if charge is not None and charge.state != "published" else None
