@@ -47,10 +47,12 @@ from gramercy.schemas.problems.keys import not_a_day
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.scaling import ScalingFacts
 
-Format = Literal[5, 6, 7, 8]
-FORMAT: Format = 8
+Format = Literal[5, 6, 7, 8, 9]
+FORMAT: Format = 9
 # Since this format, texts have no control characters, and files escape them for their readers.
 ESCAPING_FORMAT: Format = 8
+# Since this format, a release has a .npy file of its large noisy matrix only.
+COMPACT_FORMAT: Format = 9
 FORMATS: tuple[Format, ...] = get_args(Format)  # formats that can be read
 CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision", "marginals"]

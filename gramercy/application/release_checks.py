@@ -211,7 +211,7 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
         if not arrays_close(recomputed, stated):
-            raise problems.file_contradicts(str(place / f"{stem}.npy"), "the noisy matrix")
+            raise problems.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:

@@ -1,4 +1,7 @@
-"""Matrices on disk: Parquet in long form (canonical), .npy, and CSV for small matrices."""
+"""Matrices on disk: Parquet in long form (canonical), .npy, and CSV for small matrices.
+
+A matrix that is compact has neither .npy nor CSV if it is large.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from gramercy.archive.plain_parquet import codes_of
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
 
-CSV_UP_TO = 500  # columns; a matrix with more has no CSV file
+SMALL = 500  # columns; a matrix with more has no CSV file
 _LABEL_BYTES, _NUMBER_BYTES = 8, 32  # at most, for a character of a name and for a number in CSV
 _HEADER_BYTES = 1 << 14
 _HEADERS = {
@@ -26,16 +29,21 @@ _HEADERS = {
 }
 
 
-def matrix_files(stem: str, p: int) -> list[str]:
+def matrix_files(stem: str, p: int, *, compact: bool = False) -> list[str]:
     """The files of a matrix of p columns, the canonical one first."""
-    files = [f"{stem}.parquet", f"{stem}.npy"]
-    return [*files, f"{stem}.csv"] if p <= CSV_UP_TO else files
+    files = [f"{stem}.parquet", f"{stem}.npy", f"{stem}.csv"]
+    return files if p <= SMALL else files[: 1 if compact else 2]
 
 
 def write_matrix(
-    folder: Path, stem: str, matrix: NDArray[np.float64], names: Sequence[str]
+    folder: Path,
+    stem: str,
+    matrix: NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    compact: bool = False,
 ) -> None:
-    """Write a symmetric matrix in every format.
+    """Write a symmetric matrix in its formats.
 
     Parameters
     ----------
@@ -45,31 +53,43 @@ def write_matrix(
         Shape (p, p), symmetric.
     names
         The p row and column names.
+    compact
+        Whether it is in Parquet alone if it is large.
     """
+    files = matrix_files(stem, len(names), compact=compact)
     i, j = np.triu_indices(len(names))
     words = pa.array(list(names), pa.string())
     rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), words) for k in (i, j))
     table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})
     pq.write_table(table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
-    np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
-    if len(names) <= CSV_UP_TO:
+    if f"{stem}.npy" in files:
+        np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
+    if f"{stem}.csv" in files:
         # With 17 digits, every double is read back exactly.
         labels = [not_a_formula(name) for name in names]
         frame = pd.DataFrame(matrix, index=pd.Index(labels, name="column"), columns=labels)
         frame.to_csv(folder / f"{stem}.csv", float_format="%.17g", lineterminator="\n")
 
 
-def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.float64]:
-    """Read a matrix from its .npy file, and check that all formats contain the same numbers.
+def read_matrix(
+    folder: Path, stem: str, names: Sequence[str], *, compact: bool = False
+) -> NDArray[np.float64]:
+    """Read a matrix, and check that all its formats contain the same numbers.
+
+    A few bytes of Parquet may state a matrix that needs any amount of memory. So a compact one is
+    read only after another one with the same columns, whose .npy file is as large as the matrix.
 
     Raises
     ------
     BundleError
         Naming the file that differs.
     """
+    files = matrix_files(stem, len(names), compact=compact)
+    if f"{stem}.npy" not in files:
+        return _read_parquet(folder / files[0], list(names))
     matrix = _read_npy(folder / f"{stem}.npy", len(names))
     comparisons = {".parquet": _same_parquet, ".npy": None, ".csv": _same_csv}
-    for file in matrix_files(stem, len(names)):
+    for file in files:
         compare = comparisons[Path(file).suffix]
         try:
             same = compare is None or compare(folder / file, matrix, list(names))
@@ -81,14 +101,21 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
 
 
 def _same_parquet(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    return np.array_equal(_upper_triangle(path, names), matrix[np.triu_indices(len(names))])
+
+
+def _upper_triangle(path: Path, names: list[str]) -> NDArray[np.float64]:
     i, j = np.triu_indices(len(names))
     table = read_bounded(path, ["row", "col"], i.size)
-    return (
+    complete = (
         table.column_names == ["row", "col", "value"]
         and np.array_equal(codes_of(table["row"], names), i)
         and np.array_equal(codes_of(table["col"], names), j)
-        and np.array_equal(table["value"].to_numpy(), matrix[i, j])
     )
+    values: NDArray[np.float64] = table["value"].to_numpy()
+    if not complete or values.dtype != np.float64:
+        raise ValueError
+    return values
 
 
 def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
@@ -102,6 +129,18 @@ def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool
     # Earlier bundles have names that begin like formulas unchanged.
     labelled = header[1:] == stated and stated in (names, [not_a_formula(name) for name in names])
     return labelled and np.array_equal(cells, matrix)
+
+
+def _read_parquet(path: Path, names: list[str]) -> NDArray[np.float64]:
+    matrix = np.zeros((len(names), len(names)))
+    try:
+        matrix[np.triu_indices(len(names))] = _upper_triangle(path, names)
+        valid = bool(np.isfinite(matrix).all())
+    except Exception:  # a file that was tampered with may make a parser raise anything
+        valid = False
+    if not valid:
+        raise not_a_matrix(str(path), len(names))
+    return matrix + np.triu(matrix, 1).T
 
 
 def _read_npy(path: Path, p: int) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from gramercy.archive.parquet_limits import bounded_bytes
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
-from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
+from gramercy.schemas.manifest import COMPACT_FORMAT, ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.analyses import unknown_group
 from gramercy.schemas.problems.bundle import (
@@ -233,7 +233,7 @@ def write_release(
     if histograms:
         write_histograms(folder, histograms)
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
-        write_matrix(folder, stem, matrix, manifest.names)
+        write_matrix(folder, stem, matrix, manifest.names, compact=_is_compact(manifest, stem))
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, release_descriptor(folder, manifest))
 
@@ -264,7 +264,10 @@ def read_release(folder: Path) -> ReleaseBundle:
     if manifest.kind == "marginals":
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
-    raw, projected, *rest = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
+    raw, projected, *rest = (
+        read_matrix(folder, stem, manifest.names, compact=_is_compact(manifest, stem))
+        for stem in stems(manifest)
+    )
     folds = rest[len(rest) - len(manifest.fold_rows) :]
     denoised = rest[0] if len(rest) > len(folds) else None
     groups = read_groups(folder, manifest)
@@ -347,6 +350,11 @@ def stems(manifest: ReleaseManifest) -> list[str]:
     return [stem, f"{stem}_projected", *denoised, *folds]
 
 
+def _is_compact(manifest: ReleaseManifest, stem: str) -> bool:
+    """Whether a matrix is in Parquet alone if it is large: all but the noisy matrix of all rows."""
+    return manifest.format >= COMPACT_FORMAT and stem != stems(manifest)[0]
+
+
 def has_histograms(manifest: ReleaseManifest) -> bool:
     """Whether the constants of a release come from its own histograms, which it publishes."""
     return manifest.scaling is not None and manifest.scaling.kind == "private"
@@ -369,7 +377,11 @@ def published_columns(manifest: ReleaseManifest) -> list[str]:
 def _release_files(manifest: ReleaseManifest) -> list[str]:
     p = len(manifest.names)
     rows = rows_file(manifest)
-    files = [file for stem in stems(manifest) for file in matrix_files(stem, p)]
+    files = [
+        file
+        for stem in stems(manifest)
+        for file in matrix_files(stem, p, compact=_is_compact(manifest, stem))
+    ]
     histograms = [MARGINALS] if has_histograms(manifest) else []
     groups = [GROUPS] if manifest.groups else []
     return [*([rows] if rows else []), *files, *groups, *histograms, CARD]

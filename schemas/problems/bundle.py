@@ -169,7 +169,7 @@ def notice_contradicts_manifest(path: str) -> None:
     "GRM-447", BundleError, "{path} is not a symmetric matrix of {columns} columns.", _FETCH_AGAIN
 )
 def not_a_matrix(path: str, columns: int) -> None:
-    """A .npy file has another shape or type, or entries that are not finite or not symmetric."""
+    """A matrix has another shape or type, or entries that are not finite or not symmetric."""
 
 
 @problem(
