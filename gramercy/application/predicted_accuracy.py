@@ -44,21 +44,44 @@ _SAME_SCALE = 1e-9
 
 @dataclass(frozen=True)
 class PredictedAccuracy:
-    """Ranges over the simulated tables, from the least to the largest error.
+    """The error of correlations, for each of the simulated tables.
 
     Parameters
     ----------
-    noise
-        Standard deviation of the noise in a typical correlation.
-    bias
-        Root mean square of the change of correlations by the normalisation.
-    error
-        Both together.
+    tables
+        Standard deviation of the noise in a typical correlation, and root mean square of the change
+        of correlations by the normalisation, by table.
     """
 
-    noise: tuple[float, float]
-    bias: tuple[float, float]
-    error: tuple[float, float]
+    tables: tuple[tuple[float, float], ...]
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """The least and the largest noise."""
+        return _range([noise for noise, _ in self.tables])
+
+    @property
+    def bias(self) -> tuple[float, float]:
+        """The least and the largest change by the normalisation."""
+        return _range([bias for _, bias in self.tables])
+
+    @property
+    def error(self) -> tuple[float, float]:
+        """The least and the largest error: noise and bias together."""
+        return _range([math.hypot(*each) for each in self.tables])
+
+    def sufficient_division(self, error: float) -> float:
+        """The number by which the noise has to be divided, so that no table has a larger error.
+
+        Infinite if the bias alone is larger.
+        """
+        if self.bias[1] >= error:
+            return math.inf
+        return max(noise / math.sqrt(error**2 - bias**2) for noise, bias in self.tables)
+
+
+def _range(values: list[float]) -> tuple[float, float]:
+    return min(values), max(values)
 
 
 def predicted_accuracy(spec: ReleaseSpec, law: NoiseLaw) -> PredictedAccuracy | None:
@@ -78,10 +101,7 @@ def predicted_accuracy(spec: ReleaseSpec, law: NoiseLaw) -> PredictedAccuracy | 
     """
     if len(spec.names) - int(spec.intercept) < 2:
         return None
-    results = list(_simulated(spec, law.sd_off_diagonal))
-    noise, bias = zip(*results, strict=True)
-    error = [math.hypot(*each) for each in results]
-    return PredictedAccuracy(*((min(each), max(each)) for each in (noise, bias, error)))
+    return PredictedAccuracy(tuple(_simulated(spec, law.sd_off_diagonal)))
 
 
 def typical_entry(spec: ReleaseSpec) -> float:

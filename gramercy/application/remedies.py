@@ -12,7 +12,7 @@ from gramercy.application.predicted_accuracy import typical_entry
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseSpec
 
-USEFUL = 0.1  # noise in a typical correlation that the proposed changes reach
+USEFUL = 0.1  # noise in a typical correlation that makes a useless release useful
 _MOST_EPSILON, _STEPS = 50.0, 14
 
 
@@ -101,8 +101,8 @@ def _first_columns(spec: ReleaseSpec, number: int) -> ReleaseSpec:
     return spec.model_copy(update=update)
 
 
-def proposal(changes: dict[str, float | int]) -> str:
-    """The changes in one sentence."""
+def proposal(changes: dict[str, float | int], goal: str) -> str:
+    """The changes that reach a goal, such as ``a noise of 0.1``, in one sentence."""
     parts = []
     if "epsilon" in changes:
         parts.append(f"epsilon {changes['epsilon']:g}")
@@ -110,7 +110,7 @@ def proposal(changes: dict[str, float | int]) -> str:
     if "columns" in changes:
         parts.append(f"at most {changes['columns']} columns")
     either = " or ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
-    return f"A noise of {USEFUL:g} in a typical correlation takes {either}."
+    return f"{goal} takes {either}."
 
 
 def _two_digits_up(value: float) -> float:

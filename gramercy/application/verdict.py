@@ -6,6 +6,7 @@ typical diagonal entry. Then `gramercy release` asks again. Orange and green are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -28,6 +29,7 @@ Colour = Literal["green", "orange", "red"]
 
 _ACCURATE = 0.05  # error of a typical correlation
 _NEGLIGIBLE = 0.001
+_USEFUL_NOISE = f"A noise of {USEFUL:g} in a typical correlation"
 _LOST = 0.3  # noise of a correlation that is shown as unknown
 
 
@@ -101,7 +103,7 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
     else:
         return None
     changes = sufficient_changes(plan, share / USEFUL)
-    notice = warnings.plan_useless(reason, proposal(changes))
+    notice = warnings.plan_useless(reason, proposal(changes, _USEFUL_NOISE))
     return _of_notice("red", notice, {**(facts or {}), **changes})
 
 
@@ -118,10 +120,13 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         details += ", by how the columns fill their bounds"
     if unit:
         details += "; rows are divided by their length"
-    changes = {}
+    changes, remedies = {}, []
+    division, goal = expected.sufficient_division(_ACCURATE), f"An error of about {_ACCURATE:g}"
     if expected.noise[0] > USEFUL:
-        changes = sufficient_changes(plan, expected.noise[0] / USEFUL)
-    remedies = [proposal(changes)] if changes else []
+        division, goal = expected.noise[0] / USEFUL, _USEFUL_NOISE
+    if 1 < division < math.inf:
+        changes = sufficient_changes(plan, division)
+        remedies.append(proposal(changes, goal))
     if depends_on_bounds(plan.spec) and _constants_pay(plan):
         remedies.append("'scaling: private' does not depend on how columns fill their bounds.")
     elif unit and plan.request.scaling.kind == "declared":

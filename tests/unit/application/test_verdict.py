@@ -88,6 +88,22 @@ def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
     assert noise_share(planned(tmp_path, 2_000, columns + 1, 1.0)) > 0.1
 
 
+@pytest.mark.parametrize(("rows", "p"), [(20_000, 20), (4_000, 6)])
+def test_orange_plan_is_green_after_a_proposed_change(tmp_path: Path, rows: int, p: int) -> None:
+    orange = plan_verdict(planned(tmp_path, rows, p, 1.0, request=PRIVATE))
+    assert orange is not None
+    assert orange.level == "orange"
+    changes = {"rows", "epsilon", "columns"} & orange.facts.keys()
+    assert {"rows", "epsilon"} <= changes
+    for key in changes:
+        sizes: dict[str, Any] = {"rows": rows, "p": p, "epsilon": 1.0}
+        sizes["p" if key == "columns" else key] = orange.facts[key]
+        changed = plan_verdict(planned(tmp_path, **sizes, request=PRIVATE))
+        assert changed is not None
+        assert changed.level == "green" or key == "columns"  # which change the bias, too
+        assert changed.facts["error"][1] <= 0.055
+
+
 def test_missing_intercept_is_predicted_to_matter(tmp_path: Path) -> None:
     biases = []
     for intercept in (True, False):
