@@ -24,6 +24,7 @@ from gramercy.estimators.bins import (
     contain_whole_numbers,
     narrow,
     neighbours,
+    occupied,
 )
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.histogram import Histogram
@@ -116,6 +117,9 @@ def quantiles(
     were equal. It may also deviate by the count of one unit, since all cells may be whole numbers.
     Cells that are rounded to tens or more are taken to be evenly spread.
 
+    A value is a quantile of the bins that have cells as far as their counts can tell. The noise of
+    the many bins far out is in its interval.
+
     In the narrow bin around zero all cells are taken to be zero. If nearly all cells are in bins
     that contain a whole number, although the bins are fine enough to tell, they are taken to be
     whole numbers, and so are the quantiles: those of a column of 0 and 1 are 0 or 1.
@@ -134,6 +138,8 @@ class _CumulativeCounts:
         Shape (bins + 1,).
     counts
         Nondecreasing from 0 to the number of cells that are present, shape (bins + 1,).
+    likely
+        The same with no cells in bins that look empty: see `estimators.bins.occupied`.
     bends
         How far the cumulative count may deviate from a straight line within each bin, shape
         (bins,).
@@ -147,6 +153,7 @@ class _CumulativeCounts:
 
     edges: Array
     counts: Array
+    likely: Array
     bends: Array
     variance: float
     adjustment: float
@@ -161,11 +168,14 @@ class _CumulativeCounts:
         edges = np.append(histogram.lower[:-1], histogram.upper[-2])
         cumulative = np.concatenate([[0.0], np.cumsum(adjusted[:-1])])
         total = max(float(cumulative[-1]), 1.0)
-        monotone = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
-        monotone[-1] = total
+        monotone = _nondecreasing(cumulative, total)
+        seen, bins = np.zeros(counts.size - 1), occupied(counts[:-1], histogram.sd)
+        seen[bins] = adjusted[:-1][bins]
+        kept = np.concatenate([[0.0], np.cumsum(seen)])
+        likely = _nondecreasing(kept * (total / max(float(kept[-1]), 1.0)), total)
         bends = _bends(np.diff(monotone), np.diff(edges), variance)
         whole = are_whole(adjusted[:-1], edges, histogram.sd)
-        return cls(edges, monotone, bends, variance, adjustment, whole)
+        return cls(edges, monotone, likely, bends, variance, adjustment, whole)
 
     def quantile(self, probability: float, level: float) -> Quantile:
         total, bins = float(self.counts[-1]), self.edges.size - 1
@@ -178,7 +188,7 @@ class _CumulativeCounts:
         noise = self.variance * (squares - common)
         sampling = total * probability * (1 - probability)
         error = -float(ndtri((1 - level) / 2)) * np.sqrt(noise + sampling)
-        value = float(np.interp(target, self.counts, self.edges))
+        value = float(np.interp(target, self.likely, self.edges))
         lower = self._first_reaching(target, self.counts + error)
         upper = self._last_not_above(target, self.counts - error)
         return Quantile(
@@ -220,6 +230,13 @@ class _CumulativeCounts:
         part = (target - start) / (end - start) if end > start else float(target > start)
         low, high = float(self.edges[k]), float(self.edges[k + 1])
         return low + min(max(part, 0.0), 1.0) * (high - low)
+
+
+def _nondecreasing(cumulative: Array, total: float) -> Array:
+    """The closest nondecreasing counts from 0 to a total."""
+    monotone: Array = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
+    monotone[-1] = total
+    return monotone
 
 
 def _bends(counts: Array, widths: Array, variance: float) -> Array:

@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 _INTERRUPTED = 130
-_OBJECTS_PER_COLLECTION = 50_000
+_OBJECTS_PER_COLLECTION = 200_000  # imports make almost a million
 
 
 @app.callback(invoke_without_command=True)

@@ -13,6 +13,7 @@ import hashlib
 import numpy as np
 
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.estimators.accuracy.clamped_columns import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     correlation_accuracy,
@@ -52,7 +53,8 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         evidence = bundle.evidence
         accuracy = _accuracy(bundle, evidence)
     if accuracy is not None:
-        return [correlation_note(accuracy, evidence, sizes), *long_tails_notes(accuracy, evidence)]
+        tails = [*long_tails_notes(accuracy, evidence), *clamped_notes(evidence)]
+        return [correlation_note(accuracy, evidence, sizes), *tails]
     if 2 * noise > signal:
         head = "The noise is about as large as the matrix"
         return [warning(head, warnings.noise_as_large_as_signal(sizes))]
@@ -68,6 +70,13 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
         if isinstance(each, ColumnFacts) and spread > _LONG
     ]
     return [warning("Columns with long tails", warnings.long_tails(listed(names)))] if names else []
+
+
+def clamped_notes(evidence: Evidence) -> list[Note]:
+    """A note that names the columns whose cells seem to be clamped, if there are some."""
+    names = clamped_columns(evidence)
+    head = "Means of clamped cells"
+    return [warning(head, warnings.cells_near_bounds(listed(names)))] if names else []
 
 
 def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy | None:

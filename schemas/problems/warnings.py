@@ -327,6 +327,22 @@ def long_tails(columns: str) -> None:
     """Clipping rows to the radius removed much of the variance of these columns."""
 
 
+@problem(
+    "GRM-929",
+    Notice,
+    "Columns with cells near or beyond their bounds: {columns}.",
+    "Cells are clamped to the bounds that this release states, so means and standard deviations "
+    "may be off by more than their intervals say. Use the quantiles from the histograms, where "
+    "cells are not clamped; or publish the logarithm of such a column. A code for missing values, "
+    "such as -9, belongs in the contract: 'missing: [-9]'.",
+)
+def cells_near_bounds(columns: str) -> None:
+    """The histograms show more cells near or beyond the bounds of private constants than noise.
+
+    Fewer cells may be beyond the bounds of other columns: the noise hides them.
+    """
+
+
 # On a plan, before anything is charged.
 
 
