@@ -42,7 +42,8 @@ def check_belongs(
     facts = read_manifest(place, kind)
     name = facts.report if isinstance(facts, ReportManifest) else facts.estimate
     if (facts.release_sha256, name) != (release.sha256, place.name):
-        raise problems.folder_mismatch(str(place / DESCRIPTOR))
+        described = f"{name} of {facts.dataset.id}/{facts.release}"
+        raise problems.folder_mismatch(str(place / DESCRIPTOR), described)
 
 
 def check_estimate(
@@ -82,7 +83,7 @@ def check_estimate(
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
     if stated.estimate != place.name:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR))
+        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
         raise problems.fact_contradicts(str(place / DESCRIPTOR), "tuning")
     for name, matrix in result.matrices.items():
@@ -118,7 +119,7 @@ def _check_facts_only(
     }
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
     if stated.estimate != place.name:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR))
+        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
@@ -143,7 +144,7 @@ def check_report(
     recomputed = manifest.model_copy(update={"software": stated.software})
     check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
     if place.name != stated.report:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR))
+        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.report)
     check_facts(place, comparable_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
     report, named = stated.report, "names this release and its estimates"

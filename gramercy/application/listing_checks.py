@@ -69,6 +69,8 @@ def check_listed(archive: Archive, dataset: str, release: str) -> tuple[str | No
         return None, None
     present = [("release",), *_attached(archive, dataset, release)]
     if missing := [each for each in present if (dataset, release, *each) not in digests]:
+        if listing_problem(archive) is not None:  # which is reported for the archive
+            return None, None
         return None, bundles_not_listed(f"{dataset}/{release}", tuple(map("/".join, missing)))
     return listed, None
 

@@ -49,6 +49,9 @@ MATRIX = "second_moment.npy"
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
+    if (facts.dataset.id, facts.release) != (place.parent.parent.name, place.parent.name):
+        described = f"{facts.dataset.id}/{facts.release}"
+        raise problems.folder_mismatch(str(place / DESCRIPTOR), described)
     recomputed = release_manifest(
         facts,
         release=place.parent.name,
@@ -62,8 +65,6 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         histograms=bundle.histograms,
     )
     check_facts(place, facts.model_dump(), in_stated_format(facts, recomputed).model_dump())
-    if facts.dataset.id != place.parent.parent.name:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR))
 
 
 def _check_constants(place: Path, bundle: ReleaseBundle) -> None:

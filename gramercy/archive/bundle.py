@@ -63,6 +63,8 @@ def check(folder: Path) -> str:
     BundleError
         Naming the file that is missing, changed or not listed.
     """
+    if not folder.exists():
+        raise problems.file_missing(str(folder))
     listed = sealed_digests(folder)
     present = set(content(folder))
     for name, expected in listed.items():

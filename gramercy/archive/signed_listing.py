@@ -50,7 +50,7 @@ M = TypeVar("M", bound=Model)
 
 
 class PartMissingError(Exception):
-    """A part of the listing is missing or differs: it belongs to another root."""
+    """A part of the listing is missing: perhaps it belongs to an older root."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +110,19 @@ def load_part(archive: Archive, dataset: str, digest: str) -> ListingPart:
     Raises
     ------
     PartMissingError
-        If it is missing, or differs from what the root names.
+        If it is missing.
     BundleError
-        If it is malformed.
+        If it is not the part that the root names, or malformed.
     ArchiveError
         If it cannot be read.
     """
     name = part_name(dataset, digest)
     content = archive.read_file(name, _MOST_BYTES)
-    if content is None or hashlib.sha256(content).hexdigest() != digest:
+    if content is None:
         raise PartMissingError
     path = f"{archive.location}/{name}"
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise problems.listing_part_changed(path)
     part = _parsed(ListingPart, content, path)
     if {dataset} != {part.dataset, *(each.facts.dataset.id for each in part.releases)}:
         raise problems.not_a_listing(path, "it is of another data set")

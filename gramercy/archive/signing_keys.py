@@ -155,6 +155,8 @@ def read_public_key(path: Path) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+    if not path.exists():
+        raise problems.key_file_missing(str(path))
     key = None
     with contextlib.suppress(OSError, ValueError, UnsupportedAlgorithm):
         key = load_pem_public_key(path.read_bytes())

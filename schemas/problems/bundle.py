@@ -228,13 +228,20 @@ def active_content(path: str) -> None:
 
 
 @problem(
+    "GRM-467", RequestError, "{path} does not exist.", "Give the path of a curator's public key."
+)
+def key_file_missing(path: str) -> None:
+    """The file of a public key does not exist."""
+
+
+@problem(
     "GRM-452",
     RequestError,
     "{path} is not an Ed25519 public key in PEM format.",
     "Ask the curator for it: 'gramercy keys' names its file.",
 )
 def not_a_public_key(path: str) -> None:
-    """A file that should contain a curator's public key contains something else, or is missing."""
+    """A file that should contain a curator's public key contains something else."""
 
 
 @problem(

@@ -25,10 +25,20 @@ def listing_not_signed(path: str) -> None:
 
 @problem("GRM-483", ArchiveError, "{path} changes while it is read.", "Try again.")
 def listing_changing(path: str) -> None:
-    """A part of the listing is missing or of another listing, in three attempts.
+    """A part of the listing is missing, in three attempts.
 
     That happens while releases are published, and also if the archive was copied incompletely.
     """
+
+
+@problem(
+    "GRM-490",
+    BundleError,
+    "{path} is not the part that the signed listing of the archive names.",
+    "Fetch the archive again. As its steward, run 'gramercy site', which writes the listing again.",
+)
+def listing_part_changed(path: str) -> None:
+    """A part of the listing was changed or damaged: its digest differs from that in the root."""
 
 
 @problem(

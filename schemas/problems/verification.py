@@ -49,8 +49,13 @@ def file_not_listed(path: str) -> None:
     """A bundle contains a file that its description does not mention."""
 
 
-@problem("GRM-805", BundleError, "{path} does not describe the folder that it is in.", _ASK)
-def folder_mismatch(path: str) -> None:
+@problem(
+    "GRM-805",
+    BundleError,
+    "{path} describes {described}, and is in the folder of another one.",
+    "Restore the folders as they were published: bundles were moved or swapped.",
+)
+def folder_mismatch(path: str, described: str) -> None:
     """The description names another data set, release, estimate or report than its folder does."""
 
 
@@ -168,7 +173,7 @@ def budget_not_in_use(path: str) -> None:
     "GRM-842",
     BundleError,
     "{path} is missing, but the ledger has recorded it.",
-    "Restore it from a copy, or run 'gramercy estimate' or 'gramercy report' again.",
+    "Restore it from a copy, or make it again: 'gramercy estimate' makes estimates and reports.",
 )
 def recorded_bundle_missing(path: str) -> None:
     """An estimate or a report was deleted from the archive."""

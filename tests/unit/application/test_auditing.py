@@ -175,6 +175,14 @@ def swapped_estimate(home: Home) -> None:
     shutil.copytree(home.archive / "toy/v1-r1/estimates", home.archive / "toy/v2-r2/estimates")
 
 
+def swapped_releases(home: Home) -> None:
+    first, second = (home.archive / f"toy/{name}" for name in ("v1-r1", "v2-r2"))
+    other = home.root / "elsewhere"
+    shutil.move(first, other)
+    shutil.move(second, first)
+    shutil.move(other, second)
+
+
 def linked_file(home: Home) -> None:
     path = home.archive / "toy/v1-r1/release/second_moment.npy"
     shutil.move(path, home.root / "elsewhere.npy")
@@ -186,7 +194,7 @@ TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
     forged_reason: [("toy/v1-r1", bundle.file_changed)],
     lost_bundle: [("toy/v1-r1", publication.bundle_missing)],
     foreign_bundle: [("toy/v1-r9", verification.bundle_without_charge)],
-    replaced_bundle: [("toy/v1-r1", verification.fact_contradicts)],
+    replaced_bundle: [("toy/v1-r1", verification.folder_mismatch)],
     damaged_estimate: [("toy/v1-r1", bundle.file_changed)],
     untrusted_signature: [("toy/v1-r1", bundle.untrusted_signer)],
     notice_without_a_withdrawal: [
@@ -207,6 +215,9 @@ TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
         )
     ],
     swapped_estimate: [("toy/v2-r2", verification.folder_mismatch)],
+    swapped_releases: [
+        (f"toy/{name}", verification.folder_mismatch) for name in ("v1-r1", "v2-r2")
+    ],
     linked_file: [("toy/v1-r1", bundle.not_a_file)],
     ledger_behind_anchor_of_archive: [("ledger", ledger_problems.behind_anchor)],
 }

@@ -356,7 +356,7 @@ def test_damaged_listing_is_refused_and_made_again(
         root.write_bytes(content.partition(b"\n")[0])
     elif damage == "part":
         part.write_bytes(part.read_bytes().replace(b"wrong bounds", b"right bounds"))
-        expected = problems.listing_changing
+        expected = problems.listing_part_changed
     else:
         part.unlink()
         expected = problems.listing_changing
@@ -520,7 +520,14 @@ def test_damaged_listing_is_found(home_copy: Path) -> None:
 
     assert problems_of_listing() == []
     root = home_copy / "archive" / LISTING_FILE
-    for part in (home_copy / "archive/toy").glob("listing-*.json"):
+    parts = list((home_copy / "archive/toy").glob("listing-*.json"))
+    for part in parts:
+        part.write_bytes(part.read_bytes().replace(b"wrong bounds", b"right bounds"))
+    read_part.cache_clear()
+    assert problems_of_listing() == [problems.listing_part_changed.code]
+    verified = verify_release(archive_of(Home.default()), "toy", "v2-r2", None)
+    assert bundles_not_listed.code not in {each.code for each in verified.unchecked}
+    for part in parts:
         part.unlink()
     read_part.cache_clear()
     assert problems_of_listing() == [problems.listing_changing.code]

@@ -180,7 +180,9 @@ def test_invalid_key_file_is_refused(tmp_path: Path, home: Path) -> None:
             steward_key(home / "keys")
         assert raised.value.__cause__ is None
         assert len(str(raised.value)) < 300
-    for file in (path, tmp_path / "none.pub", tmp_path / "some" / SUMS):
+    with raises(problems.key_file_missing, path=str(tmp_path / "none.pub")):
+        gramercy.open(str(tmp_path), key=tmp_path / "none.pub")
+    for file in (path, tmp_path / "some" / SUMS):
         with raises(problems.not_a_public_key, path=str(file)):
             gramercy.open(str(tmp_path), key=file)
     with raises(analysis.no_key_file):
