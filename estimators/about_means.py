@@ -8,6 +8,11 @@ the inverse
 [[1 / s + m^T T m, -m^T T], [-T m, T]],  T = C^-1.
 
 Moments are corrected for missing cells whose shares are known, as in `estimators.own_units`.
+
+The levels of a column add up to one: given all others, each is known, and an estimate conditional
+on all of them has edges without a meaning. So estimates that are conditional leave out the first
+level of each column, its reference, as a regression does; and columns whose variance is lost in the
+noise. These have no edges.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.own_units import weight_lost
 from gramercy.estimators.uncertainty.moment_errors import (
@@ -28,12 +34,15 @@ from gramercy.estimators.uncertainty.moment_errors import (
     has_intercept,
     incomplete,
     inverse_shares,
+    moment_errors,
 )
+from gramercy.estimators.uncertainty.nodewise import leave_out_references, levels_of
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems.estimation import matrix_is_zero
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Source = Literal["denoised", "raw"]
 
 _PRECISIONS = frozenset({"precision", "coefficients"})
@@ -43,7 +52,8 @@ _SECOND_MOMENTS = frozenset({"covariance", "thresholded"})
 class DependenceEstimator(Estimator):
     """An estimator of dependences between columns, about the means if there is an intercept."""
 
-    intercept_since: ClassVar[int] = 8
+    conditional: ClassVar[bool] = True  # whether an edge is given all other columns
+    intercept_since: ClassVar[int] = 9
 
     @property
     def source(self) -> Source:
@@ -55,7 +65,11 @@ class DependenceEstimator(Estimator):
         if not has_intercept(evidence) or len(evidence.raw) == 1:
             return self.fit_columns(evidence)
         centred = about_means(evidence, self.source)
-        return centred.with_intercept(self.fit_columns(centred.evidence))
+        if not self.conditional:
+            return centred.with_intercept(self.fit_columns(centred.evidence))
+        used = conditional_columns(evidence)
+        estimate = self.fit_columns(_selected(centred.evidence, used))
+        return centred.with_intercept(_completed(estimate, centred.evidence, used))
 
     @abstractmethod
     def fit_columns(self, evidence: Evidence) -> Estimate:
@@ -171,6 +185,52 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         terms=(),
     )
     return CentredEvidence(reduced, means * inverse, weight)
+
+
+def conditional_columns(evidence: Evidence) -> Indices:
+    """Indices, without the intercept, of the columns of a conditional estimate.
+
+    All of them if fewer than two are left.
+    """
+    moments = moment_errors(evidence)
+    used = moments.clear_columns()
+    if moments.weight_lost or np.count_nonzero(used) < 2:
+        used[:] = True
+    leave_out_references(used, levels_of(evidence.columns[moments.offset :]))
+    return np.flatnonzero(used if np.count_nonzero(used) > 1 else np.ones_like(used))
+
+
+def _selected(evidence: Evidence, used: Indices) -> Evidence:
+    """Evidence of some of the columns about their means."""
+    square = np.ix_(used, used)
+    return replace(
+        evidence,
+        raw=evidence.raw[square],
+        repaired=evidence.repaired[square],
+        names=tuple(evidence.names[k] for k in used if evidence.names),
+        columns=tuple(evidence.columns[k] for k in used if evidence.columns),
+        folds=tuple(replace(fold, moment=fold.moment[square]) for fold in evidence.folds),
+    )
+
+
+def _completed(estimate: Estimate, evidence: Evidence, used: Indices) -> Estimate:
+    """An estimate of some of the columns, completed by the others, which are independent."""
+    q, square = len(evidence.raw), np.ix_(used, used)
+    others = np.setdiff1d(np.arange(q), used)
+    variance = np.diag(with_diagonal_floor(evidence))[others]
+
+    def complete(name: str, matrix: Array) -> Array:
+        full = np.zeros((q, q))
+        full[square] = matrix
+        if name in _PRECISIONS:
+            full[others, others] = 1 / variance
+        return full
+
+    return replace(
+        estimate,
+        matrices={name: complete(name, each) for name, each in estimate.matrices.items()},
+        edges=None if estimate.edges is None else complete("edges", estimate.edges),
+    )
 
 
 def _law(evidence: Evidence, means: Array, inverse: Array) -> NoiseLaw:

@@ -71,6 +71,7 @@ class ThresholdedCovariance(DependenceEstimator):
         Whether the diagonal is left unchanged. The papers threshold all entries.
     """
 
+    conditional = False
     name: Literal["thresholded"] = "thresholded"
     rule: Literal["hard", "soft"] = "hard"
     threshold: Literal["auto"] | PaperThreshold | Positive = "auto"

@@ -28,10 +28,9 @@ from gramercy.estimators.uncertainty.moment_errors import (
     inverse_shares,
     moment_errors,
 )
-from gramercy.estimators.uncertainty.nodewise import nodewise_lasso
+from gramercy.estimators.uncertainty.nodewise import levels_of, nodewise_lasso
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import LevelsFacts
 
 Array = NDArray[np.float64]
 CorrelationKind = Literal["correlation", "partial-correlation"]
@@ -77,7 +76,7 @@ def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
         _completed(evidence, moments),
         evidence.law,
         max(evidence.rows, 1.0),
-        _levels(evidence, moments.offset),
+        levels_of(evidence.columns[moments.offset :]),
     )
     if lasso is None:
         return not_estimable(len(moments.matrix))
@@ -146,10 +145,3 @@ def _completed(evidence: Evidence, moments: MomentErrors) -> MomentErrors:
         matrix=completed_moments(evidence, evidence.raw),
         denoised=project(completed_moments(evidence, evidence.repaired), np.inf),
     )
-
-
-def _levels(evidence: Evidence, offset: int) -> list[list[int]]:
-    """Indices of the levels of each column of levels, without the first `offset` columns."""
-    sources = evidence.columns[offset:]
-    columns = dict.fromkeys(each for each in sources if isinstance(each, LevelsFacts))
-    return [[k for k, source in enumerate(sources) if source == each] for each in columns]

@@ -36,6 +36,7 @@ from gramercy.estimators.uncertainty.correlation_errors import (
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.moment_errors import MomentErrors
 from gramercy.estimators.uncertainty.tails import gamma_shape, noise_share
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -95,6 +96,19 @@ class NodewiseLasso:
         return result
 
 
+def levels_of(columns: Sequence[ColumnFacts | LevelsFacts | None]) -> list[list[int]]:
+    """Indices of the levels of each column of levels, from the table column of each index."""
+    tables = dict.fromkeys(each for each in columns if isinstance(each, LevelsFacts))
+    return [[k for k, column in enumerate(columns) if column == each] for each in tables]
+
+
+def leave_out_references(used: NDArray[np.bool_], levels: Sequence[Sequence[int]]) -> None:
+    """Leave out the first of several levels of a column that are used; changes `used`."""
+    for in_use in ([k for k in of_column if used[k]] for of_column in levels):
+        if len(in_use) > 1:
+            used[in_use[0]] = False
+
+
 def nodewise_lasso(
     moments: MomentErrors, law: NoiseLaw, rows: float, levels: Sequence[Sequence[int]] = ()
 ) -> NodewiseLasso | None:
@@ -116,9 +130,7 @@ def nodewise_lasso(
     """
     q = len(moments.matrix)
     used = moments.clear_columns()
-    for in_use in ([k for k in of_column if used[k]] for of_column in levels):
-        if len(in_use) > 1:
-            used[in_use[0]] = False
+    leave_out_references(used, levels)
     columns = np.flatnonzero(used)
     if columns.size < 2:
         return None

@@ -18,7 +18,7 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.schemas.evidence import Fold
-from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems.estimation import matrix_is_zero
 from tests.support.problems import raises
@@ -208,3 +208,32 @@ def test_rows_without_weight_are_refused() -> None:
 def test_an_intercept_alone_is_estimated() -> None:
     estimate = Ridge(penalty=0.1).fit(evidence(np.eye(1)))
     assert estimate.matrix.shape == (1, 1)
+
+
+# Rules that look for a sparse graph find none among three columns.
+CONDITIONAL = [name for name in ESTIMATORS if name not in {"thresholded", "ebic", "stability"}]
+
+
+@pytest.mark.parametrize("name", CONDITIONAL)
+def test_edges_of_levels_are_relative_to_a_reference(name: str) -> None:
+    """Two levels add up to one: given both, neither would depend on anything else."""
+    rng = np.random.default_rng(5)
+    group = (rng.random(ROWS) < 0.4).astype(float)
+    x = 1.5 * group + rng.normal(size=ROWS)
+    y = 0.8 * x + rng.normal(size=ROWS)
+    dead = 1e-4 * rng.normal(size=ROWS)
+    rows = np.column_stack([np.ones(ROWS), x, 1 - group, group, y, dead])
+    half = rng.normal(size=(6, 6)) * 1e-3 / math.sqrt(2)
+    seen = evidence(rows.T @ rows / ROWS + half + half.T, gaussian(1e-3))
+    levels, facts = LevelsFacts(name="group", levels=("no", "yes")), columns(3)
+    seen = replace(seen, columns=(None, facts[0], levels, levels, facts[1], facts[2]))
+    found = ESTIMATORS[name].fit(seen)
+    edges = dependences(found)
+    assert not edges[[2, 5]].any()  # the reference, and the column that noise hides
+    assert edges[1, 3] > 0.2
+    assert edges[1, 4] > 0.2
+    assert abs(edges[3, 4]) < 0.1
+    if found.kind == "precision":
+        assert np.linalg.eigvalsh(found.matrix)[0] > 0
+    marginal = dependences(ThresholdedCovariance().fit(seen))
+    assert marginal[1, 2] == pytest.approx(-marginal[1, 3], rel=0.05)  # covariances need no other

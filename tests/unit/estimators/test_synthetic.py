@@ -266,7 +266,8 @@ def test_nearest_correlation_keeps_its_blocks() -> None:
     found = nearest_correlation(matrix, fixed)
     assert np.linalg.eigvalsh(found)[0] > 0
     assert (found[fixed] == np.eye(4)[fixed]).all()
-    assert np.array_equal(nearest_correlation(found, fixed), found)
+    # Up to the rounding of its smallest eigenvalue, which differs between processors.
+    assert np.allclose(nearest_correlation(found, fixed), found, rtol=0, atol=1e-12)
 
 
 def histogram(counts: list[float], edges: Array, sd: float) -> Histogram:
