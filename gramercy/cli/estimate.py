@@ -16,7 +16,7 @@ from gramercy.cli import flow_runner
 from gramercy.cli.choices import check_choice
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
-from gramercy.cli.output.estimate_text import print_estimate
+from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.estimators import Estimator
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
@@ -60,7 +60,8 @@ def estimate(
     path = release.shown(sealed)
     if json:
         facts = {"release": release.id, "estimate": done, "path": path, "report": page}
-        terminal.print_json({**facts, "problems": failures})
+        tables = estimate_facts(read_estimate(sealed))
+        terminal.print_json({**facts, "problems": failures, "tables": tables})
     else:
         terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.cli.output.estimate_text import print_estimate
+from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
 
@@ -72,3 +72,29 @@ def test_strongest_edges_are_printed_where_there_is_no_table(
 def test_graph_without_edges(capsys: pytest.CaptureFixture[str]) -> None:
     print_estimate(bundle({}, np.zeros((6, 6))))
     assert len(lines(capsys)) == 1
+
+
+def test_wide_tables_are_printed_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every header and number is whole, and every part begins with the names of the rows."""
+    numbers = {f"a_long_name_of_a_count_{k}": [26_583.25 * (k + 1), 0.5] for k in range(8)}
+    print_estimate(bundle({"t": pd.DataFrame({"ward": ["A", "B"], **numbers})}, None))
+    printed = lines(capsys)
+    headers = [line for line in printed if line[0] == "ward"]
+    assert [name for line in headers for name in line[1:]] == list(numbers)
+    assert len(headers) > 1
+    cells = [cell for line in printed if line[0] == "A" for cell in line[1:]]
+    assert cells == [f"{26_583.25 * (k + 1):.0f}" for k in range(8)]
+
+
+def test_tables_and_edges_as_plain_data() -> None:
+    table = pd.DataFrame({"term": ["age", "bmi"], "estimate": [np.inf, np.nan], "n": [1, 2]})
+    assert estimate_facts(bundle({"t": table}, None)) == {
+        "t": [
+            {"term": "age", "estimate": None, "n": 1},
+            {"term": "bmi", "estimate": None, "n": 2},
+        ]
+    }
+    weights = np.zeros((6, 6))
+    weights[0, 1] = weights[1, 0] = 0.25
+    (edge,) = estimate_facts(bundle({}, weights))["edges"]
+    assert edge == {"row": "[c0]", "col": "[c1]", "weight": 0.25}

@@ -81,7 +81,7 @@ def test_noise_of_empty_bins_moves_no_quantile_far_out() -> None:
         truth = np.quantile(column, at)
         found = [quantiles(histogram(column, edges, 160.0, rng), public(20_000), at)] * 20
         values = np.array([[each.value for each in one] for one in found])
-        # -9 lies in the bin from -16 to -8.
+        # -9 is in the bin from -16 to -8.
         assert np.abs(values - truth).max() < (0.4 if column is cells else 7.0)
 
 

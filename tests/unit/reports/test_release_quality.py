@@ -169,7 +169,7 @@ def test_meaningless_edges_are_not_listed(tmp_path: Path) -> None:
     for estimate in estimates:
         summary = EstimateSummary.of(estimate, meaningless=meaningless)
         assert {frozenset(each[:2]) for each in summary.strongest} <= {frozenset(x) for x in among}
-        # A ridge estimate has none: one level is the reference, and the dead column is left out.
+        # A ridge estimate leaves out one level, the reference, and the dead column.
         unlisted = 0 if summary.name == "ridge" else 5
         assert summary.unlisted == summary.edges - len(summary.strongest) == unlisted
 
