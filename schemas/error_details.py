@@ -53,8 +53,8 @@ def _detail(error: Any) -> InvalidValue:
 
 
 _EXPECTED = {
-    "float_type": "a number, without quotes",
-    "int_type": "a whole number, without quotes",
+    "float_type": "a number such as 0.5, without quotes",
+    "int_type": "a whole number such as 20000, without quotes and separators",
     "bool_type": "true or false",
     "dict_type": "keys and values",
     "model_type": "keys and values",

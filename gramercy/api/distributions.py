@@ -41,7 +41,7 @@ def quantiles(id: str, bundle: ReleaseBundle, at: Sequence[float], level: float)
     from gramercy.schemas.facts import ColumnFacts
 
     _needs_marginals(id, bundle)
-    if not all(0 < each < 1 for each in at):
+    if not _are_probabilities(at):
         raise problems.probability_out_of_range()
     if not 0.5 < level < 1:
         raise problems.level_out_of_range()
@@ -53,6 +53,13 @@ def quantiles(id: str, bundle: ReleaseBundle, at: Sequence[float], level: float)
         for probability, found in zip(at, estimated(each, rows, at, level), strict=True)
     ]
     return pd.DataFrame(lines, columns=["column", "probability", "value", "lower", "upper"])
+
+
+def _are_probabilities(values: Sequence[float]) -> bool:
+    try:
+        return all(0 < each < 1 for each in values)
+    except TypeError:  # a name of a column, for example
+        return False
 
 
 def _needs_marginals(id: str, bundle: ReleaseBundle) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from gramercy.cli.draft.drafting import Draft, draft, parse_names
 from gramercy.cli.draft.files import check_absent, write
+from gramercy.cli.draft.proposals import without_identifiers
 from gramercy.cli.draft.questions import ask
 from gramercy.cli.draft.session import Session, answers_file
 from gramercy.cli.options import AsJson
@@ -84,6 +85,8 @@ def new(
         except typer.Abort:
             terminal.say("\nYour answers are kept: the same command continues.", to=terminal.err)
             raise
+    elif names is None:
+        proposal = without_identifiers(proposal)
     contract, request = write(proposal, target)
     if session is not None:
         session.forget()

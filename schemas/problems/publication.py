@@ -72,7 +72,8 @@ def yaml_value_impossible() -> None:
     InvalidValue,
     "The file has more than {characters} characters or, with all aliases expanded, more than "
     "{nodes} values.",
-    "Use fewer aliases ('*name'), or patterns for columns that are declared alike.",
+    "Is it a request or a contract, and not the table? If so, use fewer aliases ('*name'), or "
+    "patterns for columns that are declared alike.",
 )
 def yaml_too_large(characters: int, nodes: int) -> None:
     """A YAML file is larger than a contract can be, perhaps by aliases of aliases."""

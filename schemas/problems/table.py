@@ -12,8 +12,8 @@ from gramercy.schemas.problem import problem
     "GRM-200",
     TableError,
     "{source}: no such file.",
-    "Correct the contract's 'source', which names CSV, Parquet or Arrow files. If the table is on "
-    "another machine, 'gramercy plan --no-table' plans without it.",
+    "Correct the path (in a contract: 'source') of the CSV, Parquet or Arrow files. If "
+    "the table is on another machine, 'gramercy plan --no-table' plans without it.",
 )
 def source_missing(source: str) -> None:
     """The path, pattern or URL in the contract's 'source' matches no file."""
@@ -168,7 +168,7 @@ def header_malformed(file: str) -> None:
     "GRM-230",
     TableError,
     "{file}: columns {first} and {second} have the same name.",
-    "Rename one of them.",
+    "Rename one of them; or give the file a header line, if its first line is a row.",
 )
 def column_repeated(file: str, first: int, second: int) -> None:
     """Two columns of a file have the same name; their positions, counted from 1, are reported."""

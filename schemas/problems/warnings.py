@@ -118,8 +118,9 @@ def release_is_noise(release: str) -> None:
     "GRM-931",
     Notice,
     "Not one cell is a number in: {columns}.",
-    "Write numbers with a decimal point, without units and thousands separators: 1234.5, not "
-    "1.234,5 or '1234.5 kg'. Declare categories as 'levels'.",
+    "Write numbers without units and thousands separators: 1234.5, not '1.234,5 kg'. For decimal "
+    "commas, state 'decimal: \",\"' under the contract's 'source', next to its 'path'. Declare "
+    "categories as 'levels'.",
 )
 def cells_not_numbers(columns: tuple[str, ...]) -> None:
     """Columns declared as numbers contain text, numbers in another notation, or nothing."""

@@ -6,12 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import typer
-
 from gramercy.application.scaling_plan import rows_needed
 from gramercy.cli.draft.column_answers import Columns, ask_bounds, ask_levels
 from gramercy.cli.draft.drafting import LEVELS, NUMBERS, Column
-from gramercy.cli.draft.prompts import BACK, Back, ask_choice, ask_text, until_valid
+from gramercy.cli.draft.prompts import BACK, Back, ask_choice, ask_text, print_text, until_valid
 from gramercy.cli.draft.proposals import Run, propose, runs, summary
 from gramercy.cli.draft.session import Session
 from gramercy.common.similar_names import most_similar_first
@@ -33,7 +31,7 @@ def ask_columns(session: Session) -> None:
     while True:
         if session.progress.column is not None:
             _ask_one_by_one(session)
-        typer.echo("\nStep 2 of 3: columns (bounds are optional)", err=True)
+        print_text("\nStep 2 of 3: columns (bounds are optional)")
         _show(session)
         if until_valid(lambda: _choose(session)):
             return
@@ -50,13 +48,12 @@ def _show(session: Session) -> None:
         omitted = len(labels) - _MOST_LISTED
         rest = f", and {omitted} more" if omitted > 0 else ""
         count = sum(len(run.names) for run in alike)
-        typer.echo(f"  {count} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}", err=True)
+        print_text(f"  {count} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}")
     rows, needed = session.draft.persons or session.draft.rows or 1, _rows_needed(session)
     if needed > rows:
-        typer.echo(
+        print_text(
             f"  Without bounds, about {needed} {'persons' if session.draft.unit else 'rows'} are "
-            f"needed, and there are {rows}: declare bounds, or leave columns out.",
-            err=True,
+            f"needed, and there are {rows}: declare bounds, or leave columns out."
         )
 
 
@@ -112,10 +109,9 @@ def _ask_named(session: Session, label: str, names: Sequence[str]) -> None:
 
 def _ask_one_by_one(session: Session) -> None:
     """Ask about one run of columns after another; each answer is kept."""
-    typer.echo(
+    print_text(
         "\nEnter keeps what is in parentheses, 'above' repeats the last answer, and 'done' keeps "
-        "all\nthat follow. The first letter is enough.",
-        err=True,
+        "all\nthat follow. The first letter is enough."
     )
     while (current := session.progress.column) is not None:
         columns = session.candidates

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import typer
 
+from gramercy.cli.output.terminal import wrapped
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import command_line as problems
@@ -22,13 +23,18 @@ class Back(Exception):
     """The steward wants to return to the question before."""
 
 
+def print_text(text: str) -> None:
+    """Show a text between questions."""
+    typer.echo(wrapped(text), err=True)
+
+
 def until_valid(question: Callable[[], T]) -> T:
     """Ask until the answer is valid; print what is wrong with each invalid answer."""
     while True:
         try:
             return question()
         except GramercyError as error:
-            typer.echo(str(error), err=True)
+            print_text(str(error))
 
 
 def ask_text(question: str, default: str | None = None) -> str:
@@ -40,8 +46,9 @@ def ask_text(question: str, default: str | None = None) -> str:
         If the answer is ``back``, as for all questions.
     """
     suffix = " " if question.endswith("?") and not default else ": "
+    shown = wrapped(question, room=len(f" [{default}]: "))
     answer = typer.prompt(
-        question, default=default, show_default=bool(default), prompt_suffix=suffix, err=True
+        shown, default=default, show_default=bool(default), prompt_suffix=suffix, err=True
     )
     if (text := str(answer).strip()) == BACK:
         raise Back

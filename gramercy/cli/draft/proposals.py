@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gramercy.cli.draft.drafting import NUMBERS, Column
+from gramercy.cli.draft.drafting import NUMBERS, Column, Draft
 from gramercy.schemas.column import level_names
 
 _LEAST_IN_RUN = 3
+_NOT_A_MEASURE = "named like an identifier, a date or free text; declare it if it is not"
 _PREFIX = re.compile(r"[^\W\d_]+(?:[ _.-]+|(?=[0-9]))")  # lab_ of lab_2, item of item2
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _IDENTIFIERS = {"id", "ids", "uuid", "guid", "key", "mrn"}  # as the last word
@@ -66,6 +67,16 @@ def propose(columns: Mapping[str, Column]) -> dict[str, Column]:
         name: replace(column, published=NUMBERS in column.publishable_as and _is_measure(name))
         for name, column in columns.items()
     }
+
+
+def without_identifiers(draft: Draft) -> Draft:
+    """The draft without the columns that are named like identifiers, dates or free text.
+
+    They are listed as left out, unless no other column is there.
+    """
+    kept = {name: column for name, column in draft.columns.items() if _is_measure(name)}
+    others = {name: _NOT_A_MEASURE for name in draft.columns if name not in kept}
+    return replace(draft, columns=kept, left_out={**draft.left_out, **others}) if kept else draft
 
 
 def person_columns(names: Collection[str]) -> list[str]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import getpass
 
-import typer
-
 from gramercy.cli.draft.budget_questions import EPSILON, ask_budget
 from gramercy.cli.draft.column_questions import ask_columns
 from gramercy.cli.draft.description_questions import ask_description
 from gramercy.cli.draft.drafting import Draft
-from gramercy.cli.draft.prompts import Back, ask_yes
+from gramercy.cli.draft.prompts import Back, ask_yes, print_text
 from gramercy.cli.draft.proposals import propose
 from gramercy.cli.draft.session import Session
 
@@ -42,12 +40,11 @@ def ask(session: Session) -> Draft:
 
 
 def _introduce(session: Session) -> None:
-    typer.echo(
+    print_text(
         f"Columns that can be published: {len(session.draft.columns)}. Only names, types and the "
         "number of rows were read.\nYour answers become public: answer from knowledge of the "
         "field, not from the data. 'back' returns\nto the question before. After an interruption, "
-        "the same command continues here.",
-        err=True,
+        "the same command continues here."
     )
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import typer
-
-from gramercy.cli.draft.prompts import Back, ask_choice, ask_text, until_valid
+from gramercy.cli.draft.prompts import Back, ask_choice, ask_text, print_text, until_valid
 from gramercy.cli.draft.session import Session
 from gramercy.schemas.contract import Line
 from gramercy.schemas.errors import RequestError
@@ -44,11 +42,11 @@ def review(session: Session, heading: str, items: Sequence[Item], note: str = ""
     """
     names = [item.name for item in items]
     while True:
-        typer.echo(f"\n{heading}", err=True)
+        print_text(f"\n{heading}")
         for item in items:
-            typer.echo(f"  {item.name:<10}{item.show(session) or '(not answered yet)'}", err=True)
+            print_text(f"  {item.name:<10}{item.show(session) or '(not answered yet)'}")
         if note:
-            typer.echo(note, err=True)
+            print_text(note)
         answer = ask_choice(f"Enter to accept, or a word to change: {', '.join(names)}", names)
         chosen = [x for x in items if x.name == answer or not (answer or x.show(session))]
         try:

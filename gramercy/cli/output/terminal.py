@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,12 +15,15 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gramercy.schemas.errors import printable
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems.command_line import not_a_terminal
+
+_LEAST_WIDTH = 20
+_YES_OR_NO = " [y/N]: "
 
 
 class EscapingConsole(Console):
@@ -77,7 +82,7 @@ def say(*parts: str | Text, to: Console = out) -> None:
     """Print text literally: brackets in a name are not markup."""
     text = parts[0] if len(parts) == 1 and isinstance(parts[0], Text) else Text.assemble(*parts)
     if to.is_terminal:
-        to.print(text)
+        to.print(text, overflow="ignore", crop=False)  # a path is not broken: it will be copied
     else:  # the same without Rich, which takes longer than everything else for thousands of lines
         to.file.write("\n".join(map(printable, text.plain.split("\n"))) + "\n")
 
@@ -99,7 +104,8 @@ def warn(notice: Notice) -> None:
 
 def facts_table(title: str, facts: Mapping[str, str | Text]) -> None:
     """Print names and values."""
-    table = Table(title=Text(title), title_justify="left", show_header=False, box=None)
+    columns = Column(), Column(overflow="fold")
+    table = Table(*columns, title=Text(title), title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
         table.add_row(
             Text(f"  {name}", style="dim"), Text(value) if isinstance(value, str) else value
@@ -126,6 +132,32 @@ def progress(activity: str, quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda name: status.update(Text(f"{activity} {name} ..."))
 
 
+def wrapped(text: str, room: int = 0) -> str:
+    """Text in lines of the terminal's width, broken between words, with its indentation.
+
+    Parameters
+    ----------
+    text
+        Of any number of lines.
+    room
+        Characters that will follow the last line.
+    """
+    width = max(shutil.get_terminal_size().columns - 1 - room, _LEAST_WIDTH)
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        words = textwrap.wrap(
+            line.strip(),
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += words or [""]
+    return "\n".join(lines)
+
+
 def confirm(question: str, hint: str) -> None:
     """Ask before an irreversible step; any answer other than yes ends the command.
 
@@ -136,4 +168,4 @@ def confirm(question: str, hint: str) -> None:
     """
     if not sys.stdin.isatty():
         raise not_a_terminal(hint)
-    typer.confirm(question, abort=True, err=True)
+    typer.confirm(wrapped(question, room=len(_YES_OR_NO)), abort=True, err=True)
