@@ -95,7 +95,9 @@ class CrossTable:
         reach = (self.table("count_upper") - self.table("count_lower")).to_numpy() / 2
         if reach.size and np.isfinite(reach).any():
             percent = f"{100 * self.level:g} %"
-            text = f"Half of the counts of levels are within {np.nanmedian(reach):.0f} in {percent}."
+            text = (
+                f"Half of the counts of levels are within {np.nanmedian(reach):.0f} in {percent}."
+            )
             lines.append(text)
         if self.mean_weight is not None:
             lines.append(f"Mean weight of a row: {self.mean_weight:.4g}.")
