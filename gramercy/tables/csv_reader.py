@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
-import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -24,13 +23,11 @@ from gramercy.schemas.problems.source import header_not_in_encoding
 from gramercy.schemas.url import path_of
 from gramercy.tables.decompression import XzStream, open_zip
 from gramercy.tables.encodings import SUBSTITUTE, as_utf8
-from gramercy.tables.lines import BLOCK, RecordLines, is_record
+from gramercy.tables.lines import BLOCK, Records, is_record
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
+from gramercy.tables.threads import in_order
 from gramercy.tables.values import Coding, is_text, to_floats
-
-_RELEASE_SECONDS = 5.0  # it takes milliseconds
-_POLL_SECONDS = 1e-4
 
 
 @dataclass
@@ -91,48 +88,123 @@ def cell_batches(
     keep_malformed: bool,
 ) -> Iterator[NDArray[np.float64]]:
     """Batches of at most `rows` rows; see `tables.reader.cell_batches`."""
-
-    def count_malformed(lines: int) -> None:
-        malformed.dropped += 0 if keep_malformed else lines
-        malformed.kept += lines if keep_malformed else 0
-
-    def on_invalid_row(_: Any) -> str:
-        malformed.dropped += 1
-        return "error" if keep_malformed else "skip"
-
-    fields, names = len(read_header(file)) if keep_malformed else None, list(columns)
+    parser = _Parser(file, columns, keep_malformed)
     with redact_parser_errors(file.display_name, "CSV"), _open(file) as stream:
-        separator = file.csv.separator
-        lines = RecordLines(stream, count_malformed, fields, separator.encode())
-        shared: list[weakref.ref[Any]] = [weakref.ref(on_invalid_row)]
-        handle, batches = _Handle(_shared_blocks(lines, shared)), iter(())
-        shared.append(weakref.ref(handle))
-        try:
-            batches = pacsv.open_csv(
-                pa.PythonFile(handle, mode="r"),
-                read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=separator, invalid_row_handler=on_invalid_row
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    check_utf8=False,
-                    include_columns=names,
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=MISSING,
-                    strings_can_be_null=True,
-                ),
-            )
-            for batch in batches:
-                for start in range(0, batch.num_rows, rows):
-                    cells = batch.slice(start, rows).columns
-                    if file.csv.decimal == ",":
-                        coded = zip(cells, columns.values(), strict=True)
-                        cells = [_with_decimal_points(*pair) for pair in coded]
-                    pairs = zip(cells, columns.values(), strict=True)
-                    yield np.stack([to_floats(column, coding) for column, coding in pairs])
-        finally:
-            del handle, batches, on_invalid_row
-            _wait_for_release(shared)
+        blocks = _without_header(parser.records.blocks(stream))
+        with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
+            for part, lines in parsed:
+                malformed.dropped += 0 if keep_malformed else lines
+                malformed.kept += lines if keep_malformed else 0
+                for cells in map(parser.with_persons, part):
+                    for start in range(0, cells.shape[1], rows):
+                        yield cells[:, start : start + rows]
+
+
+def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines after the first one, which `read_header` has read."""
+    yield next(blocks, b"").partition(b"\n")[2]
+    yield from blocks
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Parsed records.
+
+    Parameters
+    ----------
+    cells
+        Shape (columns, rows); the rows of columns of persons are not filled in.
+    persons
+        The columns of persons by index: indices are assigned in the order of the table.
+    """
+
+    cells: NDArray[np.float64]
+    persons: dict[int, pa.Array]
+
+
+class _Parser:
+    """Parses blocks of lines, in any order and in several threads.
+
+    A block is first parsed as numbers. Where that fails, which needs one cell that is not a number,
+    its cells are read as text, and each becomes the same number as before, or missing.
+    """
+
+    def __init__(
+        self, file: SourceFile, columns: Mapping[str, Coding], keep_malformed: bool
+    ) -> None:
+        self._names, self._columns = read_header(file), columns
+        self._csv, self._keeps = file.csv, keep_malformed
+        separator = self._csv.separator.encode()
+        self.records = Records(len(self._names) if keep_malformed else None, separator)
+        self._reads_numbers = self._csv.decimal == "."
+
+    def parse(self, block: bytes) -> tuple[list[_Part], int]:
+        """The records of a block, and the number of malformed lines."""
+        pieces, malformed = self.records.of_block(block)
+        parts = []
+        for piece in pieces:
+            if piece:
+                table, other_lines = self._table(piece)
+                malformed += other_lines
+                parts.append(self._part(table))
+        return parts, malformed
+
+    def with_persons(self, part: _Part) -> NDArray[np.float64]:
+        """Cells with the indices of persons; for the parts in the order of the table."""
+        codings = list(self._columns.values())
+        for k, column in part.persons.items():
+            part.cells[k] = to_floats(column, codings[k])
+        return part.cells
+
+    def _part(self, table: pa.Table) -> _Part:
+        cells, persons = np.empty((len(self._columns), table.num_rows)), {}
+        for k, (column, coding) in enumerate(
+            zip(table.columns, self._columns.values(), strict=True)
+        ):
+            array = column.combine_chunks()
+            if coding is not None and not isinstance(coding, Sequence):
+                persons[k] = array
+                continue
+            if self._csv.decimal == ",":
+                array = _with_decimal_points(array, coding)
+            cells[k] = to_floats(array, coding)
+        return _Part(cells, persons)
+
+    def _table(self, piece: bytes) -> tuple[pa.Table, int]:
+        if self._reads_numbers:
+            with contextlib.suppress(pa.ArrowInvalid):
+                return self._read(piece, pa.float64())
+            self._reads_numbers = False  # it is likely to fail again
+        return self._read(piece, pa.string())
+
+    def _read(self, piece: bytes, numbers: pa.DataType) -> tuple[pa.Table, int]:
+        other_lines = 0
+
+        def on_invalid_row(_: Any) -> str:
+            nonlocal other_lines
+            other_lines += 1
+            return "error" if self._keeps else "skip"
+
+        table = pacsv.read_csv(
+            pa.py_buffer(piece),
+            read_options=pacsv.ReadOptions(
+                block_size=len(piece) + 1, use_threads=False, column_names=self._names
+            ),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self._csv.separator, invalid_row_handler=on_invalid_row
+            ),
+            convert_options=pacsv.ConvertOptions(
+                check_utf8=False,
+                include_columns=list(self._columns),
+                column_types={
+                    name: pa.string() if is_text(coding) else numbers
+                    for name, coding in self._columns.items()
+                },
+                null_values=MISSING,
+                strings_can_be_null=True,
+            ),
+        )
+        return table, other_lines
 
 
 def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
@@ -144,46 +216,6 @@ def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
         return column
     has_point = pc.match_substring(column, ".")
     return pc.replace_substring(pc.if_else(has_point, None, column), ",", ".")
-
-
-class _Handle:
-    """A file for Arrow, whose threads read ahead, and drop objects some time after the last batch.
-
-    Parameters
-    ----------
-    read
-        Returns up to a number of bytes. It does not refer to this object, which the traceback of
-        an error would keep.
-    """
-
-    closed = False
-
-    def __init__(self, read: Callable[[int], NDArray[np.uint8]]) -> None:
-        self.read = read
-
-
-def _shared_blocks(
-    lines: RecordLines, shared: list[weakref.ref[Any]]
-) -> Callable[[int], NDArray[np.uint8]]:
-    """A function that reads blocks, and adds references to those in use to `shared`."""
-
-    def read(size: int = -1) -> NDArray[np.uint8]:
-        block = np.frombuffer(lines.read(size), np.uint8)
-        shared[:] = [each for each in shared if each() is not None]
-        shared.append(weakref.ref(block))
-        return block
-
-    return read
-
-
-def _wait_for_release(shared: list[weakref.ref[Any]]) -> None:
-    """Wait until Arrow's threads have dropped all Python objects.
-
-    A thread that does so while the interpreter exits would abort the process.
-    """
-    limit = time.monotonic() + _RELEASE_SECONDS
-    while any(each() is not None for each in list(shared)) and time.monotonic() < limit:
-        time.sleep(_POLL_SECONDS)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def cell_batches(
 def _lines(file: SourceFile) -> Iterator[bytes]:
     mark = codecs.BOM_UTF8
     with open_bytes(file) as stream:
-        for block in line_blocks(stream, lambda: b"\n"):
+        for block in line_blocks(stream):
             yield from replace_invalid_utf8(block.removeprefix(mark)).split(b"\n")[:-1]
             mark = b""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
@@ -24,6 +24,7 @@ BLOCK = 4 << 20  # bytes; also the longest line that is read
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _BLANK_LINES = re.compile(rb"\n\n+")
 
+_LINE_END = 0x0A
 _SUBSTITUTE = 0x1A  # not a digit, blank, comma, quote or line end, and in no declared level
 
 
@@ -65,16 +66,8 @@ def is_record(line: bytes, separator: bytes = b",") -> bool:
     return b'"' not in line or _record_pattern(separator).fullmatch(line) is not None
 
 
-def line_blocks(stream: IO[bytes], overlong: Callable[[], bytes]) -> Iterator[bytes]:
-    """Blocks of complete lines, in bounded memory for lines of any length.
-
-    Parameters
-    ----------
-    stream
-        Any bytes.
-    overlong
-        Returns the replacement of a line that is longer than `BLOCK`.
-    """
+def line_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of complete lines, in bounded memory: one longer than `BLOCK` becomes a blank line."""
     unfinished, too_long = b"", False
     while block := stream.read(BLOCK):
         end, newline, after = block.partition(b"\n")
@@ -83,23 +76,19 @@ def line_blocks(stream: IO[bytes], overlong: Callable[[], bytes]) -> Iterator[by
         if not newline:
             continue
         lines, newline, rest = after.rpartition(b"\n")
-        yield (overlong() if too_long else unfinished + b"\n") + lines + newline
+        yield (b"" if too_long else unfinished) + b"\n" + lines + newline
         unfinished, too_long = rest, False
     if too_long:
-        yield overlong()
+        yield b"\n"
     elif unfinished:
         yield unfinished + b"\n"
 
 
-class RecordLines:
-    """A readable stream of the lines of `stream` that are records.
+class Records:
+    """The lines of CSV text that are records.
 
     Parameters
     ----------
-    stream
-        CSV bytes.
-    on_malformed
-        Called with the number of malformed lines of each block.
     width
         Number of fields of a record, or None. With a width no line is dropped: a line that is not
         a record of this width becomes a record of empty fields.
@@ -107,71 +96,64 @@ class RecordLines:
         One byte that separates the fields of a record.
     """
 
-    closed = False
-
-    def __init__(
-        self,
-        stream: IO[bytes],
-        on_malformed: Callable[[int], None],
-        width: int | None = None,
-        separator: bytes = b",",
-    ) -> None:
-        self._chunks = self._record_chunks(stream)
-        self._on_malformed = on_malformed
-        self._width = width
-        self._separator = separator
+    def __init__(self, width: int | None = None, separator: bytes = b",") -> None:
+        self._width, self._separator = width, separator
         # One empty field is quoted, because parsers skip blank lines.
         self._empty_record = b'""' + separator * ((width or 1) - 1)
-        self._buffer = b""
 
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; empty at the end."""
-        while not self._buffer:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return b""
-            self._buffer = chunk
-        cut = len(self._buffer) if size < 0 else size
-        part, self._buffer = self._buffer[:cut], self._buffer[cut:]
-        return part
+    def blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """Blocks of complete lines of a stream, without a byte order mark, for `of_block`."""
+        for k, block in enumerate(line_blocks(stream)):
+            yield block if k else block.removeprefix(codecs.BOM_UTF8)
 
-    def _record_chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        byte_order_mark = codecs.BOM_UTF8
-        for block in line_blocks(stream, self._overlong_line):
-            # A single byte of invalid UTF-8 would make a parser reject the whole table.
-            lines = replace_invalid_utf8(
-                block.removeprefix(byte_order_mark).replace(b"\r\n", b"\n")
-            )
-            byte_order_mark = b""
-            if self._width is None:
-                yield self._without_malformed(lines)
-            else:
-                yield from self._with_placeholders(lines.split(b"\n")[:-1])
+    def of_block(self, block: bytes) -> tuple[list[bytes], int]:
+        """The records of a block of lines, each with its end, and the number of other lines.
 
-    def _with_placeholders(self, lines: list[bytes]) -> Iterator[bytes]:
-        """All lines, malformed ones replaced; in chunks, since the replacement may be longer."""
-        count = max(1, BLOCK // (len(self._empty_record) + 1))
+        Several pieces, since the replacements of malformed lines may be longer.
+        """
+        # A single byte of invalid UTF-8 would make a parser reject the whole table.
+        lines = replace_invalid_utf8(block.replace(b"\r\n", b"\n"))
+        if self._width is None:
+            return self._without_malformed(lines)
+        if self._all_have_width(lines):
+            return [lines], 0
+        return self._with_placeholders(lines.split(b"\n")[:-1])
+
+    def _all_have_width(self, block: bytes) -> bool:
+        """Whether all lines are records of the width, as far as separators alone can tell."""
+        separators = (self._width or 1) - 1
+        if not separators or b'"' in block or b"\r" in block:
+            return False
+        marks = np.frombuffer(block, np.uint8)
+        marks = marks[(marks == _LINE_END) | (marks == self._separator[0])]
+        if marks.size % (separators + 1):
+            return False
+        ends = marks.reshape(-1, separators + 1) == _LINE_END
+        return bool(ends[:, -1].all()) and np.count_nonzero(ends) == len(ends)
+
+    def _with_placeholders(self, lines: list[bytes]) -> tuple[list[bytes], int]:
+        count, malformed = max(1, BLOCK // (len(self._empty_record) + 1)), 0
+        pieces = []
         for start in range(0, len(lines), count):
             part = [
                 line if self._has_width(line) else self._empty_record
                 for line in lines[start : start + count]
             ]
-            self._on_malformed(sum(line is self._empty_record for line in part))
-            yield b"".join(line + b"\n" for line in part)
+            malformed += sum(line is self._empty_record for line in part)
+            pieces.append(b"".join(line + b"\n" for line in part))
+        return pieces, malformed
 
-    def _without_malformed(self, block: bytes) -> bytes:
+    def _without_malformed(self, block: bytes) -> tuple[list[bytes], int]:
         """The lines of a block that are records. Blank lines count as malformed."""
         quotes_or_returns = b'"' in block or b"\r" in block
         if not (quotes_or_returns or b"\n\n" in block or block[:1] == b"\n"):
-            return block
+            return [block], 0
         if not quotes_or_returns:  # only blank lines, possibly millions
             records = _BLANK_LINES.sub(b"\n", b"\n" + block)[1:]
-            self._on_malformed(block.count(b"\n") - records.count(b"\n"))
-            return records
+            return [records], block.count(b"\n") - records.count(b"\n")
         lines = block.split(b"\n")[:-1]
         kept = [line for line in lines if is_record(line, self._separator)]
-        self._on_malformed(len(lines) - len(kept))
-        return b"".join(line + b"\n" for line in kept)
+        return [b"".join(line + b"\n" for line in kept)], len(lines) - len(kept)
 
     def _has_width(self, line: bytes) -> bool:
         if b'"' not in line:
@@ -179,10 +161,3 @@ class RecordLines:
             return b"\r" not in line and line != b"" and fields == self._width
         fields = sum(1 for _ in _field_pattern(self._separator).finditer(line))
         return is_record(line, self._separator) and fields == self._width
-
-    def _overlong_line(self) -> bytes:
-        """The replacement of a line that is too long to keep."""
-        if self._width is not None:
-            return b"\n"  # blank, and so malformed
-        self._on_malformed(1)
-        return b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -21,11 +21,31 @@ class Worker(Protocol):
 
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 def thread_count() -> int:
     """Number of useful worker threads on this machine."""
     return min(_MAX_THREADS, cores())
+
+
+def in_order(
+    function: Callable[[ItemT], ResultT], items: Iterable[ItemT]
+) -> Generator[ResultT, None, None]:
+    """The results of a function for all items, in their order; several threads compute ahead.
+
+    Threads have ended when the generator is closed.
+    """
+    threads = thread_count()
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[ResultT]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @contextmanager

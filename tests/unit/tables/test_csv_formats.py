@@ -21,9 +21,10 @@ from gramercy.tables.column_types import schema_of
 from gramercy.tables.csv_detection import detect_format
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.encodings import as_utf8
-from gramercy.tables.lines import BLOCK, RecordLines
+from gramercy.tables.lines import BLOCK, Records
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
+from tests.support.csv_records import records_of
 from tests.support.problems import raises
 
 NAN = float("nan")
@@ -113,7 +114,7 @@ def test_utf16_line_never_affects_other_lines(lines: list[str], size: int) -> No
     def kept(lines: list[str]) -> list[bytes]:
         data = "".join(line + "\n" for line in lines).encode("utf-16-le", "surrogatepass")
         decoded = as_utf8(_Slowly(b"\xff\xfe" + data, size), "utf-16")  # type: ignore[arg-type]
-        return RecordLines(decoded, lambda _: None, separator=b";").read().split(b"\n")[:-1]
+        return records_of(Records(separator=b";"), decoded)
 
     assert kept(lines) == [line for each in lines for line in kept([each])]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import io
 import lzma
-import time
+import threading
 import tracemalloc
-import weakref
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,14 @@ from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.table import compression_not_supported, file_not_readable
 from gramercy.tables import csv_reader
-from gramercy.tables.lines import BLOCK, RecordLines
+from gramercy.tables.lines import BLOCK, Records
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
+from tests.support.csv_records import records_of
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 from tests.support.table_reading import read
@@ -87,7 +85,7 @@ def test_csv_line_never_affects_other_lines(
 
     def kept(lines: list[bytes]) -> list[bytes]:
         stream = io.BytesIO(b"\n".join(lines) + b"\n")
-        return RecordLines(stream, lambda _: None).read().split(b"\n")[:-1]
+        return records_of(Records(), stream)
 
     def alone(line: bytes) -> list[bytes]:
         return kept([line])
@@ -206,28 +204,52 @@ def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, keep_malforme
     assert (sums.rows, sums.malformed) == (1, 0)
 
 
-@pytest.mark.parametrize("columns", [["a", "b"], ["absent"]])
 @pytest.mark.parametrize("batches", [1, 100])
-def test_no_thread_keeps_objects_after_reading(
-    columns: list[str], batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thread of Arrow that drops one while the interpreter exits would abort the process."""
-    objects: list[list[weakref.ref[Any]]] = []
-    wait = csv_reader._wait_for_release
-    monkeypatch.setattr(
-        csv_reader, "_wait_for_release", lambda shared: (objects.append(shared), wait(shared))
-    )
+def test_threads_end_with_the_reading(batches: int, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "1,2\n3\n" * 100_000)
-    start = time.monotonic()
-    reading = cell_batches(
-        open_source(str(path)), dict.fromkeys(columns), csv_reader.MalformedLines()
-    )
-    with contextlib.suppress(TableError):
-        for _ in zip(range(batches), reading, strict=False):
-            pass
+    path.write_text("a,b\n" + "1,2\n3\n" * 1_000_000)
+    before = threading.active_count()
+    reading = cell_batches(open_source(str(path)), {"a": None}, csv_reader.MalformedLines())
+    for _ in zip(range(batches), reading, strict=False):
+        pass
     reading.close()
-    assert time.monotonic() - start < csv_reader._RELEASE_SECONDS
-    (shared,) = objects
-    assert len(shared) >= 2
-    assert not any(reference() is not None for reference in shared)
+    assert threading.active_count() == before
+
+
+CELL = st.one_of(
+    st.floats(width=64).map(repr),
+    st.floats(width=64).map("{:.25g}".format),
+    st.from_regex(
+        r"[ \t]{0,2}[+-]?[0-9]{0,25}\.?[0-9]{0,25}([eE][+-]?[0-9]{1,4})?[ \t\x0b]?", fullmatch=True
+    ),
+    st.sampled_from(
+        ["nan", "NaN", "-inf", "Infinity", "nan(12)", "NA", "", " ", "0x1p3", "1_0", "1e"]
+    ),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(cells=st.lists(CELL, min_size=1, max_size=5), quoted=st.booleans())
+def test_a_cell_that_is_not_a_number_changes_no_other_cell(
+    cells: list[str], quoted: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With it, the block is read as text: every other cell must become the same number."""
+    file = tmp_path_factory.mktemp("t") / "t.csv"
+    lines = [f'"{cell}",1' if quoted else f"{cell},1" for cell in cells]
+    found = []
+    for last in ("2,2", "x,2"):
+        file.write_text("\n".join(["a,b", *lines, last]) + "\n")
+        source, columns = open_source(str(file)), {"a": None, "b": None}
+        batches = cell_batches(source, columns, csv_reader.MalformedLines(), keep_malformed=True)
+        found.append(np.concatenate(list(batches), axis=1)[:, :-1])
+    np.testing.assert_array_equal(found[0].view(np.int64), found[1].view(np.int64))
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=st.lists(st.text(alphabet=',1"\r', max_size=7).map(str.encode), max_size=5))
+def test_width_of_a_block_is_that_of_its_lines(lines: list[bytes]) -> None:
+    records, block = Records(3), b"".join(line + b"\n" for line in lines)
+    if records._all_have_width(block):
+        assert all(records._has_width(line) for line in lines)
+    if all(line.count(b",") == 2 for line in lines) and b'"' not in block and b"\r" not in block:
+        assert records._all_have_width(block)
