@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
@@ -37,7 +37,8 @@ class IndexedPersons:
     """
 
     def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        self._indices = {name: index for index, name in enumerate(names)}
+        # By the bytes of the canonical name, as which Arrow gives most names at once.
+        self._indices = {name.encode(): index for index, name in enumerate(names)}
         self._closed = closed
         self._lock = Lock()
         self.rows_without_person = 0
@@ -52,7 +53,7 @@ class IndexedPersons:
     @property
     def names(self) -> list[str]:
         """Canonical names, in the order of their indices."""
-        return list(self._indices)
+        return [name.decode() for name in self._indices]
 
     def __len__(self) -> int:
         return len(self._indices)
@@ -75,37 +76,46 @@ class IndexedPersons:
         if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
             column = column.dictionary.take(column.indices)
         column = column.dictionary_encode()
-        entries = np.array([self._index(name) for name in _texts(column.dictionary)] + [np.nan])
+        entries = np.append(self._indices_of_names(column.dictionary), np.nan)
         keys = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
         indices: Array = entries[keys.to_numpy()]
         return indices
 
-    def _index(self, text: str | None) -> float:
-        index = None if text is None else self._indices.get(text)
-        if index is not None:  # already in its canonical spelling
-            return index
+    def _indices_of_names(self, names: pa.Array) -> Array:
+        """The index of each name, NaN for those that name nobody."""
+        stored = _bytes_of(names)
+        # Those in canonical spelling that are known; the others one by one.
+        found = np.array(list(map(self._indices.get, stored)), dtype=np.float64)
+        for k in np.flatnonzero(np.isnan(found)):
+            found[k] = self._index(stored[k])
+        return found
+
+    def _index(self, stored: bytes | None) -> float:
+        text = None if stored is None else replace_invalid_utf8(stored).decode()
         name = None if text is None else canonical(text)
         if name is None:
             return np.nan
-        if self._closed and name not in self._indices:
+        key = name.encode()
+        if self._closed and key not in self._indices:
             raise table_changed()
-        return self._indices.setdefault(name, len(self._indices))
+        return self._indices.setdefault(key, len(self._indices))
 
     def _names_with(self, other: IndexedPersons) -> Iterable[str]:
         """The names of both, without repetition."""
-        return dict.fromkeys([*self._indices, *other._indices])
+        return dict.fromkeys([*self.names, *other.names])
 
     def _indices_of(self, part: IndexedPersons) -> NDArray[np.int64]:
         """The indices here of the persons of `part`, in its order."""
         return np.array([self._indices[name] for name in part._indices], dtype=np.int64)
 
 
-def _texts(names: pa.Array) -> Iterator[str | None]:
-    """Names as text; text in a Parquet file may have bytes that are not UTF-8."""
+def _bytes_of(names: pa.Array) -> NDArray[np.object_]:
+    """Names as bytes, or None; text in a Parquet file may have bytes that are not UTF-8."""
     if pa.types.is_integer(names.type):
-        yield from names.cast(pa.string()).to_pylist()
-    elif any(is_text(names.type) for is_text in _IS_TEXT):
-        for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
-            yield None if name is None else replace_invalid_utf8(name).decode()
-    else:
+        names = names.cast(pa.string())
+    elif not any(is_text(names.type) for is_text in _IS_TEXT):
         raise person_column_type()
+    stored: NDArray[np.object_] = (
+        names.cast(pa.large_string()).cast(pa.large_binary()).to_numpy(zero_copy_only=False)
+    )
+    return stored
