@@ -23,7 +23,7 @@ from gramercy.schemas.problems.source import header_not_in_encoding
 from gramercy.schemas.url import path_of
 from gramercy.tables.decompression import XzStream, open_zip
 from gramercy.tables.encodings import SUBSTITUTE, as_utf8
-from gramercy.tables.lines import BLOCK, Records, is_record
+from gramercy.tables.lines import BLOCK, Records, are_simple, is_record, plain_lines
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
 from gramercy.tables.threads import in_order
@@ -122,6 +122,10 @@ class _Part:
     persons: dict[int, pa.Array]
 
 
+class _OtherWidth(Exception):
+    """A line is not a record of the header's width."""
+
+
 class _Parser:
     """Parses blocks of lines, in any order and in several threads.
 
@@ -140,13 +144,16 @@ class _Parser:
 
     def parse(self, block: bytes) -> tuple[list[_Part], int]:
         """The records of a block, and the number of malformed lines."""
+        lines = plain_lines(block)
+        if lines and self._keeps and are_simple(lines):  # usually all of them have the right width
+            with contextlib.suppress(_OtherWidth):
+                return [self._part(self._table(lines)[0])], 0
         pieces, malformed = self.records.of_block(block)
         parts = []
-        for piece in pieces:
-            if piece:
-                table, other_lines = self._table(piece)
-                malformed += other_lines
-                parts.append(self._part(table))
+        for piece in filter(None, pieces):
+            table, other_lines = self._table(piece)
+            malformed += other_lines
+            parts.append(self._part(table))
         return parts, malformed
 
     def with_persons(self, part: _Part) -> NDArray[np.float64]:
@@ -171,6 +178,7 @@ class _Parser:
         return _Part(cells, persons)
 
     def _table(self, piece: bytes) -> tuple[pa.Table, int]:
+        """Parsed lines, and the number of those that were left out for their width."""
         if self._reads_numbers:
             with contextlib.suppress(pa.ArrowInvalid):
                 return self._read(piece, pa.float64())
@@ -185,25 +193,32 @@ class _Parser:
             other_lines += 1
             return "error" if self._keeps else "skip"
 
-        table = pacsv.read_csv(
-            pa.py_buffer(piece),
-            read_options=pacsv.ReadOptions(
-                block_size=len(piece) + 1, use_threads=False, column_names=self._names
-            ),
-            parse_options=pacsv.ParseOptions(
-                delimiter=self._csv.separator, invalid_row_handler=on_invalid_row
-            ),
-            convert_options=pacsv.ConvertOptions(
-                check_utf8=False,
-                include_columns=list(self._columns),
-                column_types={
-                    name: pa.string() if is_text(coding) else numbers
-                    for name, coding in self._columns.items()
-                },
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
-        )
+        table = None
+        try:
+            table = pacsv.read_csv(
+                pa.py_buffer(piece),
+                read_options=pacsv.ReadOptions(
+                    block_size=len(piece) + 1, use_threads=False, column_names=self._names
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._csv.separator, invalid_row_handler=on_invalid_row
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    check_utf8=False,
+                    include_columns=list(self._columns),
+                    column_types={
+                        name: pa.string() if is_text(coding) else numbers
+                        for name, coding in self._columns.items()
+                    },
+                    null_values=MISSING,
+                    strings_can_be_null=True,
+                ),
+            )
+        except pa.ArrowInvalid:
+            if not (other_lines and self._keeps):
+                raise
+        if table is None:
+            raise _OtherWidth
         return table, other_lines
 
 

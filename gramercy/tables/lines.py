@@ -70,18 +70,35 @@ def line_blocks(stream: IO[bytes]) -> Iterator[bytes]:
     """Blocks of complete lines, in bounded memory: one longer than `BLOCK` becomes a blank line."""
     unfinished, too_long = b"", False
     while block := stream.read(BLOCK):
-        end, newline, after = block.partition(b"\n")
-        too_long = too_long or len(unfinished) + len(end) > BLOCK
-        unfinished = b"" if too_long else unfinished + end
-        if not newline:
+        first, last = block.find(b"\n"), block.rfind(b"\n") + 1
+        end = first if last else len(block)
+        too_long = too_long or len(unfinished) + end > BLOCK
+        if not last:
+            unfinished = b"" if too_long else unfinished + block
             continue
-        lines, newline, rest = after.rpartition(b"\n")
-        yield (b"" if too_long else unfinished) + b"\n" + lines + newline
-        unfinished, too_long = rest, False
+        lines = memoryview(block)[first if too_long else 0 : last]
+        yield b"".join([b"" if too_long else unfinished, lines])
+        unfinished, too_long = block[last:], False
     if too_long:
         yield b"\n"
     elif unfinished:
         yield unfinished + b"\n"
+
+
+def plain_lines(block: bytes) -> bytes:
+    """Lines with one kind of end, and without bytes that are not UTF-8.
+
+    A single such byte would make a parser reject the whole table.
+    """
+    return replace_invalid_utf8(block.replace(b"\r\n", b"\n") if b"\r" in block else block)
+
+
+def are_simple(lines: bytes) -> bool:
+    """Whether plain lines are records whose fields end at every separator, and none is blank."""
+    if b'"' in lines or b"\r" in lines:
+        return False
+    ends = np.frombuffer(lines, np.uint8) == _LINE_END  # NumPy lets other threads run meanwhile
+    return not (ends[:1].any() or (ends[1:] & ends[:-1]).any())
 
 
 class Records:
@@ -111,25 +128,10 @@ class Records:
 
         Several pieces, since the replacements of malformed lines may be longer.
         """
-        # A single byte of invalid UTF-8 would make a parser reject the whole table.
-        lines = replace_invalid_utf8(block.replace(b"\r\n", b"\n"))
+        lines = plain_lines(block)
         if self._width is None:
             return self._without_malformed(lines)
-        if self._all_have_width(lines):
-            return [lines], 0
         return self._with_placeholders(lines.split(b"\n")[:-1])
-
-    def _all_have_width(self, block: bytes) -> bool:
-        """Whether all lines are records of the width, as far as separators alone can tell."""
-        separators = (self._width or 1) - 1
-        if not separators or b'"' in block or b"\r" in block:
-            return False
-        marks = np.frombuffer(block, np.uint8)
-        marks = marks[(marks == _LINE_END) | (marks == self._separator[0])]
-        if marks.size % (separators + 1):
-            return False
-        ends = marks.reshape(-1, separators + 1) == _LINE_END
-        return bool(ends[:, -1].all()) and np.count_nonzero(ends) == len(ends)
 
     def _with_placeholders(self, lines: list[bytes]) -> tuple[list[bytes], int]:
         count, malformed = max(1, BLOCK // (len(self._empty_record) + 1)), 0
@@ -145,10 +147,9 @@ class Records:
 
     def _without_malformed(self, block: bytes) -> tuple[list[bytes], int]:
         """The lines of a block that are records. Blank lines count as malformed."""
-        quotes_or_returns = b'"' in block or b"\r" in block
-        if not (quotes_or_returns or b"\n\n" in block or block[:1] == b"\n"):
+        if are_simple(block):
             return [block], 0
-        if not quotes_or_returns:  # only blank lines, possibly millions
+        if not (b'"' in block or b"\r" in block):  # only blank lines, possibly millions
             records = _BLANK_LINES.sub(b"\n", b"\n" + block)[1:]
             return [records], block.count(b"\n") - records.count(b"\n")
         lines = block.split(b"\n")[:-1]

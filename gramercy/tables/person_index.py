@@ -82,7 +82,7 @@ class IndexedPersons:
         return indices
 
     def _indices_of_names(self, names: pa.Array) -> Array:
-        """The index of each name, NaN for those that name nobody."""
+        """The index of each name, NaN for those that name no person."""
         stored = _bytes_of(names)
         # Those in canonical spelling that are known; the others one by one.
         found = np.array(list(map(self._indices.get, stored)), dtype=np.float64)

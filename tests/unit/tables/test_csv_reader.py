@@ -243,13 +243,3 @@ def test_a_cell_that_is_not_a_number_changes_no_other_cell(
         batches = cell_batches(source, columns, csv_reader.MalformedLines(), keep_malformed=True)
         found.append(np.concatenate(list(batches), axis=1)[:, :-1])
     np.testing.assert_array_equal(found[0].view(np.int64), found[1].view(np.int64))
-
-
-@settings(max_examples=300, deadline=None)
-@given(lines=st.lists(st.text(alphabet=',1"\r', max_size=7).map(str.encode), max_size=5))
-def test_width_of_a_block_is_that_of_its_lines(lines: list[bytes]) -> None:
-    records, block = Records(3), b"".join(line + b"\n" for line in lines)
-    if records._all_have_width(block):
-        assert all(records._has_width(line) for line in lines)
-    if all(line.count(b",") == 2 for line in lines) and b'"' not in block and b"\r" not in block:
-        assert records._all_have_width(block)
