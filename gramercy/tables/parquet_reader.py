@@ -149,10 +149,13 @@ class _Reader:
             yield from self._read(parts[0], groups, self._rows)
             return
         index = {column.name: k for k, column in enumerate(columns)}
-        order = np.argsort([index[column.name] for part in parts for column in part])
+        places = [[index[column.name] for column in part] for part in parts]
         streams = [blocks(self._read(part, groups, self._rows), self._rows) for part in parts]
         for aligned in zip(*streams, strict=True):
-            yield np.concatenate(aligned)[order]
+            joined = np.empty((len(columns), aligned[0].shape[1]))
+            for place, numbers in zip(places, aligned, strict=True):
+                joined[place] = numbers
+            yield joined
 
     def read_in_turns(self, columns: Sequence[StoredColumn], group: int) -> Iterator[Array]:
         """One set of columns after another, over one row group that is read again for every block.
