@@ -78,9 +78,10 @@ class Parts:
         if self.by is not None:
             part = part + self.folds * self.group_numbers(cells[-1])
             cells = cells[:-1]
-        order = np.argsort(part, kind="stable")
+        # NumPy sorts short integers, and takes whole columns, in a fraction of the usual time.
+        order = np.argsort(part.astype(np.min_scalar_type(self.count)), kind="stable")
         ends = np.searchsorted(part[order], np.arange(self.count + 1))
-        sorted_cells = cells[:, order]
+        sorted_cells = np.take(cells, order, axis=1)
         for number, (start, end) in enumerate(itertools.pairwise(ends)):
             if start < end:
                 yield number, sorted_cells[:, start:end]
