@@ -57,7 +57,7 @@ SLOWEST = (
     "test_24_",
 )
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
-SLOW = ("acceptance", "benchmarks", "proofs")
+SLOW = ("acceptance", "benchmarks", "integration", "proofs")
 MANY_SECONDS = 3.0
 
 

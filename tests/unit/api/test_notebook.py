@@ -34,6 +34,8 @@ from gramercy.schemas.problems.archive import unknown_release
 from tests.support.factories import MECHANISM, run_release, write_request, write_table
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 TITLE = "Sodium <b>& potassium</b>"
 
 

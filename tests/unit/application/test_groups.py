@@ -38,6 +38,8 @@ from tests.support.factories import (
 )
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 BOTH = ("replace-one", "add-remove")
 CLIP = {"kind": "clip", "radius": 1.0}
 WARDS = ("A", "B")
@@ -111,7 +113,6 @@ def test_person_counts_in_one_group_and_weighs_one_in_all(tmp_path: Path) -> Non
     assert all(np.trace(gram) > 0 for gram, _ in parts)
 
 
-@pytest.mark.slow
 def test_integers_are_the_same_on_a_cluster(tmp_path: Path) -> None:
     frame = table(400)
     for part in range(4):
@@ -261,7 +262,6 @@ def test_each_group_has_the_noise_of_one_release(tmp_path: Path) -> None:
     assert max(map(abs, observed)) < 7 * bundle.manifest.groups[0].rows.sd
 
 
-@pytest.mark.slow
 def test_private_constants_of_groups(tmp_path: Path) -> None:
     """Histograms, and so constants and radius, are of all rows; groups share the charge."""
     rng = np.random.default_rng(2)

@@ -37,6 +37,8 @@ from tests.support.databases import KINDS
 from tests.support.factories import MECHANISM, read_plan, run_release, write_request, write_table
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 MONTHLY = {"epsilon": 3.0, "delta": 1e-6, "per": "month"}
 DATES: dict[str, Any] = {
     "budget": MONTHLY,
@@ -253,7 +255,6 @@ def replace_names(release: Any, count: int) -> Any:
     return release
 
 
-@pytest.mark.slow
 def test_numbers_of_a_data_set_over_time(tmp_path: Path) -> None:
     catalogue = published_months(tmp_path)
     periods = catalogue.periods("toy")

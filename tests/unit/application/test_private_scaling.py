@@ -36,6 +36,8 @@ from gramercy.schemas.problems.table import table_changed
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 ROWS = 20_000
 SCALE, CENTRE = 3.0, 120.0
 COLUMNS: dict[str, Any] = {
@@ -146,7 +148,6 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
     ],
     ids=lambda each: str(each["name"]),
 )
-@pytest.mark.slow
 def test_every_matrix_mechanism_shares_the_guarantee(
     tmp_path: Path, mechanism: dict[str, Any]
 ) -> None:
@@ -166,7 +167,6 @@ def test_folds_share_constants(tmp_path: Path) -> None:
     verified(bundle.manifest.release)
 
 
-@pytest.mark.slow
 def test_cluster_counts_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, the release of a cluster is that of one machine."""
     monkeypatch.setattr(

@@ -208,6 +208,7 @@ def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
         assert caught.value.facts["file"].endswith("table.csv")
 
 
+@pytest.mark.slow
 def test_validation_names_file_and_column(tmp_path: Path) -> None:
     write_request(tmp_path)
     plan = read_plan(tmp_path / "request.yaml")

@@ -16,6 +16,8 @@ from gramercy.schemas.problems.archive import store_failed
 from gramercy.schemas.problems.listing import file_too_large
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 MEBIBYTE = b"x" * (1 << 20)

@@ -44,6 +44,8 @@ from tests.support.factories import at_scale, run_pipeline, write_request
 from tests.support.problems import raises
 from tests.support.processes import processes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def published_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -72,7 +74,6 @@ def copy_all(archive: Archive, home: Path) -> None:
         commit_copy(archive, source.report("toy", "v1-r1", name), place)
 
 
-@pytest.mark.slow
 def test_bundles_are_listed_and_read_at_any_url(
     url: str, published_home: Path, tmp_path: Path
 ) -> None:
@@ -116,7 +117,6 @@ def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
     assert check(fresh.release("toy", "v1-r1")) == first
 
 
-@pytest.mark.slow
 def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None:
     for turn in range(5):
         folder = tmp_path / str(turn)
@@ -133,7 +133,6 @@ def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None
         assert check(archive.release("toy", "v1-r1")) == digest
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
 def test_concurrent_processes_publish_one_bundle(url: str, tmp_path: Path) -> None:
     turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
@@ -146,7 +145,6 @@ def test_concurrent_processes_publish_one_bundle(url: str, tmp_path: Path) -> No
         assert check(archive.release("toy", "v1-r1")) == digest
 
 
-@pytest.mark.slow
 def test_readers_never_see_an_incomplete_bundle(url: str, tmp_path: Path) -> None:
     digest = seal_bundle(tmp_path / "staged", "slowly", files=12)
     seen: list[str | None] = []
@@ -173,7 +171,6 @@ def test_readers_never_see_an_incomplete_bundle(url: str, tmp_path: Path) -> Non
     assert set(seen) == {None, digest}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: Path) -> None:
     """After each step, readers see nothing, and the same bytes can complete the bundle."""
@@ -214,7 +211,6 @@ def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: P
         assert check(fresh.release("toy", "v1-r1")) == digest
 
 
-@pytest.mark.slow
 def test_killed_publisher_can_be_finished(s3: str, tmp_path: Path) -> None:
     url = f"{s3}/killed"
     digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
@@ -248,7 +244,6 @@ def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path
         }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path: Path) -> None:
     copy_all(archive_at(url, tmp_path), published_home)
@@ -287,7 +282,6 @@ def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path:
         objects.remove(f"toy/v1-r1/release/{added}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_creation_is_exclusive(url: str) -> None:
     objects = ObjectStore(url)
@@ -302,7 +296,6 @@ def test_creation_is_exclusive(url: str) -> None:
         assert not objects.ensure(f"claim{turn}", b"another")
 
 
-@pytest.mark.slow
 def test_creation_is_exclusive_between_processes(s3: str) -> None:
     url = f"{s3}/exclusive"
     with processes(2) as pool:
@@ -343,7 +336,6 @@ def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
 
 
-@pytest.mark.slow
 def test_home_with_archive_at_a_url(
     url: str, published_home: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +357,6 @@ def test_home_with_archive_at_a_url(
         assert not (home / "archive").exists()
 
 
-@pytest.mark.slow
 def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
     code = (
         f"from gramercy.archive.opening import open_archive as o; a = o('{s3}/m'); a.releases(); "

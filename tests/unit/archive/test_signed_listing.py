@@ -402,6 +402,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_listing_is_refused_cheaply(home_copy: Path, tmp_path: Path, kind: str) -> None:
     stated = HOSTILE[kind] + b"\n"

@@ -23,6 +23,8 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.simulated_release import declared_columns, privately_scaled, released
 
+pytestmark = pytest.mark.slow
+
 Array = NDArray[np.float64]
 WIDE = 200.0
 P = 8

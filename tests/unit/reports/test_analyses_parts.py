@@ -23,6 +23,7 @@ FIRST: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "levels"])
 def test_report_has_every_analysis_of_columns_of_one_kind(tmp_path: Path, kind: str) -> None:
     rng = np.random.default_rng(4)

@@ -358,6 +358,7 @@ def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path
     assert "98765.4" not in text_of(root)
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report_opens_in_a_browser_without_messages(scheme: str, tmp_path: Path) -> None:

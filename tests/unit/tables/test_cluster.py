@@ -294,6 +294,7 @@ def _caught(step: Any) -> Any:
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
 def test_unreachable_scheduler_is_refused(
     address: str, files: str, monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ def test_csv_line_never_affects_other_lines(
         assert kept(lines) == [line for other in lines for line in alone(other)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=8))
 def test_each_csv_line_gives_at_most_one_row(
@@ -228,6 +229,7 @@ CELL = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(cells=st.lists(CELL, min_size=1, max_size=5), quoted=st.booleans())
 def test_a_cell_that_is_not_a_number_changes_no_other_cell(

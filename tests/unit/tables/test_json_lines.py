@@ -160,6 +160,7 @@ def test_truth_values_and_numbers_are_text_as_in_the_file(tmp_path: Path) -> Non
     np.testing.assert_array_equal(batch, [[0, 1, 2, NAN]])
 
 
+@pytest.mark.slow
 def test_a_year_is_a_number_or_a_text(tmp_path: Path) -> None:
     cells = ("2026", "2026.0", '"2026"', '"2026-03-01"', "2025.0", "true", "20260")
     (tmp_path / "t.jsonl").write_text("".join(f'{{"date": {cell}}}\n' for cell in cells))
