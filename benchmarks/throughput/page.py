@@ -68,6 +68,9 @@ def _page(results: Results) -> Iterator[str]:
     yield from _memory(results)
     yield "## Privacy per person\n"
     yield from _comparison_table(of(results, "persons"), "Gramercy: rows", memory=True)
+    yield "## Folds and groups\n"
+    yield "From Parquet, without noise. Every row draws its fold; its group is the level of a cell.\n"
+    yield from _comparison_table(of(results, "parts"), "Gramercy: one sum", memory=True)
     yield "## A cluster\n"
     yield from _cluster(results)
     yield "## The flow\n"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from gramercy.schemas.facts import LevelsFacts
 Array = NDArray[np.float64]
 
 PartNumbers = NDArray[np.int64]
+_AT_ONCE = 1 << 15  # rows that are sorted at once: a column of them stays in the cache
 AssignFolds = Callable[[int], PartNumbers]  # takes a number of rows, returns their folds
 
 
@@ -61,7 +63,7 @@ class Parts:
         return np.where(np.isnan(cells), self.groups - 1, cells).astype(np.int64)
 
     def split(self, cells: Array, fold: PartNumbers | None = None) -> Iterator[tuple[int, Array]]:
-        """The number of every part in a batch, and the cells of its rows.
+        """The number of every part in a batch, and the cells of its rows, in several pieces.
 
         Parameters
         ----------
@@ -78,8 +80,13 @@ class Parts:
         if self.by is not None:
             part = part + self.folds * self.group_numbers(cells[-1])
             cells = cells[:-1]
-        # NumPy sorts short integers, and takes whole columns, in a fraction of the usual time.
-        order = np.argsort(part.astype(np.min_scalar_type(self.count)), kind="stable")
+        short = part.astype(np.min_scalar_type(self.count))  # NumPy sorts short integers quickly
+        for first in range(0, short.size, _AT_ONCE):
+            rows = slice(first, first + _AT_ONCE)
+            yield from self._split(cells[:, rows], short[rows])
+
+    def _split(self, cells: Array, part: NDArray[Any]) -> Iterator[tuple[int, Array]]:
+        order = np.argsort(part, kind="stable")
         ends = np.searchsorted(part[order], np.arange(self.count + 1))
         sorted_cells = np.take(cells, order, axis=1)
         for number, (start, end) in enumerate(itertools.pairwise(ends)):

@@ -11,7 +11,17 @@ import pytest
 from benchmarks.measuring import append
 from benchmarks.throughput import cells, page, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
-from benchmarks.throughput.jobs import csv, gram, inputs, noise, parquet, persons, rows, stream
+from benchmarks.throughput.jobs import (
+    csv,
+    gram,
+    inputs,
+    noise,
+    parquet,
+    parts,
+    persons,
+    rows,
+    stream,
+)
 
 
 def test_contenders_sum_the_same_rows(tmp_path: Path) -> None:
@@ -38,6 +48,15 @@ def test_person_contenders_count_all_persons(tmp_path: Path) -> None:
         of_persons, of_rows = (each.run() for each in found.values())
     assert of_persons.rows == 50  # type: ignore[attr-defined]
     assert of_rows.rows == 500  # type: ignore[attr-defined]
+
+
+def test_contenders_of_parts_sum_all_rows(tmp_path: Path) -> None:
+    with parts.job(Cell("parts", 500, 3), tmp_path) as found:
+        folds, groups, whole = (each.run() for each in found.values())
+    for sums in (folds.part_sums, groups.part_sums):  # type: ignore[attr-defined]
+        assert len(sums) == parts.COUNT
+        assert sum(each.rows for each in sums) == 500
+        assert (sum(each.gram for each in sums) == whole.gram).all()  # type: ignore[attr-defined]
 
 
 def test_stream_contender_reads_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
