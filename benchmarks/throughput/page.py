@@ -38,6 +38,11 @@ def _page(results: Results) -> Iterator[str]:
     yield "![Seconds against rows and columns](figures/growth.svg)\n"
     yield "Seconds, and in brackets the time relative to the product of doubles.\n"
     yield from _comparison_table(of(results, "gram"), PRODUCT)
+    yield (
+        "Compiled code takes a third of a second to load, in every process: more than it saves "
+        "below 2^24 cells. There it is used where the process has loaded it, for an earlier table "
+        "or on a worker of a cluster; the results are the same to the last bit.\n"
+    )
     yield from _slopes(results)
     yield "## From files, before noise\n"
     yield "Seconds, and in brackets the time relative to pyarrow with the product of doubles.\n"
@@ -69,7 +74,7 @@ def _page(results: Results) -> Iterator[str]:
     yield "## Privacy per person\n"
     yield from _comparison_table(of(results, "persons"), "Gramercy: rows", memory=True)
     yield "## Folds and groups\n"
-    yield "From Parquet, without noise. Every row draws its fold; its group is the level of a cell.\n"
+    yield "From Parquet, without noise. Every row draws its fold; its group is that of one cell.\n"
     yield from _comparison_table(of(results, "parts"), "Gramercy: one sum", memory=True)
     yield "## A cluster\n"
     yield from _cluster(results)

@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from gramercy.common.extras import is_installed
 
+_loaded: dict[Callable[..., object], Callable[..., object]] = {}
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
@@ -30,6 +31,11 @@ def compiled(function: _Function, *fast: str) -> _Function:
     return cast(_Function, _compile(function, fast)) if can_compile() else function
 
 
+def is_loaded(function: Callable[..., object]) -> bool:
+    """Whether `compiled` code of a function has run in this process: then a call need not wait."""
+    return bool(getattr(_loaded.get(function), "signatures", ()))
+
+
 @cache
 def can_compile() -> bool:
     """Whether numba is installed."""
@@ -46,6 +52,7 @@ def _compile(function: Callable[..., object], fast: tuple[str, ...]) -> Callable
         result = jit(cache=True)(function)
     except RuntimeError:  # no writable folder for the cache
         result = jit()(function)
+    _loaded[function] = result
     return result
 
 

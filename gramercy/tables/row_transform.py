@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.machine import is_loaded
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
-from gramercy.tables.normalise_kernel import NormaliseKernel
+from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
 from gramercy.tables.repair import Repairs, repair
 
 _BLOCK_CELLS = 1 << 18
-_LARGE = 1 << 24  # cells; compiled code takes a second to load, which pays off from here on
+_LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
 
 def is_large(rows: int, columns: int) -> bool:
@@ -40,7 +41,8 @@ class RowTransform:
     lattice
         Lattice of the integer rows.
     kernel
-        The three steps as one compiled function, for large tables. Its results are identical.
+        The three steps as one compiled function, for large tables, and where it is loaded. Its
+        results are identical.
     """
 
     columns: tuple[Column | Levels, ...]
@@ -56,7 +58,7 @@ class RowTransform:
         """The transform of a contract's rows."""
         columns = tuple(contract.columns.values())
         kernel = None
-        if is_large(contract.rows, lattice.p):
+        if is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel):
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 

@@ -110,6 +110,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
         "csv": ["ours", "pyarrow: read, X.T @ X"],
         "database": ["ours", "psycopg: fetch all rows"],
         "persons": ["Gramercy: persons", "Gramercy: rows"],
+        "parts": ["Gramercy: 20 folds", "Gramercy: one sum"],
         "noise": ["ours", "numpy: normal doubles"],
         "rows": ["ours"],
         "stream": ["Gramercy"],

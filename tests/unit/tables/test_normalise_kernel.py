@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,8 @@ NORMALISATIONS = [
     (Clip(kind="clip", radius=1e300), Lattice(9, 12)),
     (Whole(kind="whole"), UnscaledLattice(9)),
 ]
+
+ROOT = Path(__file__).parents[3]
 
 
 def cells(columns: int, rows: int) -> np.ndarray:
@@ -145,3 +149,33 @@ def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RowTransform, "integers", broken)
     with raises(table_changed):
         accumulate(open_source(path), contract, Unit(), Lattice(6, 16))
+
+
+_SMALL = """
+import numpy as np
+from gramercy.common.machine import is_loaded
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.normalisation import Unit
+from gramercy.common.lattice import Lattice
+from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
+from gramercy.tables.repair import Repairs
+from gramercy.tables.row_transform import RowTransform
+from tests.support.factories import contract_facts
+contract = Contract.model_validate(contract_facts("t.csv", rows=40) | {"intercept": False})
+lattice, cells = Lattice(3, 16), np.random.default_rng(1).normal(size=(3, 40))
+before = RowTransform.of(contract, Unit(), lattice)
+print(is_loaded(normalise_kernel), before.kernel is None)
+NormaliseKernel(before.columns, False, Unit(), lattice)(cells, Repairs.zeros(3))
+after = RowTransform.of(contract, Unit(), lattice)
+print(is_loaded(normalise_kernel), after.kernel is None)
+made = [each.integers(cells, Repairs.zeros(3)) for each in (before, after)]
+print(np.array_equal(*made))
+"""
+
+
+@pytest.mark.slow
+def test_small_tables_use_compiled_code_that_is_loaded() -> None:
+    """It takes longer to load than it saves, but once it is there it costs nothing."""
+    command = [sys.executable, "-c", _SMALL]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == ["False", "True", "True", "False", "True"]
