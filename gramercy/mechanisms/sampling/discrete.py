@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from operator import neg
 
@@ -24,6 +24,8 @@ from gramercy.schemas.problems.mechanism import argument_out_of_range
 
 MIN_DISCRETE_SIGMA, MAX_DISCRETE_SIGMA = 2.0**-4, 2.0**14
 _FIRST_BITS = 63  # of V
+_BUCKET_BITS = 16  # of a table that stays in the cache
+_FEW = 1 << 12  # for so many numbers the table is not made
 _GUARD_BITS = 128  # by which a table is more precise than the bits that it is compared with
 
 
@@ -87,8 +89,32 @@ class TailTable:
         For an entry k of `tail`, k < l proves V <= T_m, and k > h proves V > T_m. One search finds
         the largest m of the first kind; the result is certain if the next m is of the second kind.
         """
-        j = self.lower.size - np.searchsorted(self.lower, tail, side="right")
+        j = self.lower.size - self._not_above(tail)
         return j, tail > self.upper[j]
+
+    def _not_above(self, tail: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """How many entries of `lower` are at most each entry of `tail`, as `searchsorted` finds.
+
+        All numbers with the same first bits have the same answer, unless an entry is among them.
+        """
+        if tail.size < _FEW:
+            return np.searchsorted(self.lower, tail, side="right")
+        bucket = (tail >> np.uint64(_FIRST_BITS - _BUCKET_BITS)).view(np.int64)
+        found = self._by_bucket[bucket]
+        searched = np.flatnonzero(found < 0)
+        found[searched] = np.searchsorted(self.lower, tail[searched], side="right")
+        return found
+
+    @cached_property
+    def _by_bucket(self) -> NDArray[np.int64]:
+        """The answer for every value of the first bits; -1 where it differs among them."""
+        width = 1 << (_FIRST_BITS - _BUCKET_BITS)
+        first = np.arange(1 << _BUCKET_BITS, dtype=np.uint64) * np.uint64(width)
+        lowest, highest = (
+            np.searchsorted(self.lower, each, side="right")
+            for each in (first, first + np.uint64(width - 1))
+        )
+        return np.where(lowest == highest, lowest, -1)
 
     def resolve_exact(self, tail: int, next_bits: Callable[[], int]) -> int:
         """|X| for the V whose first 63 bits are `tail`, with proof.

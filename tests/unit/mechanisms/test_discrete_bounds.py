@@ -74,3 +74,20 @@ def test_certified_draws_are_right_however_wide_the_bounds_are(
     for tail, j, is_certified, expected in zip(tails, drawn, certified, exact, strict=True):
         assert not is_certified or j == expected
         assert table.resolve_exact(tail, [*words].pop) == expected
+
+
+@pytest.mark.parametrize("sigma", [1 / 16, 0.7, 3.0, 1000.0, 2.0**14])
+def test_buckets_find_what_a_search_finds(sigma: float) -> None:
+    """At every threshold and next to it, in the deepest tail, and at the ends of buckets."""
+    table, stream = discrete.tail_table(sigma), np.random.default_rng(1)
+    thresholds = np.concatenate(
+        [table.lower, table.lower - np.uint64(1), table.lower + np.uint64(1)]
+    )
+    ends = (np.arange(1, 1 << 12, dtype=np.uint64) << np.uint64(47)) - np.uint64(1)
+    drawn = [stream.integers(0, 1 << bits, 3000, dtype=np.uint64) for bits in (20, 40, 63)]
+    tail = np.concatenate([thresholds, ends, ends + np.uint64(1), *drawn])
+    tail = np.clip(tail, np.uint64(0), np.uint64((1 << 63) - 1))
+    expected = table.lower.size - np.searchsorted(table.lower, tail, side="right")
+    assert (table.resolve_certified(tail)[0] == expected).all()
+    few = [table.resolve_certified(tail[k : k + 10])[0] for k in range(0, 200, 10)]
+    assert (np.concatenate(few) == expected[:200]).all()
