@@ -63,6 +63,7 @@ class GraphicalLasso(DependenceEstimator):
         denoised matrix is empty.
     """
 
+    method_since = 9
     name: Literal["graphical-lasso"] = "graphical-lasso"
     penalty: Literal["auto"] | Rule | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"

@@ -31,6 +31,7 @@ _TOL = 1e-11  # largest change of W in a sweep, on a unit diagonal
 _MAX_RESIDUAL = 1e-9  # largest difference of the inverse and S on the edges
 _REPRODUCIBLE = 1e-13
 _SWEEPS = 200
+_DENSE = 10  # neighbours of a column, on average, above which a graph is dense
 _MAX_DENSITY = 0.5  # largest share of pairs that are edges; the criterion is for sparse graphs
 
 
@@ -76,11 +77,23 @@ def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> C
             continue
         key = np.packbits(edges).tobytes()
         if key not in cache:
-            precision = refit_or_none(matrix, edges)
+            precision = _refit_to_score(matrix, edges)
             cache[key] = np.inf if precision is None else rows * loss(evidence.raw, precision)
             cache[key] += edges.sum() / 2 * cost_per_edge
         scores[k] = cache[key]
     return best_choice(grid, scores, estimates)
+
+
+def _refit_to_score(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
+    """`refit`; for dense graphs by the graphical lasso, many times as fast and nearly as accurate.
+
+    Sparse graphs are chosen, so that theirs are the scores that must be exact.
+    """
+    if edges.sum() <= _DENSE * len(edges):
+        return refit_or_none(matrix, edges)
+    with contextlib.suppress(RequestError):
+        return _by_graphical_lasso(matrix, edges)
+    return None
 
 
 def effective_sample_size(evidence: Evidence) -> float:
@@ -133,8 +146,7 @@ def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     a unit diagonal, since T is block diagonal. If that does not converge, the graphical lasso is
     used with penalty zero on the edges, and elsewhere one that no W_ij can reach.
     """
-    root = np.sqrt(np.diagonal(matrix))
-    scale = np.outer(root, root)
+    scale = _scale(matrix)
     unit, precision = matrix / scale, np.zeros_like(matrix)
     count, labels = connected_components(edges, directed=False)
     for label in range(count):
@@ -143,10 +155,23 @@ def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
         with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
             precision[here] = _refit_block(unit[here], edges[here])
         if not _is_accurate(unit[here], edges[here], precision[here]):
-            penalties = np.where(edges[here], 0.0, 2.0)
-            precision[here] = graphical_lasso(unit[here], penalties, tol=_REPRODUCIBLE).precision
+            precision[here] = _by_graphical_lasso(unit[here], edges[here])
     unscaled: Array = precision / scale
     return unscaled
+
+
+def _by_graphical_lasso(matrix: Array, edges: NDArray[np.bool_]) -> Array:
+    """The same by the graphical lasso, with penalties that no entry off the edges can exceed."""
+    scale, penalties = _scale(matrix), np.where(edges, 0.0, 2.0)
+    solution = graphical_lasso(matrix / scale, penalties, tol=_REPRODUCIBLE)
+    precision: Array = solution.precision / scale
+    return precision
+
+
+def _scale(matrix: Array) -> Array:
+    """Products of the standard deviations of each pair of columns."""
+    root = np.sqrt(np.diagonal(matrix))
+    return np.outer(root, root)
 
 
 def refit_or_none(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
