@@ -196,7 +196,7 @@ class _Parser:
         table = None
         try:
             table = pacsv.read_csv(
-                pa.py_buffer(piece),
+                _arrow_stream(piece),
                 read_options=pacsv.ReadOptions(
                     block_size=len(piece) + 1, use_threads=False, column_names=self._names
                 ),
@@ -220,6 +220,17 @@ class _Parser:
         if table is None:
             raise _OtherWidth
         return table, other_lines
+
+
+def _arrow_stream(data: bytes) -> pa.BufferReader:
+    """A stream of a copy in Arrow's own memory.
+
+    A thread of Arrow, which reads ahead, may drop it at any time. Dropping a Python object while
+    the interpreter exits would abort the process.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
+    return pa.BufferReader(buffer)
 
 
 def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
