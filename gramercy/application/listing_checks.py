@@ -52,7 +52,8 @@ def check_listed(archive: Archive, dataset: str, release: str) -> tuple[str | No
     Raises
     ------
     BundleError
-        Naming the bundle that is missing or was replaced.
+        Naming the bundle that is missing or was replaced, or the part of the listing that was
+        changed.
     """
     entry = Contents(archive).entry(dataset, release)
     digests = {} if entry is None else bundle_digests((dataset, release), entry)
@@ -69,8 +70,9 @@ def check_listed(archive: Archive, dataset: str, release: str) -> tuple[str | No
         return None, None
     present = [("release",), *_attached(archive, dataset, release)]
     if missing := [each for each in present if (dataset, release, *each) not in digests]:
-        if listing_problem(archive) is not None:  # which is reported for the archive
-            return None, None
+        problem = listing_problem(archive)
+        if problem is not None and problem.code == problems.listing_part_changed.code:
+            raise problem  # it may have named what was deleted
         return None, bundles_not_listed(f"{dataset}/{release}", tuple(map("/".join, missing)))
     return listed, None
 

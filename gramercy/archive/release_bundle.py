@@ -351,8 +351,11 @@ def stems(manifest: ReleaseManifest) -> list[str]:
 
 
 def _is_compact(manifest: ReleaseManifest, stem: str) -> bool:
-    """Whether a matrix is in Parquet alone if it is large: all but the noisy matrix of all rows."""
-    return manifest.format >= COMPACT_FORMAT and stem != stems(manifest)[0]
+    """Whether a matrix is in Parquet alone if it is large: if it follows from the noisy one.
+
+    These are two at most, so that a hostile release needs little more memory than its .npy file.
+    """
+    return manifest.format >= COMPACT_FORMAT and stem.endswith(("_projected", "_denoised"))
 
 
 def has_histograms(manifest: ReleaseManifest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import io
@@ -28,6 +29,8 @@ from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
 from gramercy.tables.threads import in_order
 from gramercy.tables.values import Coding, is_text, to_floats
+
+_ROOM = 8  # bytes of a block besides the lines: a byte order mark
 
 
 @dataclass
@@ -198,7 +201,7 @@ class _Parser:
             table = pacsv.read_csv(
                 _arrow_stream(piece),
                 read_options=pacsv.ReadOptions(
-                    block_size=len(piece) + 1, use_threads=False, column_names=self._names
+                    block_size=len(piece) + _ROOM, use_threads=False, column_names=self._names
                 ),
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._csv.separator, invalid_row_handler=on_invalid_row
@@ -223,13 +226,17 @@ class _Parser:
 
 
 def _arrow_stream(data: bytes) -> pa.BufferReader:
-    """A stream of a copy in Arrow's own memory.
+    """A stream of a copy in Arrow's own memory, after a byte order mark.
 
-    A thread of Arrow, which reads ahead, may drop it at any time. Dropping a Python object while
-    the interpreter exits would abort the process.
+    Arrow drops one mark at the beginning. If it dropped that of a cell, a quote after it would open
+    a field that takes in the following lines.
+
+    A thread of Arrow, which reads ahead, may drop the copy at any time. Dropping a Python object
+    while the interpreter exits would abort the process.
     """
-    buffer = pa.allocate_buffer(len(data))
-    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
+    marked = codecs.BOM_UTF8 + data
+    buffer = pa.allocate_buffer(len(marked))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(marked, np.uint8)
     return pa.BufferReader(buffer)
 
 

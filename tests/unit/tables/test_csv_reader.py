@@ -11,6 +11,7 @@ import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -245,3 +246,31 @@ def test_a_cell_that_is_not_a_number_changes_no_other_cell(
         batches = cell_batches(source, columns, csv_reader.MalformedLines(), keep_malformed=True)
         found.append(np.concatenate(list(batches), axis=1)[:, :-1])
     np.testing.assert_array_equal(found[0].view(np.int64), found[1].view(np.int64))
+
+
+@pytest.mark.parametrize("keep_malformed", [False, True])
+@pytest.mark.parametrize("before", [0, 1, 5, 6, 7, 40])
+@pytest.mark.parametrize("cell", ['"x', "5", '"5"', "", '\ufeff"x'])
+def test_byte_order_mark_in_a_cell_changes_no_other_row(
+    cell: str, before: int, keep_malformed: bool, tmp_path: Path
+) -> None:
+    """Wherever the row is: first in the file, in a block, or after a malformed line."""
+    path = tmp_path / "t.csv"
+
+    def rows(line: str) -> list[list[float]]:
+        lines = ["a,b", *before * ["1,2"], line, "3,4", "5", '"7",8', "9,9"]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        malformed, columns = csv_reader.MalformedLines(), {"a": None, "b": None}
+        source = open_source(str(path))
+        with (
+            patch("gramercy.tables.lines.BLOCK", 16),
+            patch("gramercy.tables.csv_reader.BLOCK", 16),
+        ):
+            batches = list(cell_batches(source, columns, malformed, keep_malformed=keep_malformed))
+        assert malformed.dropped + malformed.kept == 1
+        return np.concatenate(batches, axis=1).T.tolist()  # type: ignore[no-any-return]
+
+    plain = rows("6,6")
+    found = rows(f"\ufeff{cell},1")
+    plain[before] = found[before] = []
+    np.testing.assert_equal(found, plain)
