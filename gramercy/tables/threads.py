@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from gramercy.common.machine import cores, single_blas_thread
 
-_MAX_THREADS = 8
+_MAX_THREADS, _MOST_AHEAD = 8, 4
 
 
 class Worker(Protocol):
@@ -35,9 +35,10 @@ def in_order(
 ) -> Generator[ResultT, None, None]:
     """The results of a function for all items, in their order; several threads compute ahead.
 
-    Threads have ended when the generator is closed.
+    Threads have ended when the generator is closed. They are few, since the results of each wait in
+    memory for those before.
     """
-    threads = thread_count()
+    threads = min(_MOST_AHEAD, thread_count())
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[ResultT]] = deque()
         for item in items:
