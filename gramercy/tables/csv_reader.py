@@ -30,6 +30,7 @@ from gramercy.tables.source_file import SourceFile
 from gramercy.tables.threads import in_order
 from gramercy.tables.values import Coding, is_text, to_floats
 
+_HEADER_BYTES = 1 << 16  # read at once for the header
 _ROOM = 8  # bytes of a block besides the lines: a byte order mark
 
 
@@ -63,7 +64,7 @@ def read_header(file: SourceFile) -> list[str]:
     names: list[str] = []
     display_name = file.display_name
     with redact_parser_errors(display_name, "CSV"), _open(file) as stream:
-        line = stream.readline(BLOCK + 1)
+        line = _first_line(stream)
         # A header dropped for its length would make the next line, a private row, the header.
         if len(line) > BLOCK and not line.endswith(b"\n"):
             raise problems.header_too_long(display_name, BLOCK >> 20)
@@ -81,6 +82,15 @@ def read_header(file: SourceFile) -> list[str]:
     if not any(names):
         raise problems.header_missing(display_name)
     return names
+
+
+def _first_line(stream: IO[bytes]) -> bytes:
+    """The first line with its end, or its first `BLOCK` + 1 bytes; not all streams limit lines."""
+    read = b""
+    while b"\n" not in read and len(read) <= BLOCK and (more := stream.read(_HEADER_BYTES)):
+        read += more
+    end = read.find(b"\n") + 1 or len(read)
+    return read[: min(end, BLOCK + 1)]
 
 
 def cell_batches(
