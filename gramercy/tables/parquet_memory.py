@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -44,8 +46,8 @@ class StoredColumn:
         Bytes of the largest page, decompressed.
     largest_compressed
         Bytes of the largest page in the file.
-    largest_values
-        Bytes of the largest page that has values rather than dictionary indices.
+    text_rows
+        Number of successive rows whose texts fit into memory, wherever they begin.
     prefix_encoded
         Whether cells are stored as differences from the previous ones.
     """
@@ -56,7 +58,7 @@ class StoredColumn:
     is_bytes: bool
     largest_page: int
     largest_compressed: int
-    largest_values: int
+    text_rows: float
     prefix_encoded: bool
 
     @property
@@ -72,9 +74,36 @@ class StoredColumn:
 
     def rows_at_once(self, rows: int) -> int:
         """Number of rows to read at once: `rows`, or fewer if long cells might not fit."""
-        if not self.is_bytes:
-            return rows
-        return max(1, min(rows, _BATCH // max(1, self.largest_values)))
+        return int(min(rows, self.text_rows)) if self.is_bytes else rows
+
+
+class _TextRows:
+    """Finds how many successive rows of a column can be read at once.
+
+    Attributes
+    ----------
+    fewest
+        Number of rows that touch no pages of more than `_BATCH` bytes in total, wherever they
+        begin. Texts need no more memory than the pages on which they are stored.
+    """
+
+    def __init__(self) -> None:
+        self._pages: deque[tuple[int, int]] = deque()  # successive ones that fit into memory
+        self._rows = self._size = 0
+        self.fewest = math.inf
+
+    def add(self, rows: int, size: int) -> None:
+        """Add the next page, with its number of rows and the bytes of their texts."""
+        self._pages.append((rows, size))
+        self._rows += rows
+        self._size += size
+        while self._size > _BATCH:
+            first_rows, first_size = self._pages.popleft()
+            # Rows that touch the first page and this one include all rows between them.
+            between = self._rows - first_rows - rows
+            self.fewest = max(1, min(self.fewest, between + 1))
+            self._rows -= first_rows
+            self._size -= first_size
 
 
 def stored_columns(
@@ -101,13 +130,17 @@ def stored_columns(
         leaf = leaves[name]
         is_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
         largest_page = largest_compressed = largest_values = 0
-        prefix_encoded = False
+        prefix_encoded, text_rows = False, _TextRows()
         for group in groups:
             for page in pages(stream, table.metadata.row_group(group).column(leaf)):
                 largest_page = max(largest_page, page.size, page.compressed_size)
                 largest_compressed = max(largest_compressed, page.compressed_size)
-                if page.kind != DICTIONARY and page.encoding in VALUE_ENCODINGS:
-                    largest_values = max(largest_values, page.size)
+                if page.kind == DICTIONARY:
+                    continue
+                size = page.size if page.encoding in VALUE_ENCODINGS else 0
+                text_rows.add(page.values, size)
+                if size:
+                    largest_values = max(largest_values, size)
                     prefix_encoded = prefix_encoded or page.encoding != PLAIN
         column = StoredColumn(
             name,
@@ -116,7 +149,8 @@ def stored_columns(
             is_bytes,
             largest_page,
             largest_compressed,
-            largest_values,
+            # A prefix is stored once for many texts, so that each may be as long as the page.
+            max(1, _BATCH // largest_values) if prefix_encoded else text_rows.fewest,
             prefix_encoded,
         )
         if largest_page > column.limit:

@@ -35,18 +35,8 @@ _BUFFER = 256 << 10  # for read-ahead of one column
 
 
 @contextmanager
-def open_parquet(
-    file: SourceFile, columns: Mapping[str, Coding] | None = None
-) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+def open_parquet(file: SourceFile) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
     """Open a Parquet file with Arrow, after a check that its footer fits into memory.
-
-    Parameters
-    ----------
-    file
-        The file.
-    columns
-        The columns to read. Text stays dictionary-encoded: a long text that is stored once and
-        referenced a million times would fill the memory if it were repeated.
 
     Raises
     ------
@@ -56,11 +46,6 @@ def open_parquet(
     with _open_bytes(file) as stream:
         check_footer(stream)
         with pq.ParquetFile(stream, pre_buffer=False) as table:
-            texts = _dictionary_columns(table.metadata, columns or {})
-            buffer_size = _read_ahead(table, columns or {})
-        with pq.ParquetFile(
-            stream, read_dictionary=texts, buffer_size=buffer_size, pre_buffer=False
-        ) as table:
             yield stream, table
 
 
@@ -109,8 +94,8 @@ def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> 
     KeyError
         If a column is missing.
     """
-    with open_parquet(file, columns) as (stream, table):
-        reader = _Reader(stream, table, rows)
+    with open_parquet(file) as (stream, table):
+        reader = _Reader(stream, table, columns, rows)
         groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
         stored = stored_columns(stream, table, file.display_name, columns, groups)
         if not groups:
@@ -133,12 +118,22 @@ class _Reader:
     ----------
     stream, table
         The file, as bytes and as Arrow opened it.
+    columns
+        All columns to read.
     rows
         Number of rows of a batch.
     """
 
-    def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        table: pq.ParquetFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+    ) -> None:
         self._stream, self._table, self._rows = stream, table, rows
+        self._texts = _dictionary_columns(table.metadata, columns)
+        self._buffer_size = _read_ahead(table, columns)
 
     def read_together(
         self, columns: Sequence[StoredColumn], groups: Sequence[int]
@@ -205,11 +200,26 @@ class _Reader:
     ) -> Iterator[Array]:
         rows = min(column.rows_at_once(rows) for column in part)
         names = [column.name for column in part]
-        for batch in self._table.iter_batches(rows, row_groups=list(groups), columns=names):
-            kept = batch.select(names).slice(skip)
-            skip -= batch.num_rows - kept.num_rows
-            if kept.num_rows or not batch.num_rows:
-                numbers = np.empty((len(part), kept.num_rows))
-                for k, cells in enumerate(kept.columns):
-                    numbers[k] = to_floats(cells, part[k].coding)
-                yield numbers
+        with self._open() as table:
+            for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
+                kept = batch.select(names).slice(skip)
+                skip -= batch.num_rows - kept.num_rows
+                if kept.num_rows or not batch.num_rows:
+                    numbers = np.empty((len(part), kept.num_rows))
+                    for k, cells in enumerate(kept.columns):
+                        numbers[k] = to_floats(cells, part[k].coding)
+                    yield numbers
+
+    def _open(self) -> pq.ParquetFile:
+        """The file for one set of columns: all batches of one object have the same size.
+
+        Text stays dictionary-encoded: a long text that is stored once and referenced a million
+        times would fill the memory if it were repeated.
+        """
+        return pq.ParquetFile(
+            self._stream,
+            metadata=self._table.metadata,
+            read_dictionary=self._texts,
+            buffer_size=self._buffer_size,
+            pre_buffer=False,
+        )
