@@ -21,7 +21,7 @@ from gramercy.tables.parquet_memory import (
     stored_columns,
 )
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.values import Coding, is_text, to_floats
+from gramercy.tables.values import Coding, to_floats
 
 Array = NDArray[np.float64]
 
@@ -67,21 +67,6 @@ def _read_ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
     if max(sizes, default=0) <= _BUFFERS:
         return 0
     return max(4096, min(_BUFFER, _BUFFERS // len(leaves)))
-
-
-def _dictionary_columns(metadata: Any, columns: Mapping[str, Coding]) -> list[str]:
-    """Text columns to read as dictionaries, which Arrow cannot do for delta encodings."""
-    chunks = [
-        metadata.row_group(group).column(leaf)
-        for group in range(metadata.num_row_groups)
-        for leaf in range(metadata.num_columns)
-    ]
-    excluded = {
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.physical_type != "BYTE_ARRAY" or any("DELTA" in x for x in chunk.encodings)
-    }
-    return [name for name, coding in columns.items() if is_text(coding) and name not in excluded]
 
 
 def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> Iterator[Array]:
@@ -132,7 +117,6 @@ class _Reader:
         rows: int,
     ) -> None:
         self._stream, self._table, self._rows = stream, table, rows
-        self._texts = _dictionary_columns(table.metadata, columns)
         self._buffer_size = _read_ahead(table, columns)
 
     def read_together(
@@ -200,7 +184,7 @@ class _Reader:
     ) -> Iterator[Array]:
         rows = min(column.rows_at_once(rows) for column in part)
         names = [column.name for column in part]
-        with self._open() as table:
+        with self._open([x.name for x in part if x.stays_encoded(rows)]) as table:
             for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
                 kept = batch.select(names).slice(skip)
                 skip -= batch.num_rows - kept.num_rows
@@ -210,16 +194,12 @@ class _Reader:
                         numbers[k] = to_floats(cells, part[k].coding)
                     yield numbers
 
-    def _open(self) -> pq.ParquetFile:
-        """The file for one set of columns: all batches of one object have the same size.
-
-        Text stays dictionary-encoded: a long text that is stored once and referenced a million
-        times would fill the memory if it were repeated.
-        """
+    def _open(self, encoded: list[str]) -> pq.ParquetFile:
+        """The file for one set of columns: all batches of one object have the same size."""
         return pq.ParquetFile(
             self._stream,
             metadata=self._table.metadata,
-            read_dictionary=self._texts,
+            read_dictionary=encoded,
             buffer_size=self._buffer_size,
             pre_buffer=False,
         )
