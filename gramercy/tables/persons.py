@@ -8,12 +8,12 @@ Gram matrix is then positive semidefinite with a trace of at most 2^(2K), which 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.tables.name_table import Names
 from gramercy.tables.parts import Parts
 from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.person_sample import Keys, PersonSample
@@ -36,12 +36,14 @@ class Persons(IndexedPersons):
 
     Parameters
     ----------
-    names, closed
+    known, closed, large
         See `IndexedPersons`.
     """
 
-    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        super().__init__(names, closed=closed)
+    def __init__(
+        self, known: Names | None = None, *, closed: bool = False, large: bool = False
+    ) -> None:
+        super().__init__(known, closed=closed, large=large)
         self._squares = np.zeros(len(self), np.uint64)
         self._rows = np.zeros(len(self), np.int64)
 
@@ -96,9 +98,10 @@ class Persons(IndexedPersons):
 
     def __add__(self, other: Persons) -> Persons:
         """The persons of both, with their rows added."""
-        both = Persons(self._names_with(other))
+        both = Persons(large=self.large)
         for part in (self, other):
             indices = both._indices_of(part)
+            both._grow()
             both._squares[indices] = np.minimum(both._squares[indices] + part.squares, _MAX_SQUARES)
             both._rows[indices] += part.rows
         both.rows_without_person = self.rows_without_person + other.rows_without_person
