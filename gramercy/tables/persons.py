@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.machine import compiled
 from gramercy.tables.name_table import Names
 from gramercy.tables.parts import Parts
 from gramercy.tables.person_index import IndexedPersons
+from gramercy.tables.person_kernels import add_rows, row_squares, scale_rows
 from gramercy.tables.person_sample import Keys, PersonSample
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
@@ -74,6 +76,13 @@ class Persons(IndexedPersons):
         Integers are added, and sums saturate at 2^62: the result is the same for any order of the
         rows. Sums of doubles would depend on it.
         """
+        if self.large:
+            with self._lock:
+                self._grow()
+                self.rows_without_person += compiled(add_rows)(
+                    indices, squares, int(_MAX_SQUARES), self._squares, self._rows
+                )
+            return
         for start in range(0, indices.size, _MAX_ROWS):
             rows = slice(start, start + _MAX_ROWS)
             self._add_rows(indices[rows], squares[rows].astype(np.uint64))
@@ -150,7 +159,8 @@ class MeasuringWorker:
         """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
         for rows in row_slices(self._transform.lattice, cells.shape[1]):
             q = self._transform.integers(cells[1:, rows], self._repairs)
-            self._persons.add(cells[0, rows], (q * q).sum(axis=0))
+            squares = compiled(row_squares)(q) if self._persons.large else (q * q).sum(axis=0)
+            self._persons.add(cells[0, rows], squares)
 
 
 class ScalingWorker(SummingWorker):
@@ -201,6 +211,9 @@ class ScalingWorker(SummingWorker):
 
     def _integers(self, cells: Array) -> Array:
         q, indices = super()._integers(cells[1:]), cells[0]
+        if self._contributions.large:
+            self._contributions.add(indices, compiled(scale_rows)(q, indices, self._factors))
+            return q
         own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
         scaled: Array = np.rint(q * self._factors[own])
         self._contributions.add(indices, (scaled * scaled).sum(axis=0))
