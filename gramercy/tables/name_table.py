@@ -22,7 +22,7 @@ Slots = NDArray[np.uint32] | NDArray[np.uint64]
 
 UNKNOWN = -1.0
 _FEWEST_SLOTS = 1 << 10
-_BLOCK = 256  # names
+_BLOCK = 64  # names
 
 
 class Names(Protocol):

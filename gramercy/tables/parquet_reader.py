@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ from gramercy.tables.parquet_memory import (
     stored_columns,
 )
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.values import Coding, to_floats
+from gramercy.tables.values import Coding, is_person_index, to_floats
 
 Array = NDArray[np.float64]
 
@@ -184,15 +185,13 @@ class _Reader:
     ) -> Iterator[Array]:
         rows = min(column.rows_at_once(rows) for column in part)
         names = [column.name for column in part]
-        with self._open([x.name for x in part if x.stays_encoded(rows)]) as table:
+        encoded = [column.name for column in part if column.stays_encoded(rows)]
+        with self._open(encoded) as table, ThreadPoolExecutor(1) as other_thread:
             for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
                 kept = batch.select(names).slice(skip)
                 skip -= batch.num_rows - kept.num_rows
                 if kept.num_rows or not batch.num_rows:
-                    numbers = np.empty((len(part), kept.num_rows))
-                    for k, cells in enumerate(kept.columns):
-                        numbers[k] = to_floats(cells, part[k].coding)
-                    yield numbers
+                    yield _to_numbers(kept, part, other_thread)
 
     def _open(self, encoded: list[str]) -> pq.ParquetFile:
         """The file for one set of columns: all batches of one object have the same size."""
@@ -203,3 +202,16 @@ class _Reader:
             buffer_size=self._buffer_size,
             pre_buffer=False,
         )
+
+
+def _to_numbers(batch: pa.RecordBatch, columns: Sequence[StoredColumn], pool: Executor) -> Array:
+    """All columns as numbers; persons are looked up while the other columns are copied."""
+    numbers = np.empty((len(columns), batch.num_rows))
+    pairs = [(cells, column.coding) for cells, column in zip(batch, columns, strict=True)]
+    waiting = {k: pool.submit(to_floats, *x) for k, x in enumerate(pairs) if is_person_index(x[1])}
+    for k, pair in enumerate(pairs):
+        if k not in waiting:
+            numbers[k] = to_floats(*pair)
+    for k, indices in waiting.items():
+        numbers[k] = indices.result()
+    return numbers

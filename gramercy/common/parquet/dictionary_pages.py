@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import IO
 
+import numpy as np
 import pyarrow as pa
 
 from gramercy.common.parquet.page_headers import Page
@@ -44,6 +45,11 @@ def longest_text(stream: IO[bytes], page: Page, codec: str) -> int:
 
 def _longest(body: bytes, count: int) -> int:
     """The longest of texts that each follow their length."""
+    size = len(body) // max(1, count)
+    if size >= _LENGTH.size and size * count == len(body):  # as of identifiers of equal length
+        headers = np.frombuffer(body, np.uint8).reshape(count, size)[:, : _LENGTH.size]
+        if (headers == list(_LENGTH.pack(size - _LENGTH.size))).all():
+            return size - _LENGTH.size
     longest = position = 0
     read, header = _LENGTH.unpack_from, _LENGTH.size
     try:

@@ -49,7 +49,10 @@ def dictionary_page(path: Path) -> tuple[io.BytesIO, Page]:
 
 
 @pytest.mark.parametrize("codec", ["UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4"])
-@pytest.mark.parametrize("texts", [["a", "bcd", ""], ["é" * 500, "b"], [""], [None, "x"]])
+@pytest.mark.parametrize(
+    "texts",
+    [["a", "bcd", ""], ["é" * 500, "b"], [""], [None, "x"], ["ab", "cd", "ef"], ["a", "bc", "def"]],
+)
 def test_longest_text_of_a_dictionary(texts: list[str | None], codec: str, tmp_path: Path) -> None:
     table = pa.table({"g": texts * 3})
     pq.write_table(table, tmp_path / "t.parquet", compression=codec.replace("UNCOMPRESSED", "NONE"))
