@@ -16,20 +16,6 @@ Array = NDArray[np.float64]
 _BLOCK = 256  # rows
 
 
-def row_squares(q: Array) -> Array:
-    """Sum of squares of every row of q, shape (rows,); for numba."""
-    p, rows = q.shape
-    squares = np.zeros(rows)
-    for start in range(0, rows, _BLOCK):
-        stop = min(rows, start + _BLOCK)
-        total = squares[start:stop]
-        for f in range(p):
-            entries = q[f, start:stop]
-            for k in range(len(entries)):
-                total[k] += entries[k] * entries[k]
-    return squares
-
-
 def scale_rows(q: Array, indices: Array, factors: Array) -> Array:
     """Multiply the rows of q in place, by their person's factor or zero, and round; for numba.
 

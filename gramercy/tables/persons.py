@@ -17,11 +17,11 @@ from gramercy.common.machine import compiled
 from gramercy.tables.name_table import Names
 from gramercy.tables.parts import Parts
 from gramercy.tables.person_index import IndexedPersons
-from gramercy.tables.person_kernels import add_rows, row_squares, scale_rows
+from gramercy.tables.person_kernels import add_rows, scale_rows
 from gramercy.tables.person_sample import Keys, PersonSample
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
-from gramercy.tables.sums import SummingWorker, row_slices
+from gramercy.tables.sums import SummingWorker
 
 Array = NDArray[np.float64]
 
@@ -157,10 +157,7 @@ class MeasuringWorker:
 
     def add(self, cells: Array) -> None:
         """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
-        for rows in row_slices(self._transform.lattice, cells.shape[1]):
-            q = self._transform.integers(cells[1:, rows], self._repairs)
-            squares = compiled(row_squares)(q) if self._persons.large else (q * q).sum(axis=0)
-            self._persons.add(cells[0, rows], squares)
+        self._persons.add(cells[0], self._transform.squares(cells[1:], self._repairs))
 
 
 class ScalingWorker(SummingWorker):

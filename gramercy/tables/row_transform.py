@@ -12,6 +12,7 @@ from gramercy.common.machine import is_loaded
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.tables.blocks import cache_slices
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
@@ -83,6 +84,16 @@ class RowTransform:
             block = slice(start, start + step)
             made[:, block] = self._block(cells[:, block], repairs)
         return made
+
+    def squares(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
+        """Sum of squares of every integer row, shape (rows,); see `integers`."""
+        if self.kernel is not None:
+            return self.kernel.squares(cells, repairs)
+        squares = np.empty(cells.shape[1])
+        for rows in cache_slices(self.lattice.p, cells.shape[1]):
+            q = self._block(cells[:, rows], repairs)
+            squares[rows] = (q * q).sum(axis=0)
+        return squares
 
     def _block(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
         scaled = repair(cells, self.columns, repairs, intercept=self.intercept)
