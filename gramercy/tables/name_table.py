@@ -1,7 +1,7 @@
 """Names and their numbers: a dictionary, or a compiled hash table for many of them.
 
 Both compare all bytes of a name, so names are never confused. The table reads names where Arrow
-stores them, and needs a quarter of the memory: their bytes, and twelve to twenty-four bytes each.
+stores them, and needs a third of the memory: their bytes, and sixteen to thirty-two bytes each.
 """
 
 from __future__ import annotations

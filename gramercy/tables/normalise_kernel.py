@@ -130,13 +130,13 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
         Sum of squares of every integer row, so that the caller can clamp those outside the ball.
     """
     p, rows = len(features), cells.shape[1]
-    keeps_all = q.shape[1] == rows
+    keeps_rows = q.shape[1] == rows
     row_squares = np.zeros(rows)
     largest, squares, power, inverse = np.empty((4, _BLOCK))
     unscaled = kind == _WHOLE
     for start in range(0, rows, _BLOCK):
         m = min(_BLOCK, rows - start)
-        first = start if keeps_all else 0
+        first = start if keeps_rows else 0
         for k in range(m):
             largest[k] = 0.0
             squares[k] = 0.0

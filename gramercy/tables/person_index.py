@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gramercy.common.machine import can_compile, compiled
+from gramercy.common.machine import compiled
 from gramercy.schemas.problems.table import person_column_type, table_changed
 from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.name_table import (
@@ -39,7 +39,7 @@ class IndexedPersons:
     closed
         Whether a person who is not in `known` is an error, so that it can be shared.
     large
-        Whether the table is large, so that compiled code pays off. The results are identical.
+        Whether to use compiled code, which pays off for large tables. The results are identical.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class IndexedPersons:
     def __init__(
         self, known: Names | None = None, *, closed: bool = False, large: bool = False
     ) -> None:
-        self.large = large and can_compile()
-        new = NameTable() if self.large else NameDict()
+        self.large = large
+        new = NameTable() if large else NameDict()
         self.known: Names = new if known is None else known
         self._closed = closed
         self._lock = Lock()

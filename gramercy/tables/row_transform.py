@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.common.machine import is_loaded
+from gramercy.common.machine import can_compile, is_loaded
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
@@ -23,8 +23,8 @@ _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it p
 
 
 def is_large(rows: int, columns: int) -> bool:
-    """Whether a table is so large that compiled code pays off; from public facts."""
-    return rows * columns >= _LARGE
+    """Whether compiled code pays off for a table, and there is a compiler; from public facts."""
+    return rows * columns >= _LARGE and can_compile()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The compiled table of names numbers them as a dictionary does, whatever their hashes."""
+"""The compiled table of names numbers them as a dictionary does, for any hashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.schemas.problems.table import table_changed
-from gramercy.tables import name_table, person_index
+from gramercy.tables import name_table, row_transform
 from gramercy.tables.name_table import NameDict, NameTable
 from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.person_sample import PersonSample
@@ -141,12 +141,11 @@ def test_long_name_in_a_dictionary_is_not_repeated_in_memory() -> None:
     assert np.isnan(IndexedPersons().indices(column)).all()
 
 
-def test_large_tables_have_a_dictionary_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(person_index, "can_compile", lambda: False)
-    persons = Persons(large=True)
-    assert isinstance(persons.known, NameDict)
-    persons.add(persons.indices(pa.array(["a", None, "a"])), np.array([1.0, 2.0, 4.0]))
-    assert (persons.squares.tolist(), persons.rows_without_person) == ([5], 1)
+def test_no_table_is_large_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then numpy and a dictionary take the same steps."""
+    assert row_transform.is_large(1 << 20, 16)
+    monkeypatch.setattr(row_transform, "can_compile", lambda: False)
+    assert not row_transform.is_large(1 << 20, 16)
 
 
 @pytest.mark.parametrize("kinds", [(True, True), (True, False), (False, True)])
