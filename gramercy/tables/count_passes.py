@@ -145,10 +145,11 @@ class BinJob(Job[PartialCounts]):
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialCounts:
-        binning = Binning(self.edges, large=is_large(self.contract.rows, len(self.edges)))
+        large = is_large(self.contract.rows, len(self.edges))
+        binning = Binning(self.edges, large=large)
         threads = range(worker_count(self, len(self.edges)))
         if self.contract.person_column is not None:
-            sample = PersonSample(binning.sizes)
+            sample = PersonSample(binning.sizes, large=large)
             sampling = [_SamplingWorker(binning, sample) for _ in threads]
             read = read_to_workers(
                 self, source, sampling, on_rows, persons=sample, draw=self.draw_keys
@@ -180,7 +181,7 @@ class LengthJob(Job[PartialCounts]):
         lengths, thresholds = RowLengths.of(self.contract), length_thresholds(self.edges)
         threads = range(worker_count(self, lengths.width))
         if self.contract.person_column is not None:
-            measured = Persons()
+            measured = Persons(large=lengths.large)
             adding = [_PersonLengthWorker(lengths, measured) for _ in threads]
             read = read_to_workers(self, source, adding, on_rows, persons=measured)
             return _partial_counts(PersonLengths(measured, thresholds), *read)

@@ -23,7 +23,7 @@ from gramercy.tables.passes import (
 from gramercy.tables.person_sample import DrawKeys, PersonSample
 from gramercy.tables.persons import MeasuringWorker, Persons, ScalingWorker
 from gramercy.tables.repair import Repairs
-from gramercy.tables.row_transform import RowTransform
+from gramercy.tables.row_transform import RowTransform, is_large
 from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum, SummingWorker
 from gramercy.tables.threads import WorkerT
@@ -97,7 +97,7 @@ class GramJob(Job[PartialSums]):
 
     def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
         """Each person's number of rows and sum of squares."""
-        persons = Persons()
+        persons = Persons(large=is_large(self.contract.rows, self.lattice.p))
         self._read(source, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
         return persons
 
@@ -116,10 +116,12 @@ class GramJob(Job[PartialSums]):
                 by=by,
             )
         else:
-            contributions = Persons(persons.names, closed=True)
+            contributions = Persons(persons.known, closed=True, large=persons.large)
             factors = persons.factors(self.lattice)
             if by is not None:
-                sample = PersonSample([self.parts.groups], persons.names)
+                sample = PersonSample(
+                    [self.parts.groups], persons.known, closed=True, large=persons.large
+                )
             malformed, workers = self._read(
                 source,
                 on_rows,

@@ -52,21 +52,41 @@ class NormaliseKernel:
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
         """See `tables.row_transform.RowTransform.integers`."""
-        result: tuple[Array, NDArray[np.bool_]] = compiled(normalise_kernel)(
+        q = np.empty((len(self._features), cells.shape[1]))
+        outside = self._is_outside(self._fill(q, cells, repairs))
+        if outside.any():
+            q[:, outside] = clamp_to_ball(q[:, outside], self._lattice)
+        return q
+
+    def squares(self, cells: Array, repairs: Repairs) -> Array:
+        """See `tables.row_transform.RowTransform.squares`."""
+        one_block = np.empty((len(self._features), min(_BLOCK, cells.shape[1])))
+        squares = self._fill(one_block, cells, repairs)
+        outside = np.flatnonzero(self._is_outside(squares))
+        if outside.size:
+            q = self(cells[:, outside], Repairs.zeros(len(cells)))
+            squares[outside] = (q * q).sum(axis=0)
+        return squares
+
+    def _fill(self, q: Array, cells: Array, repairs: Repairs) -> Array:
+        squares: Array = compiled(normalise_kernel)(
             np.ascontiguousarray(cells),
             self._features,
             self._constants,
             self._kind,
             self._radius,
             self._lattice.unit_length,
-            float(self._lattice.squared_radius),
+            q,
             repairs.filled,
             repairs.clamped,
         )
-        q, outside = result
-        if outside.any():
-            q[:, outside] = clamp_to_ball(q[:, outside], self._lattice)
-        return q
+        return squares
+
+    def _is_outside(self, squares: Array) -> NDArray[np.bool_]:
+        """Which rows are outside the ball, and must be clamped to it."""
+        radius = np.inf if self._kind == _WHOLE else float(self._lattice.squared_radius)
+        outside: NDArray[np.bool_] = ~(squares <= radius)
+        return outside
 
 
 def kernel_constants(columns: Sequence[Column | Levels]) -> Array:
@@ -95,32 +115,34 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
     kind: int,
     radius: float,
     unit_length: float,
-    squared_radius: float,
+    q: Array,
     filled: NDArray[np.int64],
     clamped: NDArray[np.int64],
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> Array:
     """Transform cells to integer rows, a block of rows at a time, column by column; for numba.
+
+    The rows fill q, of shape (p, rows). It may have fewer rows, and is then filled again by each
+    block.
 
     Returns
     -------
-    q
-        Integer rows, shape (p, rows).
-    outside
-        Which rows are outside the ball, so that the caller can clamp them; shape (rows,).
+    ndarray, shape (rows,)
+        Sum of squares of every integer row, so that the caller can clamp those outside the ball.
     """
     p, rows = len(features), cells.shape[1]
-    q = np.empty((p, rows))
-    outside = np.zeros(rows, np.bool_)
+    keeps_rows = q.shape[1] == rows
+    row_squares = np.zeros(rows)
     largest, squares, power, inverse = np.empty((4, _BLOCK))
     unscaled = kind == _WHOLE
     for start in range(0, rows, _BLOCK):
         m = min(_BLOCK, rows - start)
+        first = start if keeps_rows else 0
         for k in range(m):
             largest[k] = 0.0
             squares[k] = 0.0
         for f in range(p):
             i, level = features[f]
-            out = q[f, start : start + m]
+            out = q[f, first : first + m]
             if i == _INTERCEPT:
                 for k in range(m):
                     out[k] = 1.0
@@ -151,15 +173,17 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
             clamped[i] += out_of_bounds
         if unscaled:
             for f in range(p):
-                out = q[f, start : start + m]
+                out = q[f, first : first + m]
                 for k in range(m):
-                    out[k] = np.rint(out[k])
+                    x = np.rint(out[k])
+                    out[k] = x
+                    row_squares[start + k] += x * x
             continue
         for k in range(m):
             exponent = min(max(math.frexp(largest[k])[1], MIN_EXPONENT), MAX_EXPONENT)
             power[k] = math.ldexp(1.0, -exponent)
         for f in range(p):
-            out = q[f, start : start + m]
+            out = q[f, first : first + m]
             for k in range(m):
                 x = out[k] * power[k]
                 squares[k] += x * x
@@ -171,7 +195,7 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                 inverse[k] = 0.0
             squares[k] = 0.0
         for f in range(p):
-            out = q[f, start : start + m]
+            out = q[f, first : first + m]
             if kind == _UNIT:
                 for k in range(m):
                     x = np.rint(out[k] * power[k] * inverse[k] * unit_length)
@@ -185,5 +209,5 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                     out[k] = x
                     squares[k] += x * x
         for k in range(m):
-            outside[start + k] = not squares[k] <= squared_radius
-    return q, outside
+            row_squares[start + k] = squares[k]
+    return row_squares

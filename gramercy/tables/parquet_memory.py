@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 
+from gramercy.common.parquet.dictionary_pages import longest_text
 from gramercy.common.parquet.page_headers import (
     DICTIONARY,
     PLAIN,
     VALUE_ENCODINGS,
+    Page,
     pages,
 )
 from gramercy.schemas.problems.table import page_too_large
-from gramercy.tables.values import Coding
+from gramercy.tables.values import Coding, is_text
 
 # Bytes of memory.
 _PAGE = 64 << 20  # for one page of numbers
@@ -36,45 +40,84 @@ class StoredColumn:
     ----------
     name, coding
         As declared.
-    leaf
-        Position in the file.
     is_bytes
         Whether cells have variable length.
     largest_page
         Bytes of the largest page, decompressed.
     largest_compressed
         Bytes of the largest page in the file.
-    largest_values
-        Bytes of the largest page that has values rather than dictionary indices.
+    text_rows
+        Number of successive rows whose texts fit into memory, wherever they begin, except for
+        texts in dictionaries.
+    fully_encoded
+        Whether all texts are in dictionaries.
+    longest_repeated
+        Bytes of the longest text in a dictionary; 0 if there is none, or it stays encoded.
     prefix_encoded
         Whether cells are stored as differences from the previous ones.
     """
 
     name: str
     coding: Coding
-    leaf: int
     is_bytes: bool
     largest_page: int
     largest_compressed: int
-    largest_values: int
+    text_rows: float
+    fully_encoded: bool
+    longest_repeated: int
     prefix_encoded: bool
-
-    @property
-    def limit(self) -> int:
-        """Largest number of bytes that one of its pages may need."""
-        text_limit = _DELTAS if self.prefix_encoded else _TEXTS
-        return text_limit if self.is_bytes else _PAGE
 
     @property
     def weight(self) -> int:
         """Bytes of memory to read the column: one page, and a dictionary."""
         return self.largest_page * (_DICTIONARY_FACTOR if self.is_bytes else 1)
 
+    def stays_encoded(self, rows: int) -> bool:
+        """Whether to read dictionary-encoded text, so that no text is repeated in memory.
+
+        Arrow then also encodes texts that are stored as they are, which is slow: so not where the
+        texts of this many rows fit into memory. It cannot encode differences.
+        """
+        if not self.is_bytes or not is_text(self.coding) or self.prefix_encoded:
+            return False
+        return self.fully_encoded or self.longest_repeated * rows > _BATCH
+
     def rows_at_once(self, rows: int) -> int:
         """Number of rows to read at once: `rows`, or fewer if long cells might not fit."""
         if not self.is_bytes:
             return rows
-        return max(1, min(rows, _BATCH // max(1, self.largest_values)))
+        if not self.stays_encoded(rows) and self.longest_repeated:
+            rows = max(1, min(rows, _BATCH // self.longest_repeated))
+        return int(min(rows, self.text_rows))
+
+
+class _TextRows:
+    """Finds how many successive rows of a column can be read at once.
+
+    Attributes
+    ----------
+    fewest
+        Number of rows that touch no pages of more than `_BATCH` bytes in total, wherever they
+        begin. Texts need no more memory than the pages on which they are stored.
+    """
+
+    def __init__(self) -> None:
+        self._pages: deque[tuple[int, int]] = deque()  # successive ones that fit into memory
+        self._rows = self._size = 0
+        self.fewest = math.inf
+
+    def add(self, rows: int, size: int) -> None:
+        """Add the next page, with its number of rows and the bytes of their texts."""
+        self._pages.append((rows, size))
+        self._rows += rows
+        self._size += size
+        while self._size > _BATCH:
+            first_rows, first_size = self._pages.popleft()
+            # Rows that touch the first page and this one include all rows between them.
+            between = self._rows - first_rows - rows
+            self.fewest = max(1, min(self.fewest, between + 1))
+            self._rows -= first_rows
+            self._size -= first_size
 
 
 def stored_columns(
@@ -98,31 +141,53 @@ def stored_columns(
     leaves = {column.name: k for k, column in enumerate(schema) if column.name == column.path}
     stored = []
     for name, coding in columns.items():
-        leaf = leaves[name]
-        is_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
-        largest_page = largest_compressed = largest_values = 0
-        prefix_encoded = False
-        for group in groups:
-            for page in pages(stream, table.metadata.row_group(group).column(leaf)):
-                largest_page = max(largest_page, page.size, page.compressed_size)
-                largest_compressed = max(largest_compressed, page.compressed_size)
-                if page.kind != DICTIONARY and page.encoding in VALUE_ENCODINGS:
-                    largest_values = max(largest_values, page.size)
-                    prefix_encoded = prefix_encoded or page.encoding != PLAIN
-        column = StoredColumn(
-            name,
-            coding,
-            leaf,
-            is_bytes,
-            largest_page,
-            largest_compressed,
-            largest_values,
-            prefix_encoded,
-        )
-        if largest_page > column.limit:
-            raise page_too_large(file, name, column.limit >> 20)
-        stored.append(column)
+        chunks = [table.metadata.row_group(group).column(leaves[name]) for group in groups]
+        is_bytes = schema[leaves[name]].physical_type == "BYTE_ARRAY"
+        stored.append(_stored_column(stream, file, name, coding, is_bytes, chunks))
     return stored
+
+
+def _stored_column(
+    stream: IO[bytes],
+    file: str,
+    name: str,
+    coding: Coding,
+    is_bytes: bool,
+    chunks: Sequence[Any],
+) -> StoredColumn:
+    largest_page = largest_compressed = largest_values = 0
+    fully_encoded, prefix_encoded, text_rows = True, False, _TextRows()
+    dictionaries: list[tuple[Page, str]] = []
+    for chunk in chunks:
+        for page in pages(stream, chunk):
+            largest_page = max(largest_page, page.size, page.compressed_size)
+            largest_compressed = max(largest_compressed, page.compressed_size)
+            if page.kind == DICTIONARY:
+                dictionaries.append((page, chunk.compression))
+            elif page.encoding in VALUE_ENCODINGS:
+                text_rows.add(page.values, page.size)
+                largest_values = max(largest_values, page.size)
+                fully_encoded = False
+                prefix_encoded = prefix_encoded or page.encoding != PLAIN
+            else:
+                text_rows.add(page.values, 0)
+    limit = (_DELTAS if prefix_encoded else _TEXTS) if is_bytes else _PAGE
+    if largest_page > limit:
+        raise page_too_large(file, name, limit >> 20)
+    is_repeated = not (is_text(coding) and fully_encoded)
+    longest = [longest_text(stream, *each) for each in dictionaries if is_bytes and is_repeated]
+    return StoredColumn(
+        name,
+        coding,
+        is_bytes,
+        largest_page,
+        largest_compressed,
+        # A prefix is stored once for many texts, so that each may be as long as the page.
+        max(1, _BATCH // max(1, largest_values)) if prefix_encoded else text_rows.fewest,
+        fully_encoded,
+        max(longest, default=0),
+        prefix_encoded,
+    )
 
 
 def fits_in_memory(columns: Sequence[StoredColumn]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ from gramercy.tables.parquet_memory import (
     stored_columns,
 )
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.values import Coding, is_text, to_floats
+from gramercy.tables.values import Coding, is_person_index, to_floats
 
 Array = NDArray[np.float64]
 
@@ -35,18 +36,8 @@ _BUFFER = 256 << 10  # for read-ahead of one column
 
 
 @contextmanager
-def open_parquet(
-    file: SourceFile, columns: Mapping[str, Coding] | None = None
-) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+def open_parquet(file: SourceFile) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
     """Open a Parquet file with Arrow, after a check that its footer fits into memory.
-
-    Parameters
-    ----------
-    file
-        The file.
-    columns
-        The columns to read. Text stays dictionary-encoded: a long text that is stored once and
-        referenced a million times would fill the memory if it were repeated.
 
     Raises
     ------
@@ -56,11 +47,6 @@ def open_parquet(
     with _open_bytes(file) as stream:
         check_footer(stream)
         with pq.ParquetFile(stream, pre_buffer=False) as table:
-            texts = _dictionary_columns(table.metadata, columns or {})
-            buffer_size = _read_ahead(table, columns or {})
-        with pq.ParquetFile(
-            stream, read_dictionary=texts, buffer_size=buffer_size, pre_buffer=False
-        ) as table:
             yield stream, table
 
 
@@ -84,21 +70,6 @@ def _read_ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
     return max(4096, min(_BUFFER, _BUFFERS // len(leaves)))
 
 
-def _dictionary_columns(metadata: Any, columns: Mapping[str, Coding]) -> list[str]:
-    """Text columns to read as dictionaries, which Arrow cannot do for delta encodings."""
-    chunks = [
-        metadata.row_group(group).column(leaf)
-        for group in range(metadata.num_row_groups)
-        for leaf in range(metadata.num_columns)
-    ]
-    excluded = {
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.physical_type != "BYTE_ARRAY" or any("DELTA" in x for x in chunk.encodings)
-    }
-    return [name for name, coding in columns.items() if is_text(coding) and name not in excluded]
-
-
 def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> Iterator[Array]:
     """Batches of about `rows` rows; see `tables.reader.cell_batches`.
 
@@ -109,8 +80,8 @@ def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> 
     KeyError
         If a column is missing.
     """
-    with open_parquet(file, columns) as (stream, table):
-        reader = _Reader(stream, table, rows)
+    with open_parquet(file) as (stream, table):
+        reader = _Reader(stream, table, columns, rows)
         groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
         stored = stored_columns(stream, table, file.display_name, columns, groups)
         if not groups:
@@ -133,12 +104,21 @@ class _Reader:
     ----------
     stream, table
         The file, as bytes and as Arrow opened it.
+    columns
+        All columns to read.
     rows
         Number of rows of a batch.
     """
 
-    def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        table: pq.ParquetFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+    ) -> None:
         self._stream, self._table, self._rows = stream, table, rows
+        self._buffer_size = _read_ahead(table, columns)
 
     def read_together(
         self, columns: Sequence[StoredColumn], groups: Sequence[int]
@@ -205,11 +185,33 @@ class _Reader:
     ) -> Iterator[Array]:
         rows = min(column.rows_at_once(rows) for column in part)
         names = [column.name for column in part]
-        for batch in self._table.iter_batches(rows, row_groups=list(groups), columns=names):
-            kept = batch.select(names).slice(skip)
-            skip -= batch.num_rows - kept.num_rows
-            if kept.num_rows or not batch.num_rows:
-                numbers = np.empty((len(part), kept.num_rows))
-                for k, cells in enumerate(kept.columns):
-                    numbers[k] = to_floats(cells, part[k].coding)
-                yield numbers
+        encoded = [column.name for column in part if column.stays_encoded(rows)]
+        with self._open(encoded) as table, ThreadPoolExecutor(1) as other_thread:
+            for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
+                kept = batch.select(names).slice(skip)
+                skip -= batch.num_rows - kept.num_rows
+                if kept.num_rows or not batch.num_rows:
+                    yield _to_numbers(kept, part, other_thread)
+
+    def _open(self, encoded: list[str]) -> pq.ParquetFile:
+        """The file for one set of columns: all batches of one object have the same size."""
+        return pq.ParquetFile(
+            self._stream,
+            metadata=self._table.metadata,
+            read_dictionary=encoded,
+            buffer_size=self._buffer_size,
+            pre_buffer=False,
+        )
+
+
+def _to_numbers(batch: pa.RecordBatch, columns: Sequence[StoredColumn], pool: Executor) -> Array:
+    """All columns as numbers; persons are looked up while the other columns are copied."""
+    numbers = np.empty((len(columns), batch.num_rows))
+    pairs = [(cells, column.coding) for cells, column in zip(batch, columns, strict=True)]
+    waiting = {k: pool.submit(to_floats, *x) for k, x in enumerate(pairs) if is_person_index(x[1])}
+    for k, pair in enumerate(pairs):
+        if k not in waiting:
+            numbers[k] = to_floats(*pair)
+    for k, indices in waiting.items():
+        numbers[k] = indices.result()
+    return numbers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
@@ -11,9 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gramercy.common.machine import compiled
 from gramercy.schemas.problems.table import person_column_type, table_changed
 from gramercy.tables.lines import replace_invalid_utf8
-from gramercy.tables.person_names import canonical
+from gramercy.tables.name_table import (
+    UNKNOWN,
+    NameDict,
+    Names,
+    NameTable,
+    repeat,
+    stored_bytes,
+)
+from gramercy.tables.person_names import are_canonical, canonical
+from gramercy.tables.text_buffers import TextBuffers
 
 Array = NDArray[np.float64]
 
@@ -25,10 +34,12 @@ class IndexedPersons:
 
     Parameters
     ----------
-    names
-        Canonical names of the persons known so far, in order.
+    known
+        Canonical names of the persons known so far; None for none.
     closed
-        Whether a person who is not in `names` is an error.
+        Whether a person who is not in `known` is an error, so that it can be shared.
+    large
+        Whether to use compiled code, which pays off for large tables. The results are identical.
 
     Attributes
     ----------
@@ -36,9 +47,12 @@ class IndexedPersons:
         Number of added rows that belong to no person.
     """
 
-    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        # By the bytes of the canonical name, as which Arrow gives most names at once.
-        self._indices = {name.encode(): index for index, name in enumerate(names)}
+    def __init__(
+        self, known: Names | None = None, *, closed: bool = False, large: bool = False
+    ) -> None:
+        self.large = large
+        new = NameTable() if large else NameDict()
+        self.known: Names = new if known is None else known
         self._closed = closed
         self._lock = Lock()
         self.rows_without_person = 0
@@ -53,10 +67,11 @@ class IndexedPersons:
     @property
     def names(self) -> list[str]:
         """Canonical names, in the order of their indices."""
-        return [name.decode() for name in self._indices]
+        names: list[str] = self.known.texts().to_pylist()
+        return names
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self.known)
 
     def indices(self, column: pa.Array) -> Array:
         """The index of each row's person, shape (rows,); NaN for a row without a person.
@@ -74,48 +89,52 @@ class IndexedPersons:
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
-            column = column.dictionary.take(column.indices)
-        column = column.dictionary_encode()
-        entries = np.append(self._indices_of_names(column.dictionary), np.nan)
-        keys = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-        indices: Array = entries[keys.to_numpy()]
-        return indices
-
-    def _indices_of_names(self, names: pa.Array) -> Array:
-        """The index of each name, NaN for those that name no person."""
-        stored = _bytes_of(names)
-        # Those in canonical spelling that are known; the others one by one.
-        found = np.array(list(map(self._indices.get, stored)), dtype=np.float64)
-        for k in np.flatnonzero(np.isnan(found)):
-            found[k] = self._index(stored[k])
+            used = column.indices.dictionary_encode()
+            return repeat(self.indices(column.dictionary.take(used.dictionary)), used.indices)
+        texts = _as_text(column)
+        found = self.known.find(texts)
+        unknown = np.flatnonzero(found == UNKNOWN)
+        if unknown.size:  # new persons, and those in another spelling
+            distinct = texts.take(pa.array(unknown)).dictionary_encode()
+            found[unknown] = repeat(self._new_indices(distinct.dictionary), distinct.indices)
         return found
 
-    def _index(self, stored: bytes | None) -> float:
-        text = None if stored is None else replace_invalid_utf8(stored).decode()
-        name = None if text is None else canonical(text)
-        if name is None:
-            return np.nan
-        key = name.encode()
-        if self._closed and key not in self._indices:
+    def _new_indices(self, texts: pa.LargeStringArray) -> Array:
+        names = self._canonical(texts)
+        if not self._closed:
+            return self.known.add(names)
+        indices = self.known.find(names)
+        if (indices == UNKNOWN).any():
             raise table_changed()
-        return self._indices.setdefault(key, len(self._indices))
+        return indices
 
-    def _names_with(self, other: IndexedPersons) -> Iterable[str]:
-        """The names of both, without repetition."""
-        return dict.fromkeys([*self.names, *other.names])
+    def _canonical(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:
+        """The canonical spelling of each name, or null."""
+        others = np.ones(len(texts), np.bool_)
+        if self.large:
+            buffers = TextBuffers.of(texts)
+            others = ~compiled(are_canonical)(buffers.offsets, buffers.data)
+            if not others.any():
+                return texts
+        stored = texts.cast(pa.large_binary())
+        mask = pa.array(others)
+        spelled = [_canonical_bytes(name) for name in stored_bytes(stored.filter(mask))]
+        replaced = pc.replace_with_mask(stored, mask, pa.array(spelled, pa.large_binary()))
+        return replaced.view(pa.large_string())
 
     def _indices_of(self, part: IndexedPersons) -> NDArray[np.int64]:
-        """The indices here of the persons of `part`, in its order."""
-        return np.array([self._indices[name] for name in part._indices], dtype=np.int64)
+        """The indices here of the persons of `part`, in its order, after the new were added."""
+        return self.known.add(part.known.texts()).astype(np.int64)
 
 
-def _bytes_of(names: pa.Array) -> NDArray[np.object_]:
-    """Names as bytes, or None; text in a Parquet file may have bytes that are not UTF-8."""
-    if pa.types.is_integer(names.type):
-        names = names.cast(pa.string())
-    elif not any(is_text(names.type) for is_text in _IS_TEXT):
+def _canonical_bytes(stored: bytes | None) -> bytes | None:
+    name = None if stored is None else canonical(replace_invalid_utf8(stored).decode())
+    return None if name is None else name.encode()
+
+
+def _as_text(column: pa.Array) -> pa.LargeStringArray:
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
+    elif not any(is_text(column.type) for is_text in _IS_TEXT):
         raise person_column_type()
-    stored: NDArray[np.object_] = (
-        names.cast(pa.large_string()).cast(pa.large_binary()).to_numpy(zero_copy_only=False)
-    )
-    return stored
+    return column.cast(pa.large_string())

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gramercy.schemas.column import MISSING
 
 MAX_BYTES = 256  # of a name; rows with a longer one belong to no person
@@ -36,6 +39,8 @@ _DASHES = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
 )
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
+
+_LONGEST_MISSING = max(len(missing.encode()) for missing in MISSING)
 
 
 def canonical(name: str) -> str | None:
@@ -91,3 +96,40 @@ def _number(sign: str, whole: str, fraction: str, exponent: str) -> str:
     if point > 0:
         return f"{start}{digits[:point]}.{digits[point:]}"
     return f"{start}0.{'0' * -point}{digits}"
+
+
+def are_canonical(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Whether each name is certainly in its canonical spelling; for numba.
+
+    Those are names of printable ASCII characters, without quotes around them, and with single
+    blanks inside, which are too long for a missing cell and cannot be numbers; and strings of
+    digits. Other names may also be in their canonical spelling.
+
+    Parameters
+    ----------
+    offsets, data
+        See `tables.text_buffers.TextBuffers`.
+    """
+    result = np.zeros(len(offsets) - 1, np.bool_)
+    for k in range(len(result)):
+        begin, end = offsets[k], offsets[k + 1]
+        if not 0 < end - begin <= MAX_BYTES:
+            continue
+        before, digits, others, printable = 32, 0, 0, True
+        for j in range(begin, end):
+            code = data[j]
+            is_digit = 48 <= code <= 57
+            digits += is_digit
+            # Numbers may also have these: + - . E e
+            in_number = is_digit or code in (43, 45, 46, 69, 101)
+            others += not in_number
+            printable = printable and 32 <= code <= 126 and not code == before == 32
+            before = code
+        if not printable or before == 32:
+            continue
+        first, last = data[begin], data[end - 1]
+        # The quotes in ASCII: " ' = `
+        quoted = first in (34, 39, 61, 96) or last in (34, 39, 61, 96)
+        is_word = others > 0 and end - begin > _LONGEST_MISSING and not quoted
+        result[k] = is_word or digits == end - begin
+    return result

@@ -9,11 +9,12 @@ Changing one person's rows changes no key of another person's, and so no other p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.tables.name_table import Names
 from gramercy.tables.person_index import IndexedPersons
 
 Array = NDArray[np.float64]
@@ -33,7 +34,7 @@ class PersonSample(IndexedPersons):
     ----------
     sizes
         Number of bins of each column.
-    names
+    known, closed, large
         See `IndexedPersons`.
 
     Notes
@@ -41,8 +42,15 @@ class PersonSample(IndexedPersons):
     Two rows of a person draw the same key with probability 2^-128; one of them is kept.
     """
 
-    def __init__(self, sizes: Sequence[int], names: Iterable[str] = ()) -> None:
-        super().__init__(names)
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        known: Names | None = None,
+        *,
+        closed: bool = False,
+        large: bool = False,
+    ) -> None:
+        super().__init__(known, closed=closed, large=large)
         self._sizes = tuple(sizes)
         self._keys, self._bins = self._empty(len(self))
 
@@ -92,11 +100,13 @@ class PersonSample(IndexedPersons):
 
     def __add__(self, other: PersonSample) -> PersonSample:
         """The sample of the rows of both."""
-        both = PersonSample(self._sizes, self._names_with(other))
+        both = PersonSample(self._sizes, large=self.large)
         for part in (self, other):
+            indices = both._indices_of(part)
+            both._grow()
             part._grow()
             count = len(part)
-            both._keep_least(both._indices_of(part), part._bins[:, :count], part._keys[:, :count])
+            both._keep_least(indices, part._bins[:, :count], part._keys[:, :count])
         both.rows_without_person = self.rows_without_person + other.rows_without_person
         return both
 

@@ -8,18 +8,20 @@ Gram matrix is then positive semidefinite with a trace of at most 2^(2K), which 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.machine import compiled
+from gramercy.tables.name_table import Names
 from gramercy.tables.parts import Parts
 from gramercy.tables.person_index import IndexedPersons
+from gramercy.tables.person_kernels import add_rows, scale_rows
 from gramercy.tables.person_sample import Keys, PersonSample
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
-from gramercy.tables.sums import SummingWorker, row_slices
+from gramercy.tables.sums import SummingWorker
 
 Array = NDArray[np.float64]
 
@@ -36,12 +38,14 @@ class Persons(IndexedPersons):
 
     Parameters
     ----------
-    names, closed
+    known, closed, large
         See `IndexedPersons`.
     """
 
-    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        super().__init__(names, closed=closed)
+    def __init__(
+        self, known: Names | None = None, *, closed: bool = False, large: bool = False
+    ) -> None:
+        super().__init__(known, closed=closed, large=large)
         self._squares = np.zeros(len(self), np.uint64)
         self._rows = np.zeros(len(self), np.int64)
 
@@ -72,6 +76,13 @@ class Persons(IndexedPersons):
         Integers are added, and sums saturate at 2^62: the result is the same for any order of the
         rows. Sums of doubles would depend on it.
         """
+        if self.large:
+            with self._lock:
+                self._grow()
+                self.rows_without_person += compiled(add_rows)(
+                    indices, squares, int(_MAX_SQUARES), self._squares, self._rows
+                )
+            return
         for start in range(0, indices.size, _MAX_ROWS):
             rows = slice(start, start + _MAX_ROWS)
             self._add_rows(indices[rows], squares[rows].astype(np.uint64))
@@ -96,9 +107,10 @@ class Persons(IndexedPersons):
 
     def __add__(self, other: Persons) -> Persons:
         """The persons of both, with their rows added."""
-        both = Persons(self._names_with(other))
+        both = Persons(large=self.large)
         for part in (self, other):
             indices = both._indices_of(part)
+            both._grow()
             both._squares[indices] = np.minimum(both._squares[indices] + part.squares, _MAX_SQUARES)
             both._rows[indices] += part.rows
         both.rows_without_person = self.rows_without_person + other.rows_without_person
@@ -145,9 +157,7 @@ class MeasuringWorker:
 
     def add(self, cells: Array) -> None:
         """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
-        for rows in row_slices(self._transform.lattice, cells.shape[1]):
-            q = self._transform.integers(cells[1:, rows], self._repairs)
-            self._persons.add(cells[0, rows], (q * q).sum(axis=0))
+        self._persons.add(cells[0], self._transform.squares(cells[1:], self._repairs))
 
 
 class ScalingWorker(SummingWorker):
@@ -198,6 +208,9 @@ class ScalingWorker(SummingWorker):
 
     def _integers(self, cells: Array) -> Array:
         q, indices = super()._integers(cells[1:]), cells[0]
+        if self._contributions.large:
+            self._contributions.add(indices, compiled(scale_rows)(q, indices, self._factors))
+            return q
         own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
         scaled: Array = np.rint(q * self._factors[own])
         self._contributions.add(indices, (scaled * scaled).sum(axis=0))

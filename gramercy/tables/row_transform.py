@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.common.machine import is_loaded
+from gramercy.common.machine import can_compile, is_loaded
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.tables.blocks import cache_slices
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
@@ -22,8 +23,8 @@ _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it p
 
 
 def is_large(rows: int, columns: int) -> bool:
-    """Whether a table is so large that compiled code pays off; from public facts."""
-    return rows * columns >= _LARGE
+    """Whether compiled code pays off for a table, and there is a compiler; from public facts."""
+    return rows * columns >= _LARGE and can_compile()
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,16 @@ class RowTransform:
             block = slice(start, start + step)
             made[:, block] = self._block(cells[:, block], repairs)
         return made
+
+    def squares(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
+        """Sum of squares of every integer row, shape (rows,); see `integers`."""
+        if self.kernel is not None:
+            return self.kernel.squares(cells, repairs)
+        squares = np.empty(cells.shape[1])
+        for rows in cache_slices(self.lattice.p, cells.shape[1]):
+            q = self._block(cells[:, rows], repairs)
+            squares[rows] = (q * q).sum(axis=0)
+        return squares
 
     def _block(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
         scaled = repair(cells, self.columns, repairs, intercept=self.intercept)

@@ -28,6 +28,11 @@ _PADDING = 1024  # bytes of blanks that are accepted around a level
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 
+def is_person_index(coding: Coding) -> bool:
+    """Whether cells become indices of persons."""
+    return coding is not None and not isinstance(coding, Sequence)
+
+
 def is_text(coding: Coding) -> bool:
     """Whether cells may be text, which should stay dictionary-encoded."""
     if isinstance(coding, Sequence):

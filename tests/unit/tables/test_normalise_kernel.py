@@ -61,6 +61,33 @@ def cells(columns: int, rows: int) -> np.ndarray:
     return result
 
 
+@pytest.mark.parametrize(("normalisation", "lattice"), NORMALISATIONS[:-1])
+@pytest.mark.parametrize("rows", [0, 1, 255, 256, 257, 3000])
+def test_squares_are_those_of_the_rows(rows: int, normalisation: Any, lattice: Lattice) -> None:
+    cells_ = cells(len(COLUMNS), rows)
+    kernel = NormaliseKernel(COLUMNS, True, normalisation, lattice)
+    for quick in (kernel, None):
+        transform = RowTransform(COLUMNS, True, normalisation, lattice, quick)
+        repairs, counted = Repairs.zeros(len(COLUMNS)), Repairs.zeros(len(COLUMNS))
+        q = transform.integers(cells_, repairs)
+        np.testing.assert_array_equal(transform.squares(cells_, counted), (q * q).sum(axis=0))
+        np.testing.assert_array_equal(counted.filled, repairs.filled)
+        np.testing.assert_array_equal(counted.clamped, repairs.clamped)
+
+
+def test_squares_of_rows_that_are_clamped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a smaller ball, because rounding seldom moves a row out of it."""
+    cells_, lattice = cells(len(COLUMNS), 3000), Lattice(9, 10)
+    radius = int(0.99 * lattice.unit_length**2)
+    monkeypatch.setattr(Lattice, "squared_radius", property(lambda _: radius))
+    repairs = Repairs.zeros(len(COLUMNS))
+    kernel = NormaliseKernel(COLUMNS, True, Unit(), lattice)
+    q = kernel(cells_, repairs)
+    assert (kernel._fill(q.copy(), cells_, repairs) > radius).any()
+    np.testing.assert_array_equal(kernel.squares(cells_, repairs), (q * q).sum(axis=0))
+    assert (q * q).sum(axis=0).max() <= radius
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("normalisation", "lattice"), NORMALISATIONS)
 @pytest.mark.parametrize("columns", [COLUMNS, NUMBERS, NUMBERS[2:]], ids=len)

@@ -6,11 +6,15 @@ import functools
 import sys
 import unicodedata
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gramercy.tables.person_names import MAX_BYTES, canonical
+from gramercy.common.machine import compiled
+from gramercy.schemas.column import MISSING
+from gramercy.tables.person_names import MAX_BYTES, are_canonical, canonical
+from gramercy.tables.text_buffers import TextBuffers
 
 MIB = 1 << 20
 
@@ -141,3 +145,44 @@ def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
 )
 def test_very_long_names_take_linear_time(name: str, expected: str | None) -> None:
     assert canonical(name) == expected
+
+
+def certainly_canonical(names: list[str]) -> list[bool]:
+    buffers = TextBuffers.of(pa.array(names, pa.large_string()))
+    found: list[bool] = compiled(are_canonical)(buffers.offsets, buffers.data).tolist()
+    return found
+
+
+# Characters that matter to one of the rules, and any others.
+NAME = st.text(st.sampled_from("0123456789+-.eE \"'`=anNAul/?\x1f\x7f\u00e9\uff17"), max_size=9)
+
+
+@given(
+    NAME | st.text(max_size=9) | st.from_regex(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", fullmatch=True)
+)
+@example("0" * MAX_BYTES)
+@example("1" + "0" * (MAX_BYTES - 1))
+@example("1" * MAX_BYTES)
+@example("9" * (MAX_BYTES + 1))
+@example("x" * (MAX_BYTES + 1))
+@example("-0000")
+@example("a  b c")
+@example("abcde ")
+def test_quick_check_accepts_only_canonical_names(name: str) -> None:
+    """Otherwise a person could have two names."""
+    for each in (name, name * 3, f"{name}abcd", f"abcd{name}", f"ab{name}cd"):
+        assert not certainly_canonical([each])[0] or canonical(each) == each
+
+
+def test_quick_check_of_every_short_ascii_name() -> None:
+    characters_ = [chr(code) for code in range(128)]
+    names = [a + b for a in characters_ for b in ["", *characters_]] + list(MISSING)
+    names += [a + "bcd" + b for a in characters_ for b in characters_]
+    for name, accepted in zip(names, certainly_canonical(names), strict=True):
+        assert not accepted or canonical(name) == name
+
+
+def test_quick_check_accepts_usual_names() -> None:
+    usual = ["person-00000001", "7", "007", "0", "000", "Ann Lee", "d41d8cd9-8f00", "a@b.org"]
+    assert certainly_canonical([*usual, "x" * MAX_BYTES, "1" * MAX_BYTES]) == [True] * 10
+    assert certainly_canonical(["1e5", "-7", "7.0", "'Ann'", " 7", "", "NaN"]) == [False] * 7
