@@ -145,6 +145,12 @@ MISTAKES: dict[str, Callable[[Path], Path]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of a small table are functions that can be made to fail, whatever ran before."""
+    monkeypatch.setattr("gramercy.tables.row_transform.is_loaded", lambda _: False)
+
+
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.DEBUG):
