@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import os
+import shutil
 import sys
 import tempfile
 import uuid
@@ -136,12 +137,25 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         reporter.write_line(f"Tests left temporary files: {', '.join(leftovers)}", red=True)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The parent of the homes of tests without a folder of their own."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(
+    request: pytest.FixtureRequest, homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """An empty home, so that tests do not touch the user's own."""
-    folder = tmp_path / "home"
+    # Most tests use no file: a folder for each of them would take seconds in all.
+    has_folder = "tmp_path" in request.fixturenames
+    parent = request.getfixturevalue("tmp_path") if has_folder else homes
+    folder = Path(parent, "home" if has_folder else uuid.uuid4().hex)
     monkeypatch.setenv("GRAMERCY_HOME", str(folder))
-    return folder
+    yield folder
+    if folder.parent == homes:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=KINDS)
