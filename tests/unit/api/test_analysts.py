@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -46,9 +47,20 @@ def released(folder: Path, **changes: Any) -> Release:
     return gramercy.open(Home.default().archive)["toy/v1-r1"]
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one release, which tests copy."""
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        released(folder)
+    return folder / "home"
+
+
 @pytest.fixture
-def release(tmp_path: Path) -> Release:
-    return released(tmp_path)
+def release(published: Path, home: Path) -> Release:
+    shutil.copytree(published, home)
+    return gramercy.open(Home.default().archive)["toy/v1-r1"]
 
 
 @pytest.mark.slow
