@@ -106,6 +106,7 @@ def test_randomness_has_one_source() -> None:
         assert "np.random" not in text or name == "gramercy/estimators/noise/draws.py"
 
 
+@pytest.mark.slow
 def test_import_for_analysts_is_light() -> None:
     """Opening a catalogue needs neither Prefect nor Great Expectations."""
     code = (

@@ -36,7 +36,7 @@ PRIVATE = {"scaling": "private"}
     [
         (40, 3, 0.1, {}, "red"),
         (100, 100, 4.0, {}, "red"),
-        (2_000, 400, 1.0, {}, "red"),
+        pytest.param(2_000, 400, 1.0, {}, "red", marks=pytest.mark.slow),
         (1_000, 20, 0.1, {"normalisation": {"kind": "clip", "radius": 9.0}}, "red"),
         (5_000, 20, 1.0, {}, "orange"),
         (100_000, 20, 4.0, {}, "orange"),  # unit rows

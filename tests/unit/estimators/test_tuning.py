@@ -291,6 +291,7 @@ def test_cross_validated_ridge_is_near_the_best() -> None:
     assert simpler.penalty >= choice.penalty
 
 
+@pytest.mark.slow
 def test_cross_validation_of_graphs() -> None:
     rng, p = np.random.default_rng(12), 10
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1

@@ -55,6 +55,7 @@ def level(evidence: Evidence) -> str:
 KNOWN = (1.0,) * (P + 1)
 
 
+@pytest.mark.slow
 def test_green_needs_published_shares_of_missing_cells() -> None:
     table = gaussian()
     assert level(released(table, standardised(), 9.0, 1e-7, present=KNOWN)) == "good"
