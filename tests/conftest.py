@@ -8,7 +8,6 @@ import gc
 import os
 import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -189,10 +188,17 @@ def prefect_server() -> Iterator[None]:
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
+    from gramercy.flows.new_database import write_tables
+
+    def folder_with_tables() -> str:
+        """Of the harness, which removes it when this process exits; migrations take seconds."""
+        folder = SCRATCH.session_folder("prefect-database")
+        write_tables(folder / "prefect-test.db")
+        return str(folder)
+
     with contextlib.ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
-            # The harness makes a temporary folder, and removes it when this process exits.
-            patch.setattr(tempfile, "tempdir", str(SCRATCH.session_folder("prefect-database")))
+            patch.setattr("prefect.testing.utilities.mkdtemp", folder_with_tables)
             stack.enter_context(prefect_test_harness(server_startup_timeout=120))
         stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield
