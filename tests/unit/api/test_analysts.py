@@ -167,6 +167,7 @@ def test_modified_frame_has_no_intervals(release: Release) -> None:
         assert (release.covariance.listed()["estimate"].abs() < 1).all()
 
 
+@pytest.mark.slow
 def test_noise_mean_is_subtracted_from_estimates(tmp_path: Path) -> None:
     kept = {"name": "wishart", "epsilon": 4.0, "delta": 1e-6, "mean": "kept"}
     kept["arithmetic"] = "floating-point"
@@ -345,6 +346,7 @@ def test_invalid_estimate_is_refused_with_a_hint(release: Release) -> None:
     assert raised.value.facts["known"][0].startswith("graphical-lasso-")
 
 
+@pytest.mark.slow
 def test_discriminant_separates_classes(tmp_path: Path) -> None:
     kinds = pd.read_csv(write_table(tmp_path / "table.csv", rows=400))
     kinds["kind"] = np.where(kinds["c0"] > 0, "high", "low")

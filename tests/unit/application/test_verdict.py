@@ -80,6 +80,7 @@ def test_proposed_changes_bring_the_noise_down(
         assert noise_share(changed) > 0.07 or key == "columns"  # and not by far more than needed
 
 
+@pytest.mark.slow
 def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
     verdict = plan_verdict(planned(tmp_path, 2_000, 400, 1.0))
     assert verdict is not None

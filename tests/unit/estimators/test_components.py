@@ -121,6 +121,7 @@ def test_folds_cover_rows_with_heavy_tails() -> None:
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.slow
 def test_noise_alone_has_no_components() -> None:
     """At most one release in twenty, or a little more, has one."""
     found = 0

@@ -201,6 +201,7 @@ def test_noisy_release_of_other_rows_gets_less_weight_than_its_rows() -> None:
     assert 1990 < both.rows < 2010
 
 
+@pytest.mark.slow
 def test_folds_of_different_tables_are_strata() -> None:
     """The difference between two tables does not count as a sampling error."""
     source, folds = np.random.default_rng(3), 10

@@ -210,6 +210,7 @@ def test_ebic_finds_the_graph_despite_noise() -> None:
         assert np.isinf(choice.scores[choice.edges > p * (p - 1) / 4]).all()
 
 
+@pytest.mark.slow
 def test_ebic_finds_no_edges_among_independent_columns() -> None:
     """Independent columns give no edges, and a larger gamma does not add edges."""
     rng, p, found = np.random.default_rng(7), 12, []
@@ -323,6 +324,7 @@ def test_refit_is_accurate_or_refused(n: int, p: int, penalty: float) -> None:
     assert (found[~(edges | np.eye(p, dtype=bool))] == 0).all()
 
 
+@pytest.mark.slow
 def test_refit_of_a_nearly_singular_matrix() -> None:
     """The edges are unrelated to the nearly singular matrix."""
     rng, p = np.random.default_rng(3), 30

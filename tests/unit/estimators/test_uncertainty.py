@@ -408,6 +408,7 @@ def test_few_rows_give_no_false_edges(unit: bool) -> None:
     assert np.mean(found) <= 0.1 + (0.07 if times < 200 else 0.02)
 
 
+@pytest.mark.slow
 def test_pure_laplace_noise_gives_no_false_edges() -> None:
     """With normal tails, nearly every release would have false edges."""
     p, times = 20, at_scale(60, 1000)
