@@ -60,7 +60,13 @@ def test_colour_of_a_plan(
 
 
 @pytest.mark.parametrize(
-    ("rows", "p", "epsilon"), [(40, 3, 0.1), (100, 12, 0.5), (2_000, 100, 0.1), (60, 2, 0.2)]
+    ("rows", "p", "epsilon"),
+    [
+        (40, 3, 0.1),
+        (100, 12, 0.5),
+        pytest.param(2_000, 100, 0.1, marks=pytest.mark.slow),
+        (60, 2, 0.2),
+    ],
 )
 def test_proposed_changes_bring_the_noise_down(
     tmp_path: Path, rows: int, p: int, epsilon: float

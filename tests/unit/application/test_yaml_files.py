@@ -39,7 +39,7 @@ BOMBS = {
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(*bomb, id=name, marks=pytest.mark.slow if "without" in name else ())
+        pytest.param(*bomb, id=name, marks=pytest.mark.slow if "nesting" in name else ())
         for name, bomb in BOMBS.items()
     ],
 )

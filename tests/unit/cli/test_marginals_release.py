@@ -132,6 +132,7 @@ def test_constants_of_another_release_are_recomputed(tmp_path: Path) -> None:
     assert [each.code for each in found.unchecked] == [verification.constants_not_recomputed.code]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tampered", ["columns", "sha256"])
 def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: Path) -> None:
     context, place = taken(tmp_path)

@@ -116,6 +116,7 @@ def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -
         assert (found.precision == 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(at_scale(3, 12)))
 @pytest.mark.parametrize("solver", EVERY)
 def test_feasibility_edge_agrees_with_a_conic_solver(solver: Solver, seed: int) -> None:
@@ -363,7 +364,7 @@ def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
     np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-13])
+@pytest.mark.parametrize("tol", [pytest.param(1e-2, marks=pytest.mark.slow), 1e-13])
 @pytest.mark.parametrize("solver", ["auto", *EVERY])
 def test_without_penalties_the_minimiser_is_the_inverse(solver: Solver, tol: float) -> None:
     """Also for a matrix of condition 1e8 in two components, one of them with a penalty of zero."""

@@ -115,6 +115,7 @@ def test_shares_are_shares(count: int, value: float) -> None:
     assert share(one_bin(count), 0, public(4000)).value == value
 
 
+@pytest.mark.slow
 def test_known_number_of_rows_reduces_the_noise() -> None:
     """A cumulative count is then known from both of its ends.
 

@@ -259,6 +259,7 @@ def test_training_law_of_other_noise_families() -> None:
     assert others.sd_off_diagonal == pytest.approx(rows.sd_off_diagonal * math.sqrt(4 / 3))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repair_by_projection")
 def test_held_out_loss_is_unbiased_and_apparent_loss_is_not() -> None:
     """The mean over releases of the held-out loss minus the population loss is zero."""

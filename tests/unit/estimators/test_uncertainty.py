@@ -86,6 +86,7 @@ def test_noise_covariance_matches_simulation(family: Family) -> None:
     np.testing.assert_allclose(simulated(draws), expected, atol=0.25)
 
 
+@pytest.mark.slow
 def test_row_noise_covariance_matches_simulation() -> None:
     n, moment, stream = 6, 3 * some_moment(3), np.random.RandomState(2)
     like = equivalent_rows(moment, n)
