@@ -68,7 +68,7 @@ def _sqlite(path: Path) -> Engine:
     return _sqlite_engine(path)
 
 
-@lru_cache(16)  # an engine holds no connection, but all statements that it has compiled
+@lru_cache(16)  # no connection stays open, and compiled statements are kept
 def _sqlite_engine(path: Path) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),

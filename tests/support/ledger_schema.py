@@ -16,7 +16,7 @@ _TRIGGERS: list[str] = []
 
 
 def copy_or_migrate(db: Connection, version: str | None) -> None:
-    """In place of `schema_upgrade._upgrade`: copy for a new SQLite ledger, but for the first."""
+    """In place of `schema_upgrade._upgrade`: copy for every new SQLite ledger after the first."""
     new = version is None and db.dialect.name == "sqlite"
     if not (new and _TABLES):
         migrate(db, version)
