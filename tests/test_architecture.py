@@ -33,10 +33,7 @@ MAY_IMPORT = {
 }
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
-USES_GREAT_EXPECTATIONS = {
-    "gramercy/application/expectations.py",
-    "gramercy/application/validation.py",
-}
+USES_GREAT_EXPECTATIONS = {"gramercy/application/expectations.py"}
 # At the top of the repository, and linked into the package.
 LINKED = {"flows", "tasks", "estimators", "schemas"}
 

@@ -38,7 +38,11 @@ Array = NDArray[np.float64]
 
 DRAWS = 20
 THRESHOLD = 0.05
-_FIRST_DRAWS, _EARLY_FACTOR = 5, 3.0  # draws, and factor of the threshold, for early stopping
+_FEW_DRAWS, _FEW_DRAWS_ABOVE = 8, 300  # columns: a draw takes about a second
+# Draws, and factor of the threshold, for early stopping: above so many columns, the mean over pairs
+# is precise from two draws.
+_FIRST_DRAWS, _EARLY_FACTOR = 5, 3.0
+_MANY_COLUMNS, _FEW_FIRST_DRAWS, _PRECISE_FACTOR = 100, 2, 1.5
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,25 @@ class Stability:
     penalties
         Descending; shape (m,).
     frequencies
-        Shape (m, p, p), between 0 and 1; zero on the diagonal.
+        Share of the draws in which each pair is an edge, zero on the diagonal; shape (m, p, p).
+    draws
+        Number of draws.
     """
 
     penalties: Array
     frequencies: Array
+    draws: int
 
     @property
     def instability(self) -> Array:
-        """Mean over pairs of 2 f (1 - f), the chance that two draws disagree; shape (m,)."""
-        p = self.frequencies.shape[1]
-        f = self.frequencies
+        """Mean over pairs of 2 f (1 - f), as 20 draws show it; shape (m,).
+
+        It is the chance that two draws disagree, of which n draws show (n - 1) / n.
+        """
+        p, f = self.frequencies.shape[1], self.frequencies
+        of_twenty = (1 - 1 / DRAWS) / (1 - 1 / max(self.draws, 2))
         instability: Array = (2 * f * (1 - f)).sum(axis=(1, 2)) / max(p * (p - 1), 1)
-        return instability
+        return instability * of_twenty
 
     def stable(self, threshold: float) -> NDArray[np.intp]:
         """Indices of the penalties whose graphs are stable and, on average, sparse."""
@@ -110,14 +120,16 @@ def bootstrap(
     """
     source = stream()
     raw = [redraw(evidence, truth, source) for _ in range(draws)]
-    first = min(_FIRST_DRAWS, draws)
+    many = len(truth) > _MANY_COLUMNS
+    first = min(_FEW_FIRST_DRAWS if many else _FIRST_DRAWS, draws)
     counts = _counts(evidence, path, grid, raw[:first])
     if draws > first:
-        candidates = Stability(grid, counts / first).stable(_EARLY_FACTOR * threshold)
+        factor = _PRECISE_FACTOR if many else _EARLY_FACTOR
+        candidates = Stability(grid, counts / first, first).stable(factor * threshold)
         kept = int(candidates[-1]) + 1 if candidates.size else 1
         counts[:kept] += _counts(evidence, path, grid[:kept], raw[first:])
         counts[kept:] = draws * ~np.eye(len(truth), dtype=bool)
-    return Stability(grid, counts / draws)
+    return Stability(grid, counts / draws, draws)
 
 
 def _counts(evidence: Evidence, path: Path, grid: Array, raw: list[Array]) -> Array:
@@ -163,22 +175,25 @@ def stars(
     grid: Array,
     *,
     threshold: float = THRESHOLD,
-    draws: int = DRAWS,
+    draws: int | None = None,
 ) -> Choice:
     """The smallest penalty at which the graph is stable (StARS).
 
     Parameters
     ----------
-    evidence, truth, path, grid, draws
+    evidence, truth, path, grid
         See `bootstrap`.
     threshold
         Largest instability, between 0 and 1/2.
+    draws
+        Number of draws; by default 20, and 8 above 300 columns.
 
     Returns
     -------
     Choice
-        Scores are the instabilities, infinite where graphs are not sparse or far from stable. If no
-        graph is stable, the largest penalty is chosen.
+        Scores are the instabilities, infinite where graphs are not sparse or far from stable; the
+        graphs of these penalties are not estimated. If no graph is stable, the largest penalty is
+        chosen.
 
     Notes
     -----
@@ -187,9 +202,13 @@ def stars(
     with the penalty. The edges of a chain, for example, are equally strong: they all enter near one
     penalty, where each is unstable, and are stable at slightly smaller penalties.
     """
+    if draws is None:
+        draws = DRAWS if len(truth) <= _FEW_DRAWS_ABOVE else _FEW_DRAWS
     stability = bootstrap(evidence, truth, path, grid, draws, threshold)
     scores = np.where(stability.sparse, stability.instability, np.inf)
     stable = stability.stable(threshold)
     chosen = int(stable[-1]) if stable.size else 0
-    edges = edge_counts(path(evidence, grid))
+    finite = int(np.flatnonzero(np.isfinite(scores))[-1]) + 1 if np.isfinite(scores).any() else 1
+    edges = np.full(len(grid), -1)
+    edges[:finite] = edge_counts(path(evidence, grid[:finite]))
     return Choice(float(grid[chosen]), grid, scores, edges, stability.frequencies[chosen])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from gramercy.application.table_header import check_table_header
 from gramercy.application.table_quality import ColumnQuality, quality_notices
-from gramercy.application.validation import check_sample
 from gramercy.schemas.column import Column, Levels, matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
@@ -57,8 +56,6 @@ class TableCheck:
     rows_without_date
         Where dates decide the period, the number of rows without a readable one. All other numbers
         but that of malformed lines are then of the period's rows.
-    sample
-        Columns whose first rows fail the expectations; see `application.validation.check_sample`.
     """
 
     contract: Contract
@@ -70,7 +67,6 @@ class TableCheck:
     persons: int | None
     rows_without_person: int | None
     rows_without_date: int | None
-    sample: Any = field(repr=False)
 
     @property
     def errors(self) -> list[TableError]:
@@ -125,7 +121,6 @@ def check_table(
         If files, columns or types differ from the contract, or a file cannot be read.
     """
     source = check_table_header(contract)
-    sample = check_sample(contract, source)
     counts = _Counts(contract)
     complete = counts.read(source, math.inf if rows is None else rows, on_rows)
     persons = counts.persons
@@ -139,7 +134,6 @@ def check_table(
         None if persons is None else len(persons),
         None if persons is None else counts.rows_without_person,
         None if contract.period is None else counts.rows_without_date,
-        sample,
     )
 
 

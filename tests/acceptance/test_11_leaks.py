@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.application.checking import check_table
 from gramercy.application.context import Context
-from gramercy.application.expectations import silence_great_expectations
 from gramercy.application.planning import make_plan
 from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError
 from tests.support.conformance import CASES
-from tests.support.factories import at_scale, check_as_steward, contract_facts, write_request
+from tests.support.factories import at_scale, contract_facts, write_request
 from tests.support.leaks import object_texts, prefect_results, prefect_texts
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -184,28 +184,15 @@ def test_fifty_secrets_never_leak(
     logged: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with silence_great_expectations():
-        from great_expectations.datasource.fluent.interfaces import Batch
     from gramercy.flows.audit import audit
     from gramercy.flows.estimate import estimate
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
     assert len({*NUMBERS, *WILD, *WORDS}) == 50
-    results: list[Any] = []
-    validated = Batch.validate
-
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        results.append(validated(*args, **kwargs))
-        return results[-1]
-
-    monkeypatch.setattr(Batch, "validate", recorded)
     request = read_request(write_secret_request(tmp_path))
-    check_as_steward(make_plan(Context.default(), request).contract)
+    assert check_table(make_plan(Context.default(), request).contract).lines > ROWS
     done = release(request)
-    validation_results = "".join(str(each.to_json_dict()) for each in results).encode()
-    assert b"expect_column_values_to_be_between" in validation_results
-    assert not [needle for needle in needles() if needle in validation_results]
     estimate(done, request.estimates)
     report(done, request.estimates)
     assert len(list((home / "archive").rglob("report.html"))) == 1

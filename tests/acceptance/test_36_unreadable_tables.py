@@ -116,10 +116,9 @@ def test_check_agrees_with_a_readable_table(
     facts = run_json("check", written(tmp_path, READABLE), capsys=capsys)
     assert facts["usable"]
     assert facts["problems"] == []
-    assert facts["sample"] == {
-        "rows": ROWS,
-        "columns_with_gaps": [],
-        "columns_out_of_bounds": [],
+    assert facts["rows"] == ROWS
+    assert {(each["missing"], each["out_of_bounds"]) for each in facts["columns"].values()} == {
+        (0, 0)
     }
 
 

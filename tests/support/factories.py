@@ -20,11 +20,8 @@ from gramercy.application.estimating import make_estimate
 from gramercy.application.planning import Plan, make_plan
 from gramercy.application.publishing import publish, replay
 from gramercy.application.reporting import make_report
-from gramercy.application.table_header import check_table_header
-from gramercy.application.validation import check_sample
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.main import main
-from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledger_writers import FACTS
@@ -83,11 +80,6 @@ class RoundRobin:
 
 def read_plan(request: Path) -> Plan:
     return make_plan(Context.default(), read_request(request))
-
-
-def check_as_steward(contract: Contract) -> Any:
-    """What the expectations say about the first rows, after the header was checked."""
-    return check_sample(contract, check_table_header(contract))
 
 
 def run_release(request: Path) -> str:

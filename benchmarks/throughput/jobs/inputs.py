@@ -62,10 +62,12 @@ def lattice(columns: int) -> Lattice:
     return Lattice(columns, LATTICE_BITS)
 
 
-def request(folder: Path, of: dict[str, Any], mechanism: dict[str, Any], version: str) -> Path:
+def request(
+    folder: Path, of: dict[str, Any], mechanism: dict[str, Any], version: str, **more: Any
+) -> Path:
     """Write a request and its contract as JSON, which is valid YAML."""
     (folder / "contract.yaml").write_text(json.dumps(of))
     path = folder / f"{version}.yaml"
-    asked = {"dataset": "contract.yaml", "version": version, "mechanism": mechanism}
+    asked = {"dataset": "contract.yaml", "version": version, "mechanism": mechanism} | more
     path.write_text(json.dumps(asked))
     return path

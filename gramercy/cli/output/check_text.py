@@ -17,7 +17,6 @@ from gramercy.schemas.problems.warnings import check_is_private
 
 _MOST_COLUMNS = 100  # with more columns, only those with a problem are listed
 _STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
-_SAMPLE_KEYS = {"columns_with_gaps": "missing", "columns_out_of_bounds": "wrong values"}
 
 
 def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
@@ -45,7 +44,6 @@ def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
             for column in check.columns
         },
         "levels_without_cells": list(check.levels_without_cells),
-        "sample": check.sample,
         "problems": [*map(_problem, errors), *map(_problem, notices)],
     }
 
@@ -61,7 +59,7 @@ def print_check(check: TableCheck, version: str) -> None:
     terminal.say(terminal.bold(contract.id), f", version {version}: {read} read")
     listed = _listed(check.columns)
     if listed:
-        terminal.out.print(_table(check, listed))
+        terminal.out.print(_table(listed))
     if others := len(check.columns) - len(listed):
         terminal.say(f"{others} other columns are fine.")
     if check.rows_without_person:
@@ -80,12 +78,11 @@ def _listed(columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
     return [column for column in columns if not many or column.verdict != "fine"]
 
 
-def _table(check: TableCheck, columns: Sequence[ColumnQuality]) -> Table:
+def _table(columns: Sequence[ColumnQuality]) -> Table:
     table = Table(box=None)
     table.add_column("column")
     for title in ("missing", "out of bounds"):
         table.add_column(title, justify="right")
-    table.add_column("suite, first rows")
     table.add_column("verdict")
     for column in columns:
         bounds = "" if column.is_levels else percentage(column.clamped_share)
@@ -93,15 +90,6 @@ def _table(check: TableCheck, columns: Sequence[ColumnQuality]) -> Table:
             Text(column.name),
             percentage(column.missing_share),
             bounds,
-            _sampled(check.sample, column.name),
             Text(column.verdict, style=_STYLES[column.verdict]),
         )
     return table
-
-
-def _sampled(sample: Any, name: str) -> str:
-    """What the expectation suite says of a column in the first rows."""
-    if not isinstance(sample, dict):  # the suite could not be run
-        return "not run"
-    failed = [words for key, words in _SAMPLE_KEYS.items() if name in sample.get(key, ())]
-    return ", ".join(failed) or "passes"

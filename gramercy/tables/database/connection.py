@@ -5,6 +5,7 @@ Errors of drivers quote values and URLs: they are replaced by errors that name t
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import sqlite3
@@ -113,6 +114,16 @@ def _text(data: bytes) -> str:
 def _postgresql(table: DatabaseTable, url: URL) -> sa.Engine:
     if not is_installed("psycopg"):
         raise problems.database_driver_missing(table.display_name)
+    from psycopg import ServerCursor
+    from psycopg.pq import Format
+
+    class BinaryCursor(ServerCursor[Any]):
+        """Reads rows in the server's binary format: numbers need not be written and parsed."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.format = Format.BINARY
+
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="REPEATABLE READ",
@@ -123,6 +134,7 @@ def _postgresql(table: DatabaseTable, url: URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _connect(connection: Any, _: Any) -> None:
         connection.read_only = True
+        connection.server_cursor_factory = BinaryCursor
         with connection.cursor() as cursor:
             # Dates and times become text, which must not depend on the server's settings.
             cursor.execute("SET datestyle = 'ISO'")
@@ -143,13 +155,19 @@ def _accept_any_bytes(connection: Any) -> None:
     The server must not convert the bytes, and the driver must not decode them.
     """
     from psycopg.adapt import Loader
+    from psycopg.pq import Format
 
     class AnyBytes(Loader):
         def load(self, data: Any) -> str:
             return _text(bytes(data))
 
-    for name in ("text", "varchar", "bpchar", "name"):
-        connection.adapters.register_loader(name, AnyBytes)
+    class AnyBinary(AnyBytes):
+        format = Format.BINARY
+
+    for name, loader in itertools.product(
+        ("text", "varchar", "bpchar", "name"), (AnyBytes, AnyBinary)
+    ):
+        connection.adapters.register_loader(name, loader)
     connection.execute("SET client_encoding = 'SQL_ASCII'")
     connection.commit()
 

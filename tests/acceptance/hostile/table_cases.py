@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.application.accumulation import accumulate
+from gramercy.application.checking import TableCheck, check_table
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.problem import Problem
 from gramercy.tables.streaming import Accumulated
-from tests.support.factories import as_flow_step, check_as_steward, read_plan, write_request
+from tests.support.factories import as_flow_step, read_plan, write_request
 
 NAN, INF = math.nan, math.inf
 BIG = 2**53
@@ -94,10 +95,10 @@ def write_case(folder: Path, case: Read | Refused) -> Path:
     return write_request(folder, **(facts | dict(case.changes)))
 
 
-def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
-    """Check the first rows, and accumulate on the finest lattice."""
-    sampled = as_flow_step(check_as_steward)(read_plan(request).contract)
-    return sampled, *summed(request)
+def steps(request: Path) -> tuple[TableCheck, Accumulated, Lattice]:
+    """Check the table, and accumulate on the finest lattice."""
+    checked = as_flow_step(check_table)(read_plan(request).contract)
+    return checked, *summed(request)
 
 
 def summed(request: Path) -> tuple[Accumulated, Lattice]:

@@ -40,12 +40,6 @@ nan,"1,5",c,3,q
 """
 
 
-@pytest.fixture(autouse=True)
-def no_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip Great Expectations, which takes seconds to import, and has tests of its own."""
-    monkeypatch.setattr(checking, "check_sample", lambda *_: {"rows": 0})
-
-
 def declared(folder: Path, text: str = NASTY, **facts: Any) -> Contract:
     (folder / "t.csv").write_text(text)
     source = {"columns": COLUMNS, "rows": 9, "neighbours": "add-remove"}

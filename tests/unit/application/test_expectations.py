@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.application.checking import check_table
 from gramercy.application.expectations import (
     SCHEMA,
     VALUES,
@@ -107,6 +108,19 @@ INVALID: dict[str, tuple[str, str, Any]] = {
 def test_invalid_table_fails(suite_path: Path, what: str) -> None:
     severity, column, cells = INVALID[what]
     assert (severity, column) in failures(suite_path, pd.DataFrame(VALID | {column: cells}))
+
+
+@pytest.mark.parametrize("what", most_slow(what for what in INVALID if INVALID[what][0] == VALUES))
+def test_check_of_the_table_finds_the_same_columns(
+    suite_path: Path, what: str, tmp_path: Path
+) -> None:
+    _, column, cells = INVALID[what]
+    table = pd.DataFrame(VALID | {column: cells})
+    table.to_parquet(tmp_path / "table.parquet")
+    source = {"source": str(tmp_path / "table.parquet")}
+    found = check_table(contract().model_copy(update=source))
+    unusable = {(VALUES, each.name) for each in found.columns if each.missing + each.clamped}
+    assert unusable == failures(suite_path, table)
 
 
 @pytest.mark.parametrize("name", most_slow([*COLUMNS, "person"]))

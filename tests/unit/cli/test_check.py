@@ -9,20 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gramercy.application import checking
 from gramercy.cli.output import terminal
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
 from tests.support.factories import run_command, write_request
 
-SAMPLE = {"rows": 2, "columns_with_gaps": ["c0"], "columns_out_of_bounds": ["c1"]}
 FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
-
-
-@pytest.fixture(autouse=True)
-def no_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip Great Expectations, which takes seconds to import, and has tests of its own."""
-    monkeypatch.setattr(checking, "check_sample", lambda *_: SAMPLE)
 
 
 @pytest.fixture
@@ -86,7 +78,6 @@ def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (facts["rows"], facts["malformed_rows"], facts["complete"]) == (40, 1, True)
     assert facts["usable"] is False
     assert facts["columns"]["c0"] == {"missing": 39, "out_of_bounds": 0, "verdict": "unusable"}
-    assert facts["sample"] == SAMPLE
     assert [each["code"] for each in facts["problems"]] == [
         publication.columns_unusable.code,
         warnings.cells_not_numbers.code,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,9 +43,9 @@ P = 4
 MARK = "918273.645"  # a private value
 
 
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a cluster of two worker processes, which keep everything in memory."""
+@contextmanager
+def local_cluster() -> Iterator[Any]:
+    """A cluster of two worker processes, which keep everything in memory."""
     import dask
     from distributed import LocalCluster
 
@@ -51,9 +54,16 @@ def scheduler() -> Iterator[str]:
         dask.config.set(memory),
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="2GB"
-        ) as local_cluster,
+        ) as started,
     ):
-        yield local_cluster.scheduler_address
+        yield started
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a cluster that several tests share."""
+    with local_cluster() as started:
+        yield started.scheduler_address
 
 
 def table(rows: int, seed: int = 0) -> pd.DataFrame:
@@ -114,6 +124,36 @@ def test_cluster_sums_equal_local_sums(
     assert (local.repairs.clamped == remote.repairs.clamped).all()
     assert sum(reported) == declared.rows * (2 if "privacy_unit" in changes else 1)
     assert len(reported) >= 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{}, PERSONS], ids=str)
+def test_killed_workers_change_no_sum(
+    changes: dict[str, Any], files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both workers die, with the sums that they hold; others repeat their partitions."""
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    declared, killed = contract(files, **changes), list[int]()
+    local = summed(files, declared)
+    with local_cluster() as workers:
+        alive = [worker.process.pid for worker in workers.workers.values()]
+
+        def kill_one(_: int) -> None:
+            if alive:  # after the first partition, and after the second
+                killed.append(alive.pop())
+                os.kill(killed[-1], signal.SIGKILL)
+
+        remote = summed(files, declared, Cluster(workers.scheduler_address), on_rows=kill_one)
+    assert len(killed) == 2
+    assert local.part_sums[0].gram is not None
+    assert (local.part_sums[0].gram == remote.part_sums[0].gram).all()
+    assert (local.rows, local.rows_read, local.malformed, local.rows_without_person) == (
+        remote.rows,
+        remote.rows_read,
+        remote.malformed,
+        remote.rows_without_person,
+    )
+    assert (local.repairs.filled == remote.repairs.filled).all()
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ def test_no_cell_refuses_a_table_of_postgresql(
         " patient TEXT, day TIMESTAMPTZ, other DATE)",
         "INSERT INTO t VALUES ('NaN', 'NaN', 'Infinity', NULL, 'A', repeat('x', 50000000),"
         " 'infinity', '-infinity'), ('-Infinity', 1e-400 + 10.0 ^ 400, 1, true, 'B', 'p',"
-        " '2026-11-23 08:30+01', '4713-01-01 BC'), (5e-324, 0.1, 2, false, NULL, '', NULL, NULL),"
+        " '2026-11-23 08:30+01', '4713-01-01 BC'), (5e-324, 0.1, 0.1, false, NULL, '', NULL, NULL),"
         " (0, repeat('9', 100000)::numeric, 0, NULL, NULL, NULL, NULL, NULL)",
     )
     source = database_table(url, monkeypatch, table="t")
@@ -138,7 +138,7 @@ def test_no_cell_refuses_a_table_of_postgresql(
         [
             [NAN, NAN, np.inf, NAN, 0],
             [-np.inf, np.inf, 1, 1, 1],
-            [5e-324, 0.1, 2, 0, NAN],
+            [5e-324, 0.1, np.float32(0.1), 0, NAN],  # as in a Parquet file of single precision
             [0, NAN, 0, NAN, NAN],
         ],
     )
