@@ -6,8 +6,8 @@ import contextlib
 import functools
 import gc
 import os
+import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -136,12 +136,36 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         reporter.write_line(f"Tests left temporary files: {', '.join(leftovers)}", red=True)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The parent of the homes of tests without a folder of their own."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(
+    request: pytest.FixtureRequest, homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """An empty home, so that tests do not touch the user's own."""
-    folder = tmp_path / "home"
+    # Most tests use no file: a folder for each of them would take seconds in all.
+    has_folder = "tmp_path" in request.fixturenames
+    parent = request.getfixturevalue("tmp_path") if has_folder else homes
+    folder = Path(parent, "home" if has_folder else uuid.uuid4().hex)
     monkeypatch.setenv("GRAMERCY_HOME", str(folder))
-    return folder
+    yield folder
+    if folder.parent == homes:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def migrated_once() -> Iterator[None]:
+    """New ledgers copy the tables of the first one; tests/unit/ledger migrates every one."""
+    from gramercy.ledger import schema_upgrade  # takes long, and xdist's controller runs no test
+    from tests.support.ledger_schema import copy_or_migrate
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema_upgrade, "_upgrade", copy_or_migrate)
+        yield
 
 
 @pytest.fixture(params=KINDS)
@@ -164,10 +188,17 @@ def prefect_server() -> Iterator[None]:
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
+    from gramercy.flows.new_database import write_tables
+
+    def folder_with_tables() -> str:
+        """Of the harness, which removes it when this process exits; migrations take seconds."""
+        folder = SCRATCH.session_folder("prefect-database")
+        write_tables(folder / "prefect-test.db")
+        return str(folder)
+
     with contextlib.ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
-            # The harness makes a temporary folder, and removes it when this process exits.
-            patch.setattr(tempfile, "tempdir", str(SCRATCH.session_folder("prefect-database")))
+            patch.setattr("prefect.testing.utilities.mkdtemp", folder_with_tables)
             stack.enter_context(prefect_test_harness(server_startup_timeout=120))
         stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield
@@ -194,7 +225,7 @@ def s3() -> Iterator[str]:
     server.stop()
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The location of a new archive, for every kind of archive."""
     if request.param == "local":

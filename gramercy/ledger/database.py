@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,11 @@ def _sqlite(path: Path) -> Engine:
     if not path.exists():
         make_folder(path.parent, 0o700)
         path.touch(mode=0o600)  # it contains fingerprints of private files
+    return _sqlite_engine(path)
+
+
+@lru_cache(16)  # no connection stays open, and compiled statements are kept
+def _sqlite_engine(path: Path) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,

@@ -20,6 +20,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEP
 TUTORIAL, REFERENCE = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "reference"
 ANALYSES, GROUPS = ROOT / "docs" / "analyses", ROOT / "docs" / "how-to" / "groups.md"
 TOLERANCE = 0.15  # of their numbers: ten standard deviations of the noise or more
+SLOW_PAGES = {"components.md", "synthetic.md", "pool.md"}
 WITH_EXAMPLES = [path for path in sources() if "\n>>> " in path.read_text().replace("    ", "")]
 PAGES = [
     page
@@ -78,7 +79,14 @@ def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> N
     assert not result.failed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.name in SLOW_PAGES else ())
+        for page in PAGES
+    ],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
 def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> None:
     """All examples of a page run together: later blocks use names of earlier ones."""
     text = "\n".join(each.text for each in blocks(page) if ">>>" in each.text)

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 
 _CONVERGED = 1e-27  # of a step of Newton's method: the next one would be below 1e-50
 _HALVINGS = 45
+_STEEP = 1e3  # a mu whose delta is nearly 1 at most epsilons: larger ones are bisected
 _MARGIN, _SMALLEST = 5e-8, 1e-12  # cover the rounding errors in double precision
 _CACHED = 4096  # results; a release needs each several times, and 60 digits take long
 
@@ -139,6 +140,42 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         raise argument_out_of_range("epsilon", "at least 0 and finite")
     if not 0 < delta < 1:
         raise argument_out_of_range("delta", "greater than 0 and less than 1")
+    start = _approximate_mu(epsilon, delta)
+    solution = _newton_mu(epsilon, delta, mp.mpf(start)) if 0 < start < math.inf else None
+    mu = down(_bisected_mu(epsilon, delta) if solution is None else solution)
+    while exact_delta(mu, epsilon) > delta:
+        mu = math.nextafter(mu, 0)
+    return mu
+
+
+def _approximate_mu(epsilon: float, delta: float) -> float:
+    """A start for `_newton_mu`, in double precision: zero, infinite or wrong for extreme values."""
+    low, high = 0.0, 1.0
+    while high < _STEEP and approximate_delta(high, epsilon) < delta:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        half = (low + high) / 2
+        low, high = (half, high) if approximate_delta(half, epsilon) <= delta else (low, half)
+    return low
+
+
+def _newton_mu(epsilon: float, delta: float, mu: Any) -> Any:
+    """Solve delta(epsilon) = delta for mu, like `_newton` for epsilon."""
+    for _ in range(5):
+        at = exact_delta(mu, epsilon)
+        if not at > 0:
+            return None
+        step = mp.log(at / mp.mpf(delta)) * at / mp.npdf(-epsilon / mu + mu / 2)
+        mu -= step
+        if not mu > 0:
+            return None
+        if abs(step) < mu * _CONVERGED:
+            return mu
+    return None
+
+
+def _bisected_mu(epsilon: float, delta: float) -> Any:
+    """Solve delta(epsilon) = delta for mu, from any start."""
     low, high = mp.mpf(0), mp.mpf(1)
     while exact_delta(high, epsilon) < delta:
         low, high = high, 2 * high
@@ -152,10 +189,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         at = exact_delta(low, epsilon)
         slope = mp.npdf(-epsilon / low + low / 2) / at
         low -= mp.log(at / mp.mpf(delta)) / slope
-    mu = down(low)
-    while exact_delta(mu, epsilon) > delta:
-        mu = math.nextafter(mu, 0)
-    return mu
+    return low
 
 
 @lru_cache(_CACHED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -46,9 +47,20 @@ def released(folder: Path, **changes: Any) -> Release:
     return gramercy.open(Home.default().archive)["toy/v1-r1"]
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one release, which tests copy."""
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        released(folder)
+    return folder / "home"
+
+
 @pytest.fixture
-def release(tmp_path: Path) -> Release:
-    return released(tmp_path)
+def release(published: Path, home: Path) -> Release:
+    shutil.copytree(published, home)
+    return gramercy.open(Home.default().archive)["toy/v1-r1"]
 
 
 @pytest.mark.slow
@@ -155,6 +167,7 @@ def test_modified_frame_has_no_intervals(release: Release) -> None:
         assert (release.covariance.listed()["estimate"].abs() < 1).all()
 
 
+@pytest.mark.slow
 def test_noise_mean_is_subtracted_from_estimates(tmp_path: Path) -> None:
     kept = {"name": "wishart", "epsilon": 4.0, "delta": 1e-6, "mean": "kept"}
     kept["arithmetic"] = "floating-point"
@@ -333,6 +346,7 @@ def test_invalid_estimate_is_refused_with_a_hint(release: Release) -> None:
     assert raised.value.facts["known"][0].startswith("graphical-lasso-")
 
 
+@pytest.mark.slow
 def test_discriminant_separates_classes(tmp_path: Path) -> None:
     kinds = pd.read_csv(write_table(tmp_path / "table.csv", rows=400))
     kinds["kind"] = np.where(kinds["c0"] > 0, "high", "low")

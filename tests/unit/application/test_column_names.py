@@ -93,6 +93,7 @@ def test_names_that_a_release_could_not_contain(tmp_path: Path) -> None:
         read_plan(request(tmp_path, *names))
 
 
+@pytest.mark.slow
 def test_reports_repeat_every_name(tmp_path: Path) -> None:
     """They have a column for every pair of names."""
     names = [f"{number:05000}" for number in range(98)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,15 @@ WELL_TYPED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("how", WELL_TYPED)
+QUICK = {"as read from CSV", "nullable numbers", "dates for numbers", "unknown level", "weight"}
+
+
+def most_slow(names: Iterable[str]) -> list[Any]:
+    """All names as parameters, of which `make quick` leaves most out."""
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("how", most_slow(WELL_TYPED))
 def test_valid_table_passes(suite_path: Path, how: str) -> None:
     assert failures(suite_path, pd.DataFrame(VALID | WELL_TYPED[how])) == set()
 
@@ -95,13 +104,13 @@ INVALID: dict[str, tuple[str, str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", INVALID)
+@pytest.mark.parametrize("what", most_slow(INVALID))
 def test_invalid_table_fails(suite_path: Path, what: str) -> None:
     severity, column, cells = INVALID[what]
     assert (severity, column) in failures(suite_path, pd.DataFrame(VALID | {column: cells}))
 
 
-@pytest.mark.parametrize("what", [what for what in INVALID if INVALID[what][0] == VALUES])
+@pytest.mark.parametrize("what", most_slow(what for what in INVALID if INVALID[what][0] == VALUES))
 def test_check_of_the_table_finds_the_same_columns(
     suite_path: Path, what: str, tmp_path: Path
 ) -> None:
@@ -114,7 +123,7 @@ def test_check_of_the_table_finds_the_same_columns(
     assert unusable == failures(suite_path, table)
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "person"])
+@pytest.mark.parametrize("name", most_slow([*COLUMNS, "person"]))
 def test_missing_column_fails(suite_path: Path, name: str) -> None:
     assert (SCHEMA, "") in failures(suite_path, pd.DataFrame(VALID).drop(columns=name))
 

@@ -6,11 +6,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import LocalCluster
 
 from gramercy.application.accumulation import accumulate
 from gramercy.application.planning import Plan
@@ -114,6 +112,9 @@ def test_person_counts_in_one_group_and_weighs_one_in_all(tmp_path: Path) -> Non
 
 
 def test_integers_are_the_same_on_a_cluster(tmp_path: Path) -> None:
+    import dask  # takes long, in every worker
+    from distributed import LocalCluster
+
     frame = table(400)
     for part in range(4):
         frame[part::4].to_csv(tmp_path / f"part{part}.csv", index=False)

@@ -220,6 +220,7 @@ def test_pools_are_checked_before_a_charge(tmp_path: Path) -> None:
     plan("toy/v1-r1")
 
 
+@pytest.mark.slow
 def test_published_request_is_answered_although_its_pool_was_withdrawn(tmp_path: Path) -> None:
     first = publish(tmp_path)
     asked = {"estimates": [{"name": "pool", "releases": [first]}]}

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import LocalCluster
 
 import gramercy.application.constants_estimation
 from gramercy.application.accumulation import accumulate
@@ -169,6 +167,9 @@ def test_folds_share_constants(tmp_path: Path) -> None:
 
 def test_cluster_counts_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, the release of a cluster is that of one machine."""
+    import dask  # takes long, in every worker
+    from distributed import LocalCluster
+
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
         lambda scale, size: np.zeros(size, np.int64),

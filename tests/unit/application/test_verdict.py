@@ -36,7 +36,7 @@ PRIVATE = {"scaling": "private"}
     [
         (40, 3, 0.1, {}, "red"),
         (100, 100, 4.0, {}, "red"),
-        (2_000, 400, 1.0, {}, "red"),
+        pytest.param(2_000, 400, 1.0, {}, "red", marks=pytest.mark.slow),
         (1_000, 20, 0.1, {"normalisation": {"kind": "clip", "radius": 9.0}}, "red"),
         (5_000, 20, 1.0, {}, "orange"),
         (100_000, 20, 4.0, {}, "orange"),  # unit rows
@@ -60,7 +60,13 @@ def test_colour_of_a_plan(
 
 
 @pytest.mark.parametrize(
-    ("rows", "p", "epsilon"), [(40, 3, 0.1), (100, 12, 0.5), (2_000, 100, 0.1), (60, 2, 0.2)]
+    ("rows", "p", "epsilon"),
+    [
+        (40, 3, 0.1),
+        (100, 12, 0.5),
+        pytest.param(2_000, 100, 0.1, marks=pytest.mark.slow),
+        (60, 2, 0.2),
+    ],
 )
 def test_proposed_changes_bring_the_noise_down(
     tmp_path: Path, rows: int, p: int, epsilon: float
@@ -80,6 +86,7 @@ def test_proposed_changes_bring_the_noise_down(
         assert noise_share(changed) > 0.07 or key == "columns"  # and not by far more than needed
 
 
+@pytest.mark.slow
 def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
     verdict = plan_verdict(planned(tmp_path, 2_000, 400, 1.0))
     assert verdict is not None

@@ -36,7 +36,13 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize(("text", "problem"), BOMBS.values(), ids=BOMBS)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(*bomb, id=name, marks=pytest.mark.slow if "nesting" in name else ())
+        for name, bomb in BOMBS.items()
+    ],
+)
 def test_yaml_bombs(text: str, problem: Problem[..., object], tmp_path: Path) -> None:
     (tmp_path / "contract.yaml").write_text(text)
     start = time.process_time()

@@ -49,6 +49,7 @@ def test_releases_are_compared_if_their_groups_are_the_same(tmp_path: Path) -> N
         assert not comparable(first, second.model_copy(update={"by": by}))
 
 
+@pytest.mark.slow
 def test_change_page_of_releases_with_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_release_with_groups_is_a_valid_data_package(tmp_path: Path) -> None:
     assert package_errors(folder / "datapackage.json") == []
 
 
+@pytest.mark.slow
 def test_exported_package_has_the_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

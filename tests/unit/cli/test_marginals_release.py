@@ -68,6 +68,7 @@ def test_estimates_of_marginals_are_refused_before_prefect_starts(
     assert publication.release_has_no_matrix.code in out + err
 
 
+@pytest.mark.slow
 def test_marginals_are_not_compared(
     release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_marginals_are_not_compared(
     assert command_line.not_comparable.code in out + err
 
 
+@pytest.mark.slow
 def test_packages_contain_histograms(
     release: str, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +132,7 @@ def test_constants_of_another_release_are_recomputed(tmp_path: Path) -> None:
     assert [each.code for each in found.unchecked] == [verification.constants_not_recomputed.code]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tampered", ["columns", "sha256"])
 def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: Path) -> None:
     context, place = taken(tmp_path)

@@ -70,7 +70,8 @@ def test_notes_are_not_written_to_files(tmp_path: Path, capsys: pytest.CaptureFi
     ],
     ids=range(7),
 )
-@pytest.mark.parametrize("folds", [1, 2])  # with folds, malformed lines stay in their place
+# With folds, malformed lines stay in their place.
+@pytest.mark.parametrize("folds", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_badly_read_tables_get_loud_warnings(
     text: str, expected: set[Any], folds: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,8 +81,8 @@ def test_columns_are_chosen_by_name() -> None:
     [
         (5, 2000, 0.01, "covariance"),
         (5, 2000, 0.03, "correlation"),
-        (12, 4000, 0.003, "covariance"),
-        (12, 4000, 0.02, "correlation"),
+        pytest.param(12, 4000, 0.003, "covariance", marks=pytest.mark.slow),
+        pytest.param(12, 4000, 0.02, "correlation", marks=pytest.mark.slow),
     ],
 )
 def test_intervals_of_shares_cover(q: int, rows: int, sd: float, scale: str) -> None:
@@ -102,6 +102,7 @@ def test_intervals_of_shares_cover(q: int, rows: int, sd: float, scale: str) -> 
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.slow
 def test_folds_cover_rows_with_heavy_tails() -> None:
     rng = np.random.default_rng(5)
     covered = []
@@ -120,6 +121,7 @@ def test_folds_cover_rows_with_heavy_tails() -> None:
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.slow
 def test_noise_alone_has_no_components() -> None:
     """At most one release in twenty, or a little more, has one."""
     found = 0

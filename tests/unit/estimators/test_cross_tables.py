@@ -117,6 +117,7 @@ def test_counts_are_consistent_and_not_negative() -> None:
             assert (bound >= -1e-9).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_counts_cover_the_table() -> None:
     covered, errors, entries = [], [], []
     truth = EXACT[list(SEXES)]

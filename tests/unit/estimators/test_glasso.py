@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.covariance import graphical_lasso as by_scikit_learn
@@ -83,6 +82,8 @@ def assert_proof(S: np.ndarray, P: np.ndarray, error: NoMinimiser) -> None:
 
 
 def solve_by_cone_program(S: np.ndarray, P: np.ndarray) -> np.ndarray:
+    import cvxpy as cp  # takes long, in every worker
+
     T = cp.Variable(S.shape, symmetric=True)
     cost = -cp.log_det(T) + cp.sum(cp.multiply(S, T)) + cp.sum(cp.multiply(P, cp.abs(T)))
     cp.Problem(cp.Minimize(cost)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
@@ -91,6 +92,8 @@ def solve_by_cone_program(S: np.ndarray, P: np.ndarray) -> np.ndarray:
 
 def smallest_feasible_multiple(S: np.ndarray, P: np.ndarray) -> float:
     """The smallest multiple of P whose box contains a positive semidefinite matrix."""
+    import cvxpy as cp
+
     W, multiple = cp.Variable(S.shape, PSD=True), cp.Variable(nonneg=True)
     cp.Problem(cp.Minimize(multiple), [cp.abs(W - S) <= multiple * P]).solve(solver=cp.CLARABEL)
     return float(multiple.value)
@@ -113,6 +116,7 @@ def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -
         assert (found.precision == 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(at_scale(3, 12)))
 @pytest.mark.parametrize("solver", EVERY)
 def test_feasibility_edge_agrees_with_a_conic_solver(solver: Solver, seed: int) -> None:
@@ -360,7 +364,7 @@ def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
     np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-13])
+@pytest.mark.parametrize("tol", [pytest.param(1e-2, marks=pytest.mark.slow), 1e-13])
 @pytest.mark.parametrize("solver", ["auto", *EVERY])
 def test_without_penalties_the_minimiser_is_the_inverse(solver: Solver, tol: float) -> None:
     """Also for a matrix of condition 1e8 in two components, one of them with a penalty of zero."""

@@ -47,7 +47,14 @@ LAWS: dict[str, tuple[Law, float, float]] = {  # with a centre and a scale
 SMOOTH = {"lognormal", "exponential", "t3"}
 
 
-@pytest.mark.parametrize(("sd", "bins"), [(20.0, 64), (20.0, 16), (150.0, 16)])
+@pytest.mark.parametrize(
+    ("sd", "bins"),
+    [
+        (20.0, 64),
+        pytest.param(20.0, 16, marks=pytest.mark.slow),
+        pytest.param(150.0, 16, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("law", LAWS)
 def test_intervals_of_quantiles_cover(law: str, sd: float, bins: int) -> None:
     draw, centre, scale = LAWS[law]
@@ -108,6 +115,7 @@ def test_shares_are_shares(count: int, value: float) -> None:
     assert share(one_bin(count), 0, public(4000)).value == value
 
 
+@pytest.mark.slow
 def test_known_number_of_rows_reduces_the_noise() -> None:
     """A cumulative count is then known from both of its ends.
 

@@ -208,6 +208,7 @@ def test_gap_of_newton_is_the_duality_gap(tol: float) -> None:
     assert residual(S, penalties, found.matrix) < max(1e-5, tol)
 
 
+@pytest.mark.slow
 def test_paths_of_many_components() -> None:
     """Components merge along the path, and warm starts are combined."""
     rng = np.random.default_rng(1)

@@ -98,7 +98,14 @@ def test_without_noise_it_agrees_with_the_inverse() -> None:
     np.testing.assert_allclose(found.standard_error[off], inverse.standard_error[off], rtol=0.02)
 
 
-@pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "matrix-laplace"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        "gaussian-isotropic",
+        pytest.param("laplace", marks=pytest.mark.slow),
+        pytest.param("matrix-laplace", marks=pytest.mark.slow),
+    ],
+)
 def test_noise_costs_power_gradually(family: Family) -> None:
     """With noise like the sampling error the inverse does not exist any more, but edges do."""
     covariance, powers = hubs(40), []
@@ -115,6 +122,7 @@ def test_noise_costs_power_gradually(family: Family) -> None:
     assert 0.6 < powers[-1] <= powers[0]
 
 
+@pytest.mark.slow
 def test_strong_noise_and_common_neighbours_keep_the_rate() -> None:
     """The lasso's bias is largest between columns that share a hub, under strong noise."""
     false, power = shares(hubs(40), releases(hubs(40), 2000, 3.0, 12))
@@ -122,6 +130,7 @@ def test_strong_noise_and_common_neighbours_keep_the_rate() -> None:
     assert power > 0.3
 
 
+@pytest.mark.slow
 def test_more_columns_than_an_inverse_can_bear() -> None:
     """A third as many columns as rows, and noise of half the sampling error."""
     covariance = chain(60)

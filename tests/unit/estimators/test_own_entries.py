@@ -82,6 +82,7 @@ def estimates(population: Population, draws: int) -> list[tuple[Entries, ...]]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("present", [(1.0, 1.0), (0.9, 0.5)], ids=str)
 def test_standard_errors_match_simulation(present: tuple[float, float]) -> None:
     for each in zip(*estimates(Population(gaussian, present), 500), strict=True):
@@ -94,7 +95,10 @@ def test_standard_errors_match_simulation(present: tuple[float, float]) -> None:
 
 @pytest.mark.parametrize(
     ("population", "least"),
-    [(Population(gaussian, (1.0, 0.6)), 0.91), (Population(skewed, rows=2000, folds=10), 0.90)],
+    [
+        (Population(gaussian, (1.0, 0.6)), 0.91),
+        pytest.param(Population(skewed, rows=2000, folds=10), 0.90, marks=pytest.mark.slow),
+    ],
     ids=["Gaussian rows", "jackknife"],
 )
 def test_intervals_cover(population: Population, least: float) -> None:

@@ -65,6 +65,7 @@ def mean_of(units: OwnUnits, matrix: Array) -> Array:
     return units.moments(matrix).mean
 
 
+@pytest.mark.slow
 def test_two_releases_of_one_table_have_seven_tenths_of_the_noise() -> None:
     data = table(2000)
     exact = np.cov(data.T, ddof=0)
@@ -132,7 +133,14 @@ def test_releases_with_other_constants_are_brought_to_common_units(missing: floa
         assert (np.abs(covariance - expected.covariance) < atol).all()
 
 
-@pytest.mark.parametrize("family", ["gaussian-isotropic", "gaussian-iid", "laplace"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        "gaussian-isotropic",
+        pytest.param("gaussian-iid", marks=pytest.mark.slow),
+        pytest.param("laplace", marks=pytest.mark.slow),
+    ],
+)
 def test_noise_of_a_pool_with_other_constants_has_the_stated_errors(family: Family) -> None:
     """Far centres correlate the entries of the noise; the errors account for it."""
     data, sd = table(3000), 2e-5
@@ -193,6 +201,7 @@ def test_noisy_release_of_other_rows_gets_less_weight_than_its_rows() -> None:
     assert 1990 < both.rows < 2010
 
 
+@pytest.mark.slow
 def test_folds_of_different_tables_are_strata() -> None:
     """The difference between two tables does not count as a sampling error."""
     source, folds = np.random.default_rng(3), 10

@@ -194,7 +194,14 @@ def test_column_without_any_cell_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("folds", [1, 10])
-@pytest.mark.parametrize("sd", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize(
+    "sd",
+    [
+        pytest.param(0.002, marks=pytest.mark.slow),
+        0.01,
+        pytest.param(0.05, marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_cover_with_noise(sd: float, folds: int) -> None:
     truth = np.array([2, 1, -0.5, 0.2])
     covered, known = [], []

@@ -45,6 +45,7 @@ def test_without_noise_it_is_that_of_pandas() -> None:
     assert found.tuning["number_of_rows"] == len(TABLE)
 
 
+@pytest.mark.slow
 def test_intervals_cover_noise_and_sampling() -> None:
     covered = {"columns": [], "groups": []}  # type: dict[str, list[bool]]
     means, groups = TABLE[list(NUMERIC)].mean(), TABLE.groupby("ward")[list(NUMERIC)].mean()

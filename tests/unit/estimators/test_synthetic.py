@@ -200,6 +200,7 @@ def test_release_of_noise_alone_is_refused_without_histograms() -> None:
         Synthetic().fit(release_of(table, facts, sd=1.0))
 
 
+@pytest.mark.slow
 def test_hidden_columns_are_independent() -> None:
     """A column whose variance is within the noise has no correlations."""
     table, facts = mixed_table()

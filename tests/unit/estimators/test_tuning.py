@@ -210,6 +210,7 @@ def test_ebic_finds_the_graph_despite_noise() -> None:
         assert np.isinf(choice.scores[choice.edges > p * (p - 1) / 4]).all()
 
 
+@pytest.mark.slow
 def test_ebic_finds_no_edges_among_independent_columns() -> None:
     """Independent columns give no edges, and a larger gamma does not add edges."""
     rng, p, found = np.random.default_rng(7), 12, []
@@ -258,6 +259,7 @@ def test_training_law_of_other_noise_families() -> None:
     assert others.sd_off_diagonal == pytest.approx(rows.sd_off_diagonal * math.sqrt(4 / 3))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repair_by_projection")
 def test_held_out_loss_is_unbiased_and_apparent_loss_is_not() -> None:
     """The mean over releases of the held-out loss minus the population loss is zero."""
@@ -291,6 +293,7 @@ def test_cross_validated_ridge_is_near_the_best() -> None:
     assert simpler.penalty >= choice.penalty
 
 
+@pytest.mark.slow
 def test_cross_validation_of_graphs() -> None:
     rng, p = np.random.default_rng(12), 10
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
@@ -322,6 +325,7 @@ def test_refit_is_accurate_or_refused(n: int, p: int, penalty: float) -> None:
     assert (found[~(edges | np.eye(p, dtype=bool))] == 0).all()
 
 
+@pytest.mark.slow
 def test_refit_of_a_nearly_singular_matrix() -> None:
     """The edges are unrelated to the nearly singular matrix."""
     rng, p = np.random.default_rng(3), 30

@@ -86,6 +86,7 @@ def test_noise_covariance_matches_simulation(family: Family) -> None:
     np.testing.assert_allclose(simulated(draws), expected, atol=0.25)
 
 
+@pytest.mark.slow
 def test_row_noise_covariance_matches_simulation() -> None:
     n, moment, stream = 6, 3 * some_moment(3), np.random.RandomState(2)
     like = equivalent_rows(moment, n)
@@ -408,6 +409,7 @@ def test_few_rows_give_no_false_edges(unit: bool) -> None:
     assert np.mean(found) <= 0.1 + (0.07 if times < 200 else 0.02)
 
 
+@pytest.mark.slow
 def test_pure_laplace_noise_gives_no_false_edges() -> None:
     """With normal tails, nearly every release would have false edges."""
     p, times = 20, at_scale(60, 1000)

@@ -64,6 +64,7 @@ def test_changed_mean_is_found_and_nothing_else() -> None:
     assert (found["adjusted"][1:] > 0.05).all()
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_without_a_change() -> None:
     values = [changes([measure(period(7 * k + t)) for t in range(3)])["p_value"] for k in range(25)]
     mean, deviation, pair = np.array(values)[:, [0, 3, 6]].T

@@ -23,10 +23,18 @@ from gramercy.schemas.problems import budget as problems
 from gramercy.schemas.problems import ledger as ledger_problems
 from gramercy.schemas.problems.contract import source_and_period_disagree
 from gramercy.schemas.problems.request import version_without_period
+from tests.support.databases import ledger_location
 from tests.support.ledger_writers import FACTS, TENTH, charge, contract
 from tests.support.problems import raises
 
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}
+
+
+# In `make quick`, test_migrations.py uses both databases.
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """The location of a new ledger, for every kind of database."""
+    return ledger_location(request.param, tmp_path)
 
 
 def publish(ledger: Ledger, release: str) -> None:

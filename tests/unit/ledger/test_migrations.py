@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from gramercy.ledger import Ledger
+from gramercy.ledger import Ledger, schema_upgrade
 from gramercy.ledger.database_tables import metadata
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
@@ -23,6 +23,8 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems.ledger import ledger_unusable, schema_too_new
+from tests.support import ledger_schema
+from tests.support.ledger_schema import copy_or_migrate
 from tests.support.ledger_writers import TENTH, charge, contract
 from tests.support.problems import raises
 
@@ -129,6 +131,26 @@ def test_migrated_schema_matches_metadata(database: Path | str) -> None:
         expected = [each for each in compare_metadata(context, metadata) if "index" not in each[0]]
     assert expected == []
     assert {t.name for t in metadata.sorted_tables} <= set(sa.inspect(engine).get_table_names())
+
+
+def test_copied_schema_of_other_tests_is_the_migrated_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def contents(name: str) -> tuple[list[tuple[str, str]], list[str]]:
+        Ledger(tmp_path / name)
+        with sqlite3.connect(tmp_path / name) as db:
+            schema = db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+            rows = db.execute("SELECT facts, version_num FROM entries, head, gramercy_version")
+            ((facts, version),) = rows
+        db.close()
+        return [*schema, ("", version)], list(json.loads(facts))
+
+    migrated = contents("migrated.sqlite")
+    monkeypatch.setattr(schema_upgrade, "_upgrade", copy_or_migrate)
+    contents("first.sqlite")  # of this process, perhaps
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_schema, "migrate", None)  # would fail if it was called
+        assert contents("copied.sqlite") == migrated
 
 
 def test_newest_revision_is_that_of_the_migrations() -> None:

@@ -348,7 +348,9 @@ def test_published_scale_with_a_false_claim_is_refused(
     assert Ledger(Home.default().ledger).datasets() == []
 
 
-@pytest.mark.parametrize("name", ["gaussian-iid", "laplace", "wishart", "rows"])
+@pytest.mark.parametrize(
+    "name", ["gaussian-iid", "laplace", pytest.param("wishart", marks=pytest.mark.slow), "rows"]
+)
 def test_valid_published_scale_is_charged_its_exact_cost(name: str, tmp_path: Path) -> None:
     write_inputs(tmp_path, name)
     facts = request_for(name, epsilon=0.5, calibration="published")

@@ -174,7 +174,7 @@ def run_self_test(monkeypatch: pytest.MonkeyPatch, law: Law, fault: Callable[...
 
 @pytest.mark.parametrize("law", [NORMAL, LAPLACE], ids=["normal", "laplace"])
 @pytest.mark.parametrize("fraction", [6e-7, 0.02, 0.49999])
-@pytest.mark.parametrize("wrong_at", [37.5, 3e9])
+@pytest.mark.parametrize("wrong_at", [37.5, pytest.param(3e9, marks=pytest.mark.slow)])
 def test_self_test_finds_one_wrong_integer(
     law: Law, fraction: float, wrong_at: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,12 @@ def squared_sensitivity(name: str, neighbours: Neighbours, p: int, count: bool) 
 
 @pytest.mark.parametrize("name", ["laplace", "k-norm", "matrix-laplace"])
 @pytest.mark.parametrize(
-    ("neighbours", "count"), [*((each, False) for each in BOTH), (BOTH[1], True)]
+    ("neighbours", "count"),
+    [
+        pytest.param(BOTH[0], False, marks=pytest.mark.slow),
+        pytest.param(BOTH[1], False, marks=pytest.mark.slow),
+        (BOTH[1], True),
+    ],
 )
 def test_pure_epsilon_is_rounded_up(name: str, neighbours: Neighbours, count: bool) -> None:
     """By rational arithmetic: no guarantee is better than the noise by a single bit."""

@@ -55,6 +55,7 @@ def level(evidence: Evidence) -> str:
 KNOWN = (1.0,) * (P + 1)
 
 
+@pytest.mark.slow
 def test_green_needs_published_shares_of_missing_cells() -> None:
     table = gaussian()
     assert level(released(table, standardised(), 9.0, 1e-7, present=KNOWN)) == "good"
@@ -63,6 +64,7 @@ def test_green_needs_published_shares_of_missing_cells() -> None:
     assert level(released(table, standardised(), 9.0, 1e-7, present=often_missing)) == "warning"
 
 
+@pytest.mark.slow
 def test_columns_of_levels_have_no_missing_cells() -> None:
     table = (gaussian() > 0.5).astype(float)
     evidence = released(table, standardised(), 9.0, 1e-6)
@@ -140,6 +142,7 @@ def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) 
     assert colour == "good" or kind not in EXPECTED_GREEN
 
 
+@pytest.mark.slow
 def test_columns_with_long_tails_are_named() -> None:
     evidence = released(gaussian(), standardised(), 9.0, 1e-7, present=KNOWN)
     accuracy = correlation_accuracy(evidence)

@@ -148,6 +148,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "<i>" not in page
 
 
+@pytest.mark.slow
 def test_page_of_a_matrix_states_every_share_once(tmp_path: Path) -> None:
     """Its table of columns has the shares of levels, by the more accurate of two measurements."""
     keys = {"mechanism": MECHANISM | {"epsilon": 4.0}, "scaling": "private"}

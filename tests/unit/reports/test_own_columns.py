@@ -87,6 +87,7 @@ def test_columns_are_in_their_own_units(tmp_path: Path, home: Path) -> None:
     assert unit_rows.code not in page
 
 
+@pytest.mark.slow
 def test_missing_cells_are_corrected_or_stated(tmp_path: Path, home: Path) -> None:
     frame = table()
     stream, exact = np.random.default_rng(0), table()[["age", "income"]].corr().iloc[0, 1]
@@ -131,6 +132,7 @@ def test_lost_pairs_and_columns_are_unknown_never_one(tmp_path: Path, home: Path
     assert "within the noise" in release_page(lost, [])
 
 
+@pytest.mark.slow
 def test_unit_rows_have_a_box_that_says_so(tmp_path: Path, home: Path) -> None:
     bundle = release(tmp_path, home, table(), how="unit")
     assert own_columns(bundle) is None

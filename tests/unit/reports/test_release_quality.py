@@ -150,6 +150,7 @@ def is_dead(root: Path) -> bool:
     return bool(np.isnan(found.matrix[found.names.index("dead")]).all())
 
 
+@pytest.mark.slow
 def test_meaningless_edges_are_not_listed(tmp_path: Path) -> None:
     """Between levels of one column, and with a column that is nothing but noise.
 

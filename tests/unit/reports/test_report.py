@@ -103,6 +103,7 @@ def test_report_loads_nothing_external(tmp_path: Path) -> None:
     assert text.count("<svg") >= 2  # a map and a graph too, where anything is above the noise
 
 
+@pytest.mark.slow
 def test_hostile_names_are_escaped_in_the_report(tmp_path: Path, home: Path) -> None:
     columns = {name: {"lower": -5.0, "upper": 5.0} for name in HOSTILE}
     columns["kind"] = {"levels": HOSTILE[:3]}  # type: ignore[dict-item]
@@ -191,6 +192,7 @@ def bundle_with(root: Path, **changes: Any) -> ReleaseBundle:
     return replace(bundle, manifest=facts)
 
 
+@pytest.mark.slow
 def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     root = run_pipeline(write_request(tmp_path))
 
@@ -250,6 +252,7 @@ def test_pure_noise_rarely_exceeds_the_spectral_edge(p: int) -> None:
     assert 0.0002 <= above_noise <= 0.01
 
 
+@pytest.mark.slow
 def test_largest_of_noise_is_the_median_maximum() -> None:
     draws = np.abs(np.random.default_rng(0).normal(size=(4000, 435)))
     assert median_largest_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)

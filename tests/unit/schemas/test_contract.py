@@ -105,6 +105,7 @@ def filled(pattern: str, blank: str) -> str:
     return re.sub(r"\[.[^\]]*\]|[*?]", lambda _: blank, pattern)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(PATTERN, PATTERN, NAME, st.integers(0, 9999), st.integers(0, 9999))
 @example("[", "]", "2", 2026, 2027)

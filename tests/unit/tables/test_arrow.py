@@ -83,6 +83,7 @@ def test_integers_equal_those_of_parquet(ending: str, codec: str | None, tmp_pat
     }
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_too_large_is_refused_before_it_is_decompressed(tmp_path: Path) -> None:
     """400 MB of zeros in a small file; the same rows in smaller batches are read."""
     zeros = pa.table({"x": np.zeros(50_000_000)})

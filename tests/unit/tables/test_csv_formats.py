@@ -104,6 +104,7 @@ def test_lines_that_are_not_records_count_as_malformed(separator: str, tmp_path:
 LINE = st.text(alphabet='12.";,x\rä\ud800\udc00\u0a0d\u0d0a€', max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=5), size=st.integers(1, 9))
 @example(lines=["\ud800", "1;2"], size=1)

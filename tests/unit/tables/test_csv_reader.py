@@ -206,7 +206,7 @@ def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, keep_malforme
     assert (sums.rows, sums.malformed) == (1, 0)
 
 
-@pytest.mark.parametrize("batches", [1, 100])
+@pytest.mark.parametrize("batches", [1, pytest.param(100, marks=pytest.mark.slow)])
 def test_threads_end_with_the_reading(batches: int, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n3\n" * 1_000_000)

@@ -438,6 +438,7 @@ def test_databases_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monke
         gram(contract(source))
 
 
+@pytest.mark.slow
 def test_reading_stops_a_million_rows_after_the_declared_number(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

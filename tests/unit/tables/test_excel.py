@@ -334,6 +334,7 @@ def test_files_that_are_not_workbooks_are_refused(tmp_path: Path) -> None:
     assert len(read(declared, 4)) == 4
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_for_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a text that is too long to be a value, only the start is kept."""
     monkeypatch.setattr(shared, "_MAX_STRINGS", 20 << 20)

@@ -169,6 +169,7 @@ def test_a_year_is_a_number_or_a_text(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batch, [[1, 1, 1, 1, 0, NAN, NAN]])
 
 
+@pytest.mark.slow
 def test_only_declared_cells_are_kept_and_no_long_text(tmp_path: Path) -> None:
     """Other cells, such as 60,000 empty lists on a line, would need many times their size."""
     lists, name = b"[],  " * 60_000 + b"0", b"y" * 300_000

@@ -129,6 +129,7 @@ MOMENTS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 12
 ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia"])
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.sampled_from(get_args(Span)), ZONES, MOMENTS, st.integers(-14 * 60, 14 * 60))
 def test_every_time_is_in_one_period(
