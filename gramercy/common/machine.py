@@ -1,7 +1,8 @@
-"""Compiled functions, processor cores, and the threads of BLAS."""
+"""Compiled functions, processor cores, the threads of BLAS, and the memory of the C library."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from gramercy.common.extras import is_installed
 
+_MOST_KEPT, _LARGEST_KEPT = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _loaded: dict[Callable[..., object], Callable[..., object]] = {}
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -61,6 +63,19 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library keep some freed memory for the next arrays, where it is glibc.
+
+    Workers of Dask start with a setting that returns it to the system after every batch. To get it
+    again, page by page, takes longer than all else that is done with a batch.
+    """
+    options = getattr(ctypes.CDLL(None), "mallopt", None)
+    if options is not None:
+        options(_LARGEST_KEPT, 16 << 20)
+        options(_MOST_KEPT, 64 << 20)
 
 
 def single_blas_thread() -> AbstractContextManager[object]:

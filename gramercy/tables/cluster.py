@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from operator import add
 from typing import Any
 
+from gramercy.common.machine import keep_freed_memory
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import cluster as problems
 from gramercy.schemas.url import has_secrets
@@ -104,6 +105,7 @@ def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:
     failure = next((arg for arg in args if isinstance(arg, _Failure)), None)
     if failure is not None:
         return failure
+    keep_freed_memory()
     from distributed import get_worker
 
     try:
