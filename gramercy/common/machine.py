@@ -70,7 +70,7 @@ def keep_freed_memory() -> None:
     """Let the C library keep some freed memory for the next arrays, where it is glibc.
 
     Workers of Dask start with a setting that returns it to the system after every batch. To get it
-    again, page by page, takes longer than all else that is done with a batch.
+    again, page by page, takes longer than everything else that is done with a batch.
     """
     options = getattr(ctypes.CDLL(None), "mallopt", None)
     if options is not None:
