@@ -28,7 +28,7 @@ from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum, SummingWorker
 from gramercy.tables.threads import WorkerT
 
-_WIDE = 500  # columns
+WIDE = 500  # columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +155,7 @@ class GramJob(Job[PartialSums]):
         transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
         # Of wide tables, the product takes nearly all of the time: BLAS then uses all cores, and
         # there is one square matrix instead of one for each thread.
-        threads = 1 if self.lattice.p >= _WIDE else worker_count(self, self.lattice.p)
+        threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
         workers = [new_worker(transform) for _ in range(threads)]
         _, malformed = read_to_workers(
             self,

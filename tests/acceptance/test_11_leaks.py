@@ -147,7 +147,7 @@ MISTAKES: dict[str, Callable[[Path], Path]] = {
 
 @pytest.fixture(autouse=True)
 def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The steps of a small table are functions that can be made to fail, regardless of what ran before."""
+    """The steps of a small table can be made to fail, regardless of what ran before."""
     monkeypatch.setattr("gramercy.tables.row_transform.is_loaded", lambda _: False)
 
 
