@@ -25,18 +25,20 @@ from gramercy.estimators.solvers.path import graphical_lasso_path
 Array = NDArray[np.float64]
 What = Literal["path", "single"]
 
-COLUMNS = (20, 50, 100, 200, 500, 1000)
+COLUMNS = (20, 50, 100, 200, 500, 1000, 2000, 5000)
 ACCURACY = 1e-6  # largest certified suboptimality of any solution, per column
 AT = 13  # index in the path of the penalty that is also solved alone
 LIMIT = 60.0  # seconds after which a solver is stopped
 _REPEATS, _ENOUGH = 5, 2.0  # a fast solver is repeated this often, or for this many seconds
-_BEST = 1e-10  # duality gap per column of the reference solutions
-LARGE = 1000  # from this many columns, only the loosest tolerance is run
+_BEST, _BEST_OF_LARGE = 1e-10, 1e-8  # duality gap per column of the reference solutions
+LARGE = 1000  # columns, with which solvers are run at their loosest tolerance only
+_OF_MORE = ("newton", "quic")  # the solvers that are run with more columns
+_ALONE = 5000  # columns, with which Gramercy's solver alone is run
+_PATHS = (("ar1", "clean"), ("ar1", "debiased"), ("hub", "noisy"), ("random", "clean"))
 _OF_LARGE = {
-    ("ar1", "clean", "path"),
-    ("ar1", "debiased", "path"),
-    ("hub", "noisy", "path"),
-    ("random", "clean", "path"),
+    1000: [(*each, "path") for each in _PATHS],
+    2000: [(*each, "path") for each in _PATHS],
+    5000: [("ar1", "clean", "single")],
 }
 
 
@@ -97,7 +99,7 @@ def plan(quick: bool) -> Iterator[Cell]:
     """Yield all cells, with few of the largest size; about 45 minutes in total."""
     for p in COLUMNS[:2] if quick else COLUMNS:
         for kind, regime, what in product(KINDS, REGIMES, ("path", "single")):
-            if p < LARGE or (kind, regime, what) in _OF_LARGE:
+            if p < LARGE or (kind, regime, what) in _OF_LARGE[p]:
                 yield Cell(kind, regime, p, what)
 
 
@@ -110,9 +112,14 @@ def measure(cell: Cell) -> Result:
     if cell.what == "single":
         grid = grid[[AT]]
     with threadpool_limits(1):
-        best = graphical_lasso_path(S, list(grid), tol=_BEST, conditions=False)
+        tol = _BEST if cell.p <= LARGE else _BEST_OF_LARGE
+        best = graphical_lasso_path(S, list(grid), tol=tol, conditions=False)
         least = [objective(S, x.penalty, x.precision) - cell.p * x.gap for x in best]  # type: ignore[arg-type]
-        solvers = {name: _measured(peer, S, grid, least) for name, peer in PEERS.items()}
+        solvers = {
+            name: _measured(peer, S, grid, least)
+            for name, peer in PEERS.items()
+            if cell.p <= LARGE or name in _OF_MORE[: 1 if cell.p >= _ALONE else None]
+        }
     edges = np.count_nonzero(best[-1].precision) - cell.p
     density = edges / (cell.p * (cell.p - 1))
     seconds = round(time.perf_counter() - began, 2)
@@ -133,7 +140,7 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
     """Measure a solver at its first tolerance that reaches the accuracy, or else at its last."""
     result, tolerance = Measured(0.0, math.inf, 0), 0.0
-    tolerances = peer.tolerances if len(S) < LARGE else peer.tolerances[:1]
+    tolerances = peer.tolerances[:1] if len(S) == LARGE else peer.tolerances
     for tolerance in tolerances:
         result = _once(peer, S, grid, least, tolerance, tolerance != tolerances[-1])
         if result.accuracy <= ACCURACY or result.seconds > LIMIT:

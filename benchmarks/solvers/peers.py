@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +22,9 @@ Array = NDArray[np.float64]
 # For each penalty: the seconds, and the precision matrix of shape (p, p).
 Steps = Iterator[tuple[float, Array]]
 Run = Callable[[Array, Array, float], Steps]
+
+
+_MOST_ITERATIONS = 1000  # Newton steps of QUIC
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,32 @@ def _gglasso(S: Array, penalties: Array, tolerance: float) -> Steps:
         yield time.perf_counter() - began, result["Theta"]
 
 
+def _quic(library: ctypes.CDLL) -> Run:
+    """QUIC (Hsieh et al. 2014), called as skggm does, started from the solution before."""
+
+    def run(S: Array, penalties: Array, tolerance: float) -> Steps:
+        p, (T, W) = len(S), np.array([np.eye(len(S)), np.eye(len(S))])
+        S, numbers = np.ascontiguousarray(S), np.zeros((3, 1))
+        for penalty in penalties:
+            began = time.perf_counter()
+            penalised = np.full((p, p), float(penalty)) - float(penalty) * np.eye(p)
+            integers = [ctypes.c_uint32(x) for x in (p, 1, 0, _MOST_ITERATIONS, 0)]
+            size, steps, messages, most, done = map(ctypes.byref, integers)
+            objective, taken, gap = (_pointer(each) for each in numbers)
+            library.QUIC(
+                ctypes.c_char(b"D"), size, _pointer(S), _pointer(penalised), steps,
+                _pointer(np.ones(1)), ctypes.byref(ctypes.c_double(tolerance)), messages, most,
+                _pointer(T), _pointer(W), objective, taken, done, gap,
+            )  # fmt: skip
+            yield time.perf_counter() - began, T.copy()
+
+    return run
+
+
+def _pointer(array: Array) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
 OURS = "newton"
 PEERS = {
     OURS: Peer("proximal Newton", _ours("newton"), (1.0,)),
@@ -92,3 +123,7 @@ with suppress(ImportError):
     import gglasso  # noqa: F401
 
     PEERS["gglasso"] = Peer("GGLasso", _gglasso, tuple(10.0**-k for k in range(-1, 7)))
+# g++ -O3 -shared -fPIC QUIC.C -o libquic.so -llapack, with the file of skggm's source.
+if _LIBRARY := os.environ.get("QUIC_LIBRARY"):
+    _run = _quic(ctypes.CDLL(_LIBRARY))
+    PEERS["quic"] = Peer("QUIC", _run, tuple(10.0**-k for k in range(-5, 6)))

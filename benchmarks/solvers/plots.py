@@ -20,7 +20,9 @@ def draw(results: Results, what: What, titles: dict[str, str], path: Path) -> No
         panels = canvas.subplots(1, len(REGIMES), sharex=True, sharey=True)
         for axes, regime in zip(panels, REGIMES, strict=True):
             for index, name in enumerate(solvers(results)):
-                points = [(p, seconds(results, name, at(p, what, regime))) for p in sizes(results)]
+                points = [
+                    (p, seconds(results, name, at(p, what, regime))) for p in sizes(results, what)
+                ]
                 known = [(p, each) for p, each in points if each is not None]
                 if known:
                     axes.plot(
@@ -28,7 +30,7 @@ def draw(results: Results, what: What, titles: dict[str, str], path: Path) -> No
                         color="black" if name == OURS else f"C{index - 1}",
                         linewidth=2.5 if name == OURS else 1.0, markersize=3,
                     )  # fmt: skip
-            lowest = [(p, floor(results, at(p, what, regime))) for p in sizes(results)]
+            lowest = [(p, floor(results, at(p, what, regime))) for p in sizes(results, what)]
             below = [(p, each) for p, each in lowest if each is not None]
             if below:
                 axes.plot(
@@ -36,7 +38,7 @@ def draw(results: Results, what: What, titles: dict[str, str], path: Path) -> No
                     label="one Cholesky and inverse",
                 )  # fmt: skip
             axes.set(title=regime, xscale="log", yscale="log")
-            axes.set_xticks(sizes(results), [f"{p}" for p in sizes(results)])
+            axes.set_xticks(sizes(results, what), [f"{p}" for p in sizes(results, what)])
             axes.minorticks_off()
             axes.grid(alpha=0.3)
         canvas.supxlabel("columns")

@@ -86,9 +86,9 @@ def floor(results: Results, where: Where) -> float | None:
     return statistics.median(found) if found else None
 
 
-def sizes(results: Results) -> list[int]:
-    """Return the measured numbers of columns."""
-    return sorted({cell.p for cell in results})
+def sizes(results: Results, what: What) -> list[int]:
+    """Return the numbers of columns with which a task was measured."""
+    return sorted({cell.p for cell in results if cell.what == what})
 
 
 def solvers(results: Results) -> list[str]:
