@@ -33,7 +33,7 @@ from benchmarks.utility import tables as utility
 
 HERE = Path(__file__).parent
 GRAPHS = ("lasso-ebic-refit", "sgz-lasso", "wx", "gpp", "exact")
-PEERS = ("admm", "scikit-learn", "gglasso")
+PEERS = ("admm", "scikit-learn", "gglasso", "quic")
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def _solvers() -> Iterator[str]:
         "over matrices.\n"
     )
     body = []
-    for p in solvers.sizes(results):
+    for p in solvers.sizes(results, "path"):
         where = solvers.at(p, "path")
         ours = solvers.seconds(results, solvers.OURS, where)
         texts = []

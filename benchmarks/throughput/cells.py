@@ -30,6 +30,12 @@ _PLAN = [
     ("noise", 1_000_000, 1),
     ("rows", 1_000_000, 50),
     *(("stream", rows, 64) for rows in (1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000)),
+    ("constants", 1_000_000, 50),
+    *(("scale", rows, 50) for rows in (1_000_000, 10_000_000, 100_000_000)),
+    ("blocks", 1_000_000, 50),
+    ("blocks", 12_500, 800),
+    ("problems", 64, 600),
+    ("cluster", 8_000_000, 50),
     ("cluster", 100_000, 800),
     ("flow", 100_000, 50),
 ]
@@ -44,6 +50,10 @@ _QUICK = [
     ("noise", 20_000, 1),
     ("rows", 10_000, 10),
     *(("stream", rows, 10) for rows in (100_000, 200_000)),
+    ("constants", 10_000, 10),
+    *(("scale", rows, 10) for rows in (10_000, 20_000)),
+    ("blocks", 1_250, 50),
+    ("problems", 3, 10),
     ("cluster", 10_000, 50),
     ("flow", 10_000, 10),
 ]
@@ -51,7 +61,7 @@ _QUICK = [
 
 @dataclass(frozen=True)
 class Cell:
-    """A job and the size of its table; for noise, the number of values."""
+    """A job and the size of its table; `rows` may count values of noise, or problems."""
 
     what: str
     rows: int
@@ -97,7 +107,7 @@ Job = Callable[[Cell, Path], AbstractContextManager[dict[str, Contender]]]
 
 
 def plan(quick: bool) -> Iterator[Cell]:
-    """Yield all cells; about twenty minutes in total."""
+    """Yield all cells; about half an hour in total."""
     for what, rows, columns in _QUICK if quick else _PLAN:
         yield Cell(what, rows, columns)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from benchmarks import markdown
 from benchmarks.markdown import table
-from benchmarks.throughput import cells, plots
+from benchmarks.throughput import cells, page_of_scale, plots
 from benchmarks.throughput.cells import Result
+from benchmarks.throughput.jobs.problems import BY_PROCESSES, ONE_BY_ONE
 from benchmarks.throughput.tables import Results, added, of, ratio, seconds, series, slope
 
 OURS = "Gramercy: repair, normalisation, Gram"
@@ -16,13 +17,14 @@ PRODUCT = "numpy: X.T @ X"
 
 
 def write(folder: Path) -> None:
-    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
+    """Write `results.md`, `scale.md` and the figures from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     (folder / "figures").mkdir(exist_ok=True)
     plots.growth(results, OURS, folder / "figures" / "growth.svg")
     plots.memory(results, folder / "figures" / "memory.svg")
     plots.noise(results, folder / "figures" / "noise.svg")
     markdown.write(folder / "results.md", _page(results))
+    markdown.write(folder / "scale.md", page_of_scale.page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
@@ -76,8 +78,17 @@ def _page(results: Results) -> Iterator[str]:
     yield "## Folds and groups\n"
     yield "From Parquet, without noise. Every row draws its fold; its group is that of one cell.\n"
     yield from _comparison_table(of(results, "parts"), "Gramercy: one sum", memory=True)
+    yield "## Private constants\n"
+    yield (
+        "Three passes for the histograms of all columns, one for the lengths of rows and one for "
+        "the sum, with all noise on histograms, against the sum with declared constants.\n"
+    )
+    yield from _comparison_table(of(results, "constants"), "Gramercy: one sum", memory=True)
+    yield "## Many problems at once\n"
+    yield from _problems(results)
     yield "## A cluster\n"
     yield from _cluster(results)
+    yield "What a cluster of a hundred would do is on the page of [large tables](scale.md).\n"
     yield "## The flow\n"
     yield from _flow(results)
     total = sum(result.seconds for result in results.values())
@@ -169,10 +180,21 @@ def _memory(results: Results) -> Iterator[str]:
     yield from table(("rows x columns", "peak, MB", "relative to the first", "seconds"), lines)
 
 
+def _problems(results: Results) -> Iterator[str]:
+    for each in of(results, "problems"):
+        yield (
+            f"{each.cell.rows} paths of the graphical lasso with {each.cell.columns} columns, as "
+            "for folds and for draws of a bootstrap. One after the other they take "
+            f"{_ratio(each, ONE_BY_ONE, BY_PROCESSES)} times as long as by processes, one for each "
+            "of two cores; independent products of matrices "
+            f"{_ratio(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times.\n"
+        )
+
+
 def _cluster(results: Results) -> Iterator[str]:
     for each in of(results, "cluster"):
         yield (
-            f"{_size(each)} in eight Parquet files, single-threaded workers on one machine. Two "
+            f"{_size(each)} in eight Parquet files, single-threaded workers on two cores. Two "
             f"workers are {_ratio(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as "
             "one. As a limit of the machine, two independent processes that multiply matrices are "
             f"{_ratio(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times "

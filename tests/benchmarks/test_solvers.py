@@ -106,7 +106,7 @@ def test_time_ratios_compare_one_run() -> None:
     assert tables.seconds(results, "other", tables.at(P, "path", "clean")) == 5.5
     assert tables.seconds(results, "other", tables.at(P, "path", "noisy")) is None
     assert tables.solvers(results)[0] == OURS
-    assert tables.sizes(results) == [P]
+    assert tables.sizes(results, "path") == [P]
 
 
 def test_quick_plan_is_a_subset() -> None:

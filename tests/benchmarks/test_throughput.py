@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.measuring import append
-from benchmarks.throughput import cells, page, tables
+from benchmarks.throughput import cells, page, page_of_scale, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import (
+    blocks,
     csv,
     gram,
     inputs,
@@ -19,7 +20,9 @@ from benchmarks.throughput.jobs import (
     parquet,
     parts,
     persons,
+    problems,
     rows,
+    scale,
     stream,
 )
 
@@ -57,6 +60,51 @@ def test_contenders_of_parts_sum_all_rows(tmp_path: Path) -> None:
         assert len(sums) == parts.COUNT
         assert sum(each.rows for each in sums) == 500
         assert (sum(each.gram for each in sums) == whole.gram).all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_costs_of_a_block_are_measured(tmp_path: Path) -> None:
+    with blocks.job(Cell("blocks", 300, 3), tmp_path) as found:
+        sums = found[blocks.BLOCK].run()
+        twice, *_ = found[blocks.SUM].run()  # type: ignore[misc]
+        copy, *_ = found[blocks.COPY].run()  # type: ignore[misc]
+        found[blocks.TASK].run()
+    assert sums.rows == copy.rows == 300  # type: ignore[attr-defined]
+    assert twice.rows == 600  # type: ignore[has-type]
+    assert (copy.part_sums[0].gram == sums.part_sums[0].gram).all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_problems_have_the_same_solutions_by_processes(tmp_path: Path) -> None:
+    with problems.job(Cell("problems", 3, 6), tmp_path) as found:
+        together = found[problems.BY_PROCESSES].run()
+        alone = found[problems.ONE_BY_ONE].run()
+    for graphs, (same,) in zip(together, alone, strict=True):  # type: ignore[call-overload]
+        assert graphs.any()
+        assert (graphs == same).all()
+
+
+def test_workers_share_blocks_and_additions() -> None:
+    """Eight blocks on three workers: 3 rounds of reading, 2 + 1 + 1 of adding, 15 tasks."""
+    costs = page_of_scale.Costs(100, 1000, block=2.0, addition=0.1, copy=0.02, task=0.001)
+    assert costs.reading(8, 3) == 6.0
+    assert costs.adding(8, 3) == pytest.approx(4 * (0.1 + 0.02 + 8e6 / 1.25e9))
+    assert costs.adding(8, 1) == pytest.approx(7 * 0.1)  # nothing travels
+    assert costs.adding(7, 100) == costs.adding(8, 100)
+    assert costs.adding(1, 3) == 0.0
+    assert costs.scheduling(8) == pytest.approx(0.015)
+    assert costs.total(8, 3) == pytest.approx(costs.reading(8, 3) + costs.adding(8, 3))
+    assert costs.total(10_000, 100_000) == costs.scheduling(10_000)
+
+
+def test_contenders_of_many_files_sum_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "MOST_IN_FILE", 200)
+    with scale.job(Cell("scale", 600, 3), tmp_path) as found:
+        ours, theirs = (each.run() for each in found.values())
+    assert ours.rows == 600  # type: ignore[attr-defined]
+    assert np.trace(theirs) == pytest.approx(1800, rel=0.2)  # type: ignore[call-overload]
 
 
 def test_stream_contender_reads_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +162,11 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
         "noise": ["ours", "numpy: normal doubles"],
         "rows": ["ours"],
         "stream": ["Gramercy"],
-        "cluster": ["Dask: 2 workers", "Dask: 1 worker"],
+        "constants": ["ours", "Gramercy: one sum"],
+        "scale": [page_of_scale.OURS, page_of_scale.PEER],
+        "blocks": [blocks.BLOCK, blocks.SUM, blocks.COPY, blocks.TASK],
+        "problems": [problems.BY_PROCESSES, problems.ONE_BY_ONE],
+        "cluster": ["Dask: 2 workers", "Dask: 1 worker", "Gramercy: one process"],
         "flow": ["Prefect flow", "its steps alone"],
     }
     path = tmp_path / "results.jsonl"
@@ -128,6 +180,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
     assert "| 10,000 × 10 | 0.1 (**0.50**) | 0.2 |" in text
+    assert "1,000,000,000 × 10 take" in (tmp_path / "scale.md").read_text()
     assert "0.10 s more" in text or "-0.10 s more" in text
     for name in ("growth", "memory", "noise"):
         assert f"figures/{name}.svg" in text

@@ -1,8 +1,8 @@
-"""A local Dask cluster with one worker and with two, and the speed-up of two processes."""
+"""A local Dask cluster with one, two and four workers, and the speed-up of two processes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
@@ -20,47 +20,58 @@ from gramercy.tables.cluster import Cluster
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 
-_FILES = 8
+FILES = 8
 
 
 @contextmanager
 def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
-    import dask
-    from distributed import LocalCluster
-
-    each = cell.rows // _FILES
-    for k in range(_FILES):
-        frame = inputs.arrow(inputs.table(each, cell.columns, seed=k).astype(np.float32))
-        pq.write_table(frame, folder / f"{k}.parquet", use_dictionary=False, compression="none")
+    each = cell.rows // FILES
+    for k in range(FILES):
+        write_block(folder / f"{k}.parquet", each, cell.columns, seed=k)
     url = str(folder / "*.parquet")
-    terms = inputs.contract(url, each * _FILES, cell.columns)
+    terms = inputs.contract(url, each * FILES, cell.columns)
 
     def run(*engine: Cluster) -> Any:
         more: Any = {"engine": engine[0]} if engine else {}
         lattice = inputs.lattice(cell.columns)
         return accumulate(open_source(url), terms, Unit(), lattice, **more)
 
-    memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
-    with ExitStack() as open_, dask.config.set(memory):
-        options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "4GB"}
-        engines = {
-            n: Cluster(open_.enter_context(LocalCluster(n_workers=n, **options)).scheduler_address)
-            for n in (2, 1)
-        }
+    with ExitStack() as open_:
+        two, one, four = map(Cluster, open_.enter_context(local_workers([2, 1, 4])))
         pools = {
             n: open_.enter_context(ProcessPoolExecutor(n, mp_context=get_context("spawn")))
             for n in (2, 1)
         }
         yield {
-            "Dask: 2 workers": Contender(lambda: run(engines[2])),
-            "Dask: 1 worker": Contender(lambda: run(engines[1])),
+            "Dask: 2 workers": Contender(lambda: run(two)),
+            "Dask: 1 worker": Contender(lambda: run(one)),
+            "Dask: 4 workers": Contender(lambda: run(four)),
             "Gramercy: one process": Contender(run),
-            "numpy: products, 2 processes": Contender(lambda: _products(pools[2], cell.columns)),
-            "numpy: products, 1 process": Contender(lambda: _products(pools[1], cell.columns)),
+            "numpy: products, 2 processes": Contender(lambda: products(pools[2], cell.columns)),
+            "numpy: products, 1 process": Contender(lambda: products(pools[1], cell.columns)),
         }
 
 
-def _products(pool: ProcessPoolExecutor, columns: int) -> None:
+def write_block(path: Path, rows: int, columns: int, seed: int) -> None:
+    """Write a file with one row group, which a worker reads as one block."""
+    frame = inputs.arrow(inputs.table(rows, columns, seed=seed).astype(np.float32))
+    pq.write_table(frame, path, use_dictionary=False, compression="none")
+
+
+@contextmanager
+def local_workers(counts: Sequence[int]) -> Iterator[list[str]]:
+    """The addresses of clusters with so many single-threaded workers, which spill nothing."""
+    import dask
+    from distributed import LocalCluster
+
+    memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "4GB"}
+    with ExitStack() as open_, dask.config.set(memory):
+        clusters = [open_.enter_context(LocalCluster(n_workers=n, **options)) for n in counts]  # type: ignore[no-untyped-call]
+        yield [cluster.scheduler_address for cluster in clusters]
+
+
+def products(pool: ProcessPoolExecutor, columns: int) -> None:
     """Run sixteen independent jobs, to measure the speed-up that a second core can give."""
     list(pool.map(_product, [columns] * 16))
 

@@ -19,6 +19,7 @@ from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.gram import ExactGram
+from gramercy.tables.gram_pass import WIDE
 from gramercy.tables.normalise_kernel import NormaliseKernel
 from gramercy.tables.parts import ONE_PART
 from gramercy.tables.repair import Repairs
@@ -80,7 +81,7 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
 
 
 def _side_by_side(make: Callable[[], Any], cells: Array) -> list[Any]:
-    workers = [make() for _ in range(thread_count())]
+    workers = [make() for _ in range(1 if len(cells) >= WIDE else thread_count())]
     with worker_pool(workers) as hand_on:
         for each in inputs.batches(cells):
             hand_on(each)
