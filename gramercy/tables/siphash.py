@@ -18,7 +18,7 @@ _0, _FF = np.uint64(0), np.uint64(0xFF)
 _V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
 
-# Python draws a secret of its own for every process, unless PYTHONHASHSEED is set.
+# Python draws a secret of its own for every process, unless its environment states one.
 KEY = np.array([hash("first half"), hash("second half")]).view(np.uint64)
 
 
