@@ -211,7 +211,7 @@ def stars(
     scores = np.where(stability.sparse, stability.instability, np.inf)
     stable = stability.stable(threshold)
     chosen = int(stable[-1]) if stable.size else 0
-    finite = int(np.flatnonzero(np.isfinite(scores))[-1]) + 1 if np.isfinite(scores).any() else 1
+    kept = max(np.flatnonzero(np.isfinite(scores)), default=0) + 1
     edges = np.full(len(grid), -1)
-    edges[:finite] = edge_counts(path(evidence, grid[:finite]))
+    edges[:kept] = edge_counts(path(evidence, grid[:kept]))
     return Choice(float(grid[chosen]), grid, scores, edges, stability.frequencies[chosen])

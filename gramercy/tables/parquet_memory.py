@@ -52,7 +52,7 @@ class StoredColumn:
     fully_encoded
         Whether all texts are in dictionaries.
     longest_repeated
-        Bytes of the longest text in a dictionary; 0 if there is none, or it stays encoded.
+        Bytes of the longest text in a dictionary; 0 without one, or if it stays encoded.
     prefix_encoded
         Whether cells are stored as differences from the previous ones.
     """
