@@ -32,7 +32,7 @@ _BATCH = 64 << 20  # for the texts of a batch
 _DICTIONARY_FACTOR = 4  # a decoded dictionary needs this multiple of its page
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StoredColumn:
     """A declared column of a file, and the memory that reading it needs.
 

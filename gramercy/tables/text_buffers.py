@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextBuffers:
-    """Texts, one after another.
+    """Texts, one after another. Private.
 
     Parameters
     ----------
