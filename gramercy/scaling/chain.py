@@ -136,7 +136,8 @@ class ConstantsChain:
         noise
             See `radius.clipping_radius`.
         """
-        radius = clipping_radius(lengths, sd, self.rows, len(self.spec.names), noise)
+        q, rule = len(self.spec.names), self._scaling.rule
+        radius = clipping_radius(lengths, sd, self.rows, q, noise, rule)
         return self.scaled.model_copy(update={"normalisation": Clip(radius=radius)})
 
     @property

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramercy.scaling import radius as radii
 from gramercy.scaling.constants import LARGEST_WINSOR
-from gramercy.scaling.radius import clipping_radius, length_edges
+from gramercy.scaling.radius import length_edges
+from gramercy.scaling.shares import RULE
 from tests.support.histograms import Array, Counts, noisy
 
 N, Q = 20_000, 21
@@ -18,6 +20,12 @@ RNG = np.random.default_rng(2)
 ONES = np.ones((N, 1))
 NORMAL = np.linalg.norm(np.hstack([ONES, RNG.normal(size=(N, Q - 1))]), axis=1)
 HEAVY = np.linalg.norm(np.hstack([ONES, RNG.standard_t(3, size=(N, Q - 1))]), axis=1)
+
+
+def clipping_radius(
+    counts: Counts, sd: float, n: float, q: int, noise: float, rule: int = RULE
+) -> float:
+    return radii.clipping_radius(counts, sd, n, q, noise, rule)
 
 
 def lengths(values: Array) -> Counts:
@@ -37,10 +45,10 @@ def test_edges_are_quarter_octaves_from_one() -> None:
 
 def test_radius_grows_as_noise_falls() -> None:
     counts = lengths(HEAVY)
-    radii = [clipping_radius(counts, 1.0, N, Q, noise) for noise in (3000, 300, 30, 3, 0.03)]
-    assert radii == sorted(radii)
-    assert radii[0] < math.sqrt(Q)
-    assert radii[-1] > 4 * math.sqrt(Q)
+    found = [clipping_radius(counts, 1.0, N, Q, noise) for noise in (3000, 300, 30, 3, 0.03)]
+    assert found == sorted(found)
+    assert found[0] < math.sqrt(Q)
+    assert found[-1] > 4 * math.sqrt(Q)
 
 
 def test_no_row_is_clipped_where_noise_is_negligible() -> None:
@@ -62,6 +70,22 @@ def test_noise_of_the_histogram_changes_the_radius_little() -> None:
     for seed in range(20):
         counts = noisy(lengths(NORMAL), 100.0, np.random.default_rng(seed))
         assert 0.5 < clipping_radius(counts, 100.0, N, Q, 30.0) / exact < 2
+
+
+def test_noise_of_bins_without_rows_hardly_ever_lengthens_the_radius() -> None:
+    """Earlier releases are recomputed with rule 1, which did it several times as often."""
+    q, n, sd, noise = 3, 20_000, 22.7, 1.74
+    rng = np.random.default_rng(0)
+    rows = np.hypot(1, rng.rayleigh(size=n))
+    bins = np.searchsorted(length_edges(q), rows, side="right") - 1
+    exact = np.bincount(bins, minlength=len(length_edges(q)))
+    too_long = dict.fromkeys((1, RULE), 0)
+    for _ in range(10_000):
+        counts = noisy(exact, sd, rng)
+        for rule in too_long:
+            too_long[rule] += clipping_radius(counts, sd, n, q, noise, rule) > 1.2 * rows.max()
+    assert too_long[1] >= 10
+    assert too_long[RULE] <= too_long[1] / 3
 
 
 def test_persons_with_many_rows() -> None:
