@@ -17,6 +17,7 @@ from gramercy.schemas.engine import DaskEngine, LocalEngine
 from gramercy.tables import counting, streaming
 from gramercy.tables.change_detection import store_digest, verify_unchanged
 from gramercy.tables.cluster import Cluster
+from gramercy.tables.kept_cells import KeptCells
 from gramercy.tables.parts import AssignFolds, Parts
 from gramercy.tables.passes import run_locally
 from gramercy.tables.source import open_source
@@ -33,11 +34,15 @@ class PrivateSums:
 
 @dataclass(frozen=True, repr=False)
 class PrivateCounts:
-    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private."""
+    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private.
+
+    The cells are kept for the next passes, where they fit into memory.
+    """
 
     counts: counting.BinCounts = field(repr=False)
     fingerprint: str = field(repr=False)
     state: str = field(repr=False)
+    kept: KeptCells = field(repr=False)
 
 
 def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
@@ -54,12 +59,13 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
     if plan.estimates_constants:
-        counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state)
-        return PrivateCounts(counts, fingerprint, state)
+        kept = KeptCells()
+        counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state, kept)
+        return PrivateCounts(counts, fingerprint, state, kept)
     return PrivateSums(sum_rows(plan, state), fingerprint, state)
 
 
-def sum_rows(plan: Plan, state: str) -> streaming.Accumulated:
+def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming.Accumulated:
     """Read, repair, normalise, round, and sum the rows.
 
     Parameters
@@ -68,6 +74,8 @@ def sum_rows(plan: Plan, state: str) -> streaming.Accumulated:
         The planned release, with the constants in use.
     state
         State of the files, which must not have changed.
+    kept
+        The cells of an earlier pass in this process.
     """
     with _pass("summing", plan, state) as on_rows:
         sums = streaming.accumulate(
@@ -80,12 +88,14 @@ def sum_rows(plan: Plan, state: str) -> streaming.Accumulated:
             parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,
-            engine=_engine(plan.request.engine),
+            engine=_engine(plan.request.engine, kept),
         )
     return sums
 
 
-def count_cells(plan: Plan, grids: Sequence[AnyGrid], state: str) -> counting.BinCounts:
+def count_cells(
+    plan: Plan, grids: Sequence[AnyGrid], state: str, kept: KeptCells
+) -> counting.BinCounts:
     """Count the cells of every column in bins; see `sum_rows`."""
     with _pass("counting", plan, state, scans=1) as on_rows:
         counts = counting.count_bins(
@@ -94,12 +104,12 @@ def count_cells(plan: Plan, grids: Sequence[AnyGrid], state: str) -> counting.Bi
             grids,
             on_rows,
             draw_keys=sampler.random_keys,
-            engine=_engine(plan.request.engine),
+            engine=_engine(plan.request.engine, kept),
         )
     return counts
 
 
-def count_lengths(plan: Plan, state: str) -> counting.BinCounts:
+def count_lengths(plan: Plan, state: str, kept: KeptCells) -> counting.BinCounts:
     """Count the lengths of scaled rows, or of persons' rows together, in bins; see `sum_rows`."""
     with _pass("measuring", plan, state, scans=1) as on_rows:
         counts = counting.count_lengths(
@@ -107,7 +117,7 @@ def count_lengths(plan: Plan, state: str) -> counting.BinCounts:
             plan.scaled_contract,
             lengths_of(plan.spec),
             on_rows,
-            engine=_engine(plan.request.engine),
+            engine=_engine(plan.request.engine, kept),
         )
     return counts
 
@@ -127,8 +137,10 @@ def _pass(
     verify_unchanged(state, plan.contract.source)
 
 
-def _engine(engine: LocalEngine | DaskEngine) -> streaming.Engine:
-    return run_locally if isinstance(engine, LocalEngine) else Cluster(engine.scheduler)
+def _engine(engine: LocalEngine | DaskEngine, kept: KeptCells | None) -> streaming.Engine:
+    if isinstance(engine, LocalEngine):
+        return partial(run_locally, kept=kept)
+    return Cluster(engine.scheduler)
 
 
 def _assign(plan: Plan) -> AssignFolds | None:

@@ -44,11 +44,11 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     counts = data.counts
     for stage, law in enumerate(noise.stages):
         if stage > 0:
-            counts = count_cells(plan, chain.grids, data.state)
+            counts = count_cells(plan, chain.grids, data.state, data.kept)
         noisy = law.perturb(counts.counts)
         published += chain.histograms(noisy, law.sd)
         chain = chain.after(noisy, law.sd)
-    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state)
+    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
     (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
     spec = chain.clipped(noisy_lengths, noise.lengths.sd, plan.calibration.noise_of_sum(plan.spec))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,14 @@ def draw_into(
     """
     histograms: list[Histogram] = []
     if isinstance(data, PrivateCounts):
-        plan, histograms = estimate_constants(plan, data)
-        if isinstance(plan.mechanism, Marginals):
-            manifest = _manifest(plan, release, histograms=histograms)
-            write_release(folder, manifest, [], histograms)
-            return data
-        data = PrivateSums(sum_rows(plan, data.state), data.fingerprint, data.state)
+        with closing(data.kept):
+            plan, histograms = estimate_constants(plan, data)
+            if isinstance(plan.mechanism, Marginals):
+                manifest = _manifest(plan, release, histograms=histograms)
+                write_release(folder, manifest, [], histograms)
+                return data
+            sums = sum_rows(plan, data.state, data.kept)
+        data = PrivateSums(sums, data.fingerprint, data.state)
     mechanism, sums = plan.mechanism, data.sums
     folds, groups = list[Array](), list[GroupMatrices]()
     if isinstance(mechanism, Additive):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.tables import parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.kept_cells import KeptCells
 from gramercy.tables.period_filter import PeriodFilter
 from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.persons import Persons
@@ -72,8 +73,11 @@ class Job(ABC, Generic[ResultT]):
         """The only or the second pass, over a table or a partition."""
 
 
-def run_locally(source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT:
-    """Do a job in this process."""
+def run_locally(
+    source: Source, job: Job[ResultT], on_rows: OnRows, kept: KeptCells | None = None
+) -> ResultT:
+    """Do a job in this process, with the cells that an earlier job has kept."""
+    source = replace(source, kept=kept)
     persons = job.measure(source, on_rows) if job.passes == 2 else None
     return job.run(source, persons, on_rows)
 
@@ -133,13 +137,17 @@ def read_to_workers(
         columns, keep_malformed = dict([period]) | columns, True
     limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
     with worker_pool(workers) as add_batch:
-        for cells in cell_batches(
+        batches = cell_batches(
             source,
             columns,
             malformed,
             keep_malformed=keep_malformed,
             missing_codes=contract.missing_codes,
-        ):
+        )
+        if source.kept is not None and persons is None:  # whose indices depend on the pass
+            form = (list(columns.items()), keep_malformed)
+            batches = source.kept.batches(form, malformed, batches)
+        for cells in batches:
             batch = cells if period is None else cells[1:, cells[0] == 1]
             rows = batch.shape[1]
             add_batch(batch, *([] if draw is None else [draw(rows)]))

@@ -25,6 +25,7 @@ from gramercy.schemas.problems.source import (
 from gramercy.schemas.source import AnySource, CopiedFiles, Files, Sheet, display_name, location
 from gramercy.schemas.url import user_in_name, without_secrets
 from gramercy.tables.copies.files import copied_files
+from gramercy.tables.kept_cells import KeptCells
 from gramercy.tables.source_file import (
     COPIED,
     Format,
@@ -52,11 +53,14 @@ class Source:
     url
         The contract's path or URL. Messages may show its folders, but not its user, password and
         query.
+    kept
+        Where passes in this process keep the cells for the next pass, if there are several.
     """
 
     fs: Any = field(repr=False)
     files: tuple[SourceFile, ...] = field(repr=False)
     url: str = field(repr=False)
+    kept: KeptCells | None = field(default=None, repr=False, compare=False)
 
     @property
     def formats(self) -> set[Format]:

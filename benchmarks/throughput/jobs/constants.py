@@ -38,7 +38,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
         counts = accumulate(private)
         assert isinstance(counts, PrivateCounts)
         scaled, _ = estimate_constants(private, counts)
-        return sum_rows(scaled, counts.state)
+        return sum_rows(scaled, counts.state, counts.kept)
 
     yield {
         "Gramercy: private constants, sum": Contender(estimated),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import gramercy.application.constants_estimation
+from gramercy.application import accumulation
 from gramercy.application.accumulation import accumulate
 from gramercy.application.context import Context
 from gramercy.application.publishing import publish
@@ -31,6 +32,8 @@ from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problems import budget, request, verification
 from gramercy.schemas.problems.bundle import constants_incomplete
 from gramercy.schemas.problems.table import table_changed
+from gramercy.tables import csv_reader
+from gramercy.tables.kept_cells import KeptCells
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -281,6 +284,32 @@ def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
         for scaling in ("private", {"kind": "private"}, {"kind": "private", "share": 0.3})
     ]
     assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 5), (1 << 30, PERSONS, 6)]
+)
+def test_table_is_read_once_where_its_cells_fit_into_memory(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    unit: dict[str, Any],
+    reads: int,
+) -> None:
+    """Persons are looked up in every pass, and measured before they are summed."""
+    opened: list[str] = []
+    read = csv_reader.cell_batches
+
+    def counted(*args: Any) -> Any:
+        opened.append("")
+        return read(*args)
+
+    monkeypatch.setattr(csv_reader, "cell_batches", counted)
+    monkeypatch.setattr(accumulation, "KeptCells", lambda: KeptCells(limit))
+    release = run_release(private_request(tmp_path, MECHANISM | {"epsilon": 16.0}, **unit))
+    assert len(opened) == reads
+    exact = released(release).manifest.rows.value
+    assert exact == (ROWS // 4 if unit else ROWS)
 
 
 def test_crash_between_draws_is_a_spent_charge(

@@ -1,0 +1,46 @@
+"""Memory that is left on a machine, and in a container with a smaller limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gramercy.common.spare_memory import spare_memory
+
+GIB = 1 << 30
+
+
+def system(root: Path, **files: object) -> Path:
+    """A root folder with files, whose names have two underscores for each slash."""
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return root
+
+
+MACHINE = {"proc__meminfo": f"MemTotal: 9 kB\nMemAvailable:   {4 * GIB // 1024} kB\nBuffers: 1 kB"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "spare"), [(3 * GIB, GIB, 2 * GIB), (9 * GIB, 0, 4 * GIB), (GIB, 2 * GIB, 0)]
+)
+def test_the_smaller_of_machine_and_container(
+    tmp_path: Path, limit: int, used: int, spare: int
+) -> None:
+    second = {"memory.max": limit, "memory.current": used}
+    first = {"memory__memory.limit_in_bytes": limit, "memory__memory.usage_in_bytes": used}
+    for number, files in enumerate((first, second)):
+        container = {f"sys__fs__cgroup__{name}": value for name, value in files.items()}
+        assert spare_memory(system(tmp_path / str(number), **MACHINE, **container)) == spare
+
+
+def test_a_container_without_a_limit(tmp_path: Path) -> None:
+    container = {"sys__fs__cgroup__memory.max": "max", "sys__fs__cgroup__memory.current": GIB}
+    assert spare_memory(system(tmp_path, **MACHINE, **container)) == 4 * GIB
+
+
+def test_a_system_that_says_nothing(tmp_path: Path) -> None:
+    assert spare_memory(tmp_path) > 0
+    assert spare_memory() > 0

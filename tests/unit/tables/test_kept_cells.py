@@ -1,0 +1,70 @@
+"""Cells that are kept for further passes: the same batches, within the limit, and never pickled."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.kept_cells import Array, KeptCells
+
+FORM = (["x", "y"], False)
+BATCHES = [np.full((2, 10), 1.0), np.full((2, 5), 2.0)]  # 240 bytes
+
+
+class Table:
+    """Counts how often it is read, and has one malformed line."""
+
+    def __init__(self) -> None:
+        self.reads, self.malformed = 0, MalformedLines()
+
+    def read(self, malformed: MalformedLines) -> Iterator[Array]:
+        self.reads += 1
+        yield from BATCHES
+        malformed.dropped += 1
+
+    def passed(self, kept: KeptCells, form: object = FORM) -> list[Array]:
+        self.malformed = MalformedLines()
+        return list(kept.batches(form, self.malformed, self.read(self.malformed)))
+
+
+@pytest.mark.parametrize(("limit", "reads"), [(None, 1), (240, 1), (239, 3), (0, 3)])
+def test_every_pass_has_the_same_batches(limit: int | None, reads: int) -> None:
+    table, kept = Table(), KeptCells(limit)
+    for _ in range(3):
+        found = table.passed(kept)
+        assert all(np.array_equal(a, b) for a, b in zip(found, BATCHES, strict=True))
+        assert table.malformed == MalformedLines(dropped=1)
+    assert table.reads == reads
+
+
+def test_another_form_is_read_from_the_table() -> None:
+    table, kept = Table(), KeptCells()
+    for form, reads in ((FORM, 1), ((["x"], False), 2), ((["x"], False), 2), (FORM, 3)):
+        table.passed(kept, form)
+        assert table.reads == reads
+
+
+def test_an_interrupted_pass_is_not_kept() -> None:
+    table, kept = Table(), KeptCells()
+    passing = kept.batches(FORM, MalformedLines(), table.read(MalformedLines()))
+    next(passing)
+    passing.close()
+    assert len(table.passed(kept)) == 2
+    assert table.reads == 2
+
+
+def test_nothing_is_left_after_the_last_pass() -> None:
+    table, kept = Table(), KeptCells()
+    table.passed(kept)
+    kept.close()
+    table.passed(kept)
+    assert table.reads == 2
+
+
+def test_private_cells_are_not_pickled() -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(KeptCells())
