@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 _UNKNOWN = 1 << 30  # bytes, where the system says nothing
-# Limit and use of a container, of both versions of control groups; "max" is no limit.
+# Limit and use of a container, of both versions of control groups. "max" stands for none.
 _CONTAINERS = [
     ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"),
     (

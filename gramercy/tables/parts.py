@@ -22,7 +22,7 @@ from gramercy.schemas.facts import LevelsFacts
 Array = NDArray[np.float64]
 
 PartNumbers = NDArray[np.int64]
-_AT_ONCE = 1 << 15  # rows that are sorted at once: a column of them stays in the cache
+_AT_ONCE = 1 << 16  # rows that are sorted at once: a column of them stays in the cache
 AssignFolds = Callable[[int], PartNumbers]  # takes a number of rows, returns their folds
 
 

@@ -214,12 +214,12 @@ def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
     """Draw `size` independent uniform integers from 0 to count - 1; shape (size,)."""
     if not 0 < count < 1 << 32:
         raise problems.argument_out_of_range("count", "greater than 0 and less than 2^32")
-    largest = np.uint64((1 << 64) // count * count - 1)  # larger draws are rejected, against bias
-    drawn = np.zeros(0, dtype=np.uint64)
+    largest = (1 << 32) // count * count - 1  # larger draws are rejected, against bias
+    drawn = np.zeros(0, dtype=np.uint32)
     while drawn.size < size:
-        bits = np.frombuffer(os.urandom(8 * (size - drawn.size)), dtype="<u8")
+        bits = np.frombuffer(os.urandom(4 * (size - drawn.size)), dtype="<u4")
         drawn = np.concatenate([drawn, bits[bits <= largest]])
-    return (drawn % np.uint64(count)).astype(np.int64)
+    return (drawn % np.uint32(count)).astype(np.int64)
 
 
 def random_keys(size: int) -> NDArray[np.uint64]:

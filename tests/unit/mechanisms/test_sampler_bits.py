@@ -36,14 +36,14 @@ def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sampler, "cores", lambda: 1)  # chunks take their bits in order
 
 
-def give_bits(monkeypatch: pytest.MonkeyPatch, *words: int) -> Iterator[int]:
-    """Let the operating system's generator return these words of 64 bits, and no others."""
+def give_bits(monkeypatch: pytest.MonkeyPatch, *words: int, length: int = 8) -> Iterator[int]:
+    """Let the operating system's generator return these words of 8 bytes, and no others."""
     left = iter(words)
 
     def urandom(size: int) -> bytes:
-        count, rest = divmod(size, 8)
+        count, rest = divmod(size, length)
         assert rest == 0
-        return b"".join(next(left).to_bytes(8, "little") for _ in range(count))
+        return b"".join(next(left).to_bytes(length, "little") for _ in range(count))
 
     monkeypatch.setattr(sampler, "os", SimpleNamespace(urandom=urandom))
     return left
@@ -126,15 +126,15 @@ def test_doubles_are_quantiles_of_their_bits(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_uniform_integers_reject_what_would_be_uneven(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^64 = 1 modulo 3, so the largest word is drawn again, and only it."""
-    last = (1 << 64) - 1
-    left = give_bits(monkeypatch, last, 5, last, last - 1, last - 2, 4)
+    """2^32 = 1 modulo 3, so the largest word is drawn again, and only it."""
+    last = (1 << 32) - 1
+    left = give_bits(monkeypatch, last, 5, last, last - 1, last - 2, 4, length=4)
     assert sampler.uniform_integers(3, 3).tolist() == [2, 2, 1]
     assert list(left) == [4]
     most = (1 << 32) - 1
-    give_bits(monkeypatch, last, 0)  # 2^64 = 1 modulo 2^32 - 1 too
+    give_bits(monkeypatch, last, 0, length=4)  # 2^32 = 1 modulo 2^32 - 1 too
     assert sampler.uniform_integers(most, 1).tolist() == [0]
-    give_bits(monkeypatch, last)
+    give_bits(monkeypatch, last, length=4)
     assert sampler.uniform_integers(1, 1).tolist() == [0]
     for count in (-1, 0, 1 << 32):
         with raises(argument_out_of_range, argument="count"):
