@@ -196,11 +196,11 @@ def test_inverse_cdf_table_is_accurate(law: Law) -> None:
 def test_inverse_cdf_is_exact_at_the_ends_of_every_piece(law: Law) -> None:
     """The series is least accurate there, and at the largest scale it is used for."""
     scale = 2.0**48 / 1.7
-    octave, place = np.divmod(np.arange(0, 20 * 128, at_scale(100, 1)), 128)
-    first = (place + 128) << (octave + 36)
-    ends = np.concatenate([first, first + (1 << (octave + 36)) - 1])
+    octave, place = np.divmod(np.arange(0, 23 * 128, at_scale(100, 1)), 128)
+    first = (place + 128) << (octave + 33)
+    ends = np.concatenate([first, first + (1 << (octave + 33)) - 1])
     fast = certified(law, scale, ends.tolist())
-    assert len(fast) > 0.6 * ends.size  # deep tails need more bits
+    assert len(fast) > 0.5 * ends.size  # deep tails need more bits
     for k, j in fast.items():
         assert j == resolve_exact(law, scale, k, [0x9E3779B97F4A7C15].pop)
 
@@ -210,7 +210,7 @@ def test_inverse_cdf_is_exact_at_the_ends_of_every_piece(law: Law) -> None:
 def test_compiled_sampler_equals_python_loop(law: Law, scale: float) -> None:
     """Nearly all draws are certified by the fast path."""
     bits = np.random.default_rng(2).integers(-(1 << 63), 1 << 63, size=at_scale(1 << 15, 1 << 20))
-    bits[:6] = (1 << 63) - 1, -1, 1 << 62, (1 << 43) + 1, 1 << 43, 0
+    bits[:6] = (1 << 63) - 1, -1, 1 << 62, (1 << 40) + 1, 1 << 40, 0
     drawn, by_python = np.zeros_like(bits), np.zeros_like(bits)
     table = inverse_cdf_table(law)
     uncertified = table.resolve_certified(scale, bits, drawn).tolist()
@@ -229,7 +229,7 @@ def test_wrong_compiled_code_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     """Compiled code may come from another machine's cache: it is checked before the first draw."""
 
     def faulty(*arguments: Any) -> int:
-        arguments[5][7] += 1
+        arguments[6][7] += 1
         return 0
 
     monkeypatch.setattr("gramercy.mechanisms.sampling.inverse_cdf_table.compiled", lambda _: faulty)

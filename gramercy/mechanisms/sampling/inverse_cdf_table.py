@@ -1,6 +1,6 @@
 """A table of the inverse tail: |floor(s X + 1/2)| fast, with an error bound that certifies it.
 
-The tail probabilities from 2^-21 up to 1/2 are divided into pieces, 128 per octave. Each piece has
+The tail probabilities from 2^-24 up to 1/2 are divided into pieces, 128 per octave. Each piece has
 a node x, of at most 20 bits, and the Taylor series of the inverse around Q(x): with
 d = (Q(x) - U) / density(x), the X that belongs to U is x + d + c_2 d^2 + c_3 d^3 + ... The step
 from the node is below 2^-7, so its rounding errors leave 56 bits of X after the point.
@@ -35,9 +35,12 @@ from gramercy.schemas.problems.mechanism import compiled_code_differs
 
 Array = NDArray[np.float64]
 
-_OCTAVES, _PER_OCTAVE = 20, 128  # octaves from tail probability 2^-21 to 1/2; pieces per octave
+_OCTAVES = 23  # from tail probability 2^-24 to 1/2
+_PIECE_BITS = 7
+_PER_OCTAVE = 1 << _PIECE_BITS  # pieces per octave
 _FIRST_EXPONENT = 63 - _OCTAVES  # the first octave starts at this power of 2, in units of 2^-64
 _PIECES = _OCTAVES * _PER_OCTAVE
+_EXPONENT_OF_ONE = 1023  # the exponent that a double of 1 stores
 _NODE_BITS = 16  # after the point
 _SCALE_BITS = 26  # of the upper part of a scale
 _PRECISION = 128  # bits of tabulated numbers before they are rounded
@@ -84,14 +87,15 @@ class InverseCdfTable:
             Indices of the draws that are not certified.
         """
         left = np.empty(bits.size, np.int64)
-        parts = _split_scale(scale)
+        pieces, parts = _pieces(bits), _split_scale(scale)
         self.draws += bits.size
         if self.draws >= _COMPILE_FROM:
             self._check_compiled_code()
             loop = compiled(resolve_certified)
-            count = loop(bits, self.tails, self.series, *parts, drawn, left)
+            count = loop(bits, pieces, self.tails, self.series, *parts, drawn, left)
         else:
-            count = resolve_certified(bits.tolist(), *self._lists, *parts, drawn, left)
+            lists = bits.tolist(), pieces.tolist(), *self._lists
+            count = resolve_certified(*lists, *parts, drawn, left)
         return left[:count]
 
     @cached_property
@@ -109,15 +113,16 @@ class InverseCdfTable:
         """
         bits = np.arange(-_CHECKED, _CHECKED) * (_LOW_63 // _CHECKED) + 12345
         expected, actual = np.zeros((2, 2, bits.size), np.int64)  # results, and indices left
-        scale = _split_scale(3.0e9)
-        resolve_certified(bits.tolist(), *self._lists, *scale, *expected)
-        compiled(resolve_certified)(bits, self.tails, self.series, *scale, *actual)
+        pieces, scale = _pieces(bits), _split_scale(3.0e9)
+        resolve_certified(bits.tolist(), pieces.tolist(), *self._lists, *scale, *expected)
+        compiled(resolve_certified)(bits, pieces, self.tails, self.series, *scale, *actual)
         if not np.array_equal(expected, actual):
             raise compiled_code_differs()
 
 
 def resolve_certified(
     bits: Sequence[int] | NDArray[np.int64],
+    pieces: Sequence[int] | NDArray[np.int64],
     tails: Sequence[int] | NDArray[np.int64],
     series: Sequence[Sequence[float]] | Array,
     high: float,
@@ -132,15 +137,11 @@ def resolve_certified(
     """
     scale, count = high + low, 0
     for i in range(len(bits)):
-        k = bits[i] & _LOW_63
-        mantissa, exponent = math.frexp(float(k))
-        piece = (exponent - 1 - _FIRST_EXPONENT) * _PER_OCTAVE
-        piece += int((mantissa - 0.5) * (2 * _PER_OCTAVE))
+        k, piece = bits[i] & _LOW_63, pieces[i]
         if piece < 0:
             left[count] = i
             count += 1
             continue
-        piece = min(piece, _PIECES - 1)  # 2^63 - 1 is 2^63 as a double
         row = series[piece]
         x, unit = row[0], row[1]
         d = (tails[piece] - k - 0.5) * unit
@@ -162,6 +163,14 @@ def resolve_certified(
             left[count] = i
             count += 1
     return count
+
+
+def _pieces(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The piece of every draw: exponent and first bits of k as a double; negative below 2^-24."""
+    leading = (bits & _LOW_63).astype(np.float64).view(np.int64) >> (52 - _PIECE_BITS)
+    first = (_EXPONENT_OF_ONE + _FIRST_EXPONENT) << _PIECE_BITS
+    pieces: NDArray[np.int64] = np.minimum(leading - first, _PIECES - 1)  # 2^63 - 1 becomes 2^63
+    return pieces
 
 
 @cache

@@ -57,7 +57,7 @@ def test_draws_are_undecided_within_the_stated_bound(law: Law, near: float, scal
     x = (j + mp.mpf(0.5)) / mp.mpf(scale)
     k = int(mp.floor(mp.ldexp(law.upper(mp, x), 64)))
     octave = k.bit_length() - 1
-    piece = (octave - 43) * 128 + (k >> octave - 7) - 128
+    piece = (octave - 40) * 128 + (k >> octave - 7) - 128
     node, width = inverse_cdf_table(law).series[piece, :2].tolist()
     here = UNIT / float(law.density(mp, x))
     most = int(0.3 / (scale * here))
