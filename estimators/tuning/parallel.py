@@ -30,28 +30,38 @@ def reporting_progress(callback: ProgressCallback) -> Iterator[None]:
         _callback.reset(token)
 
 
-def parallel_map(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+def parallel_map(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, long: bool = False
+) -> list[_Result]:
     """Results of `function` for all items, in order.
+
+    Parameters
+    ----------
+    function, items
+        What to do, and with what.
+    long
+        Whether an item is known to take seconds.
 
     Notes
     -----
     The first item is done in this process. If its time shows that the others would take long, they
-    are shared among processes, one for each core. The results are equal to the last digit in both
-    cases: each process uses one BLAS thread, and `function` draws no random numbers.
+    are shared among processes, one for each core. Long items are shared from the first. The results
+    are equal to the last digit in all cases: each process uses one BLAS thread, and `function`
+    draws no random numbers.
     """
     waiting = list(items)
-    if not waiting:
-        return []
     report = _callback.get() or (lambda done, of: None)
-    began = time.monotonic()
     single_threaded = partial(_single_threaded, function)
-    results = [single_threaded(waiting[0])]
-    report(1, len(waiting))
-    remaining = (time.monotonic() - began) * (len(waiting) - 1)
-    others = _map(single_threaded, waiting[1:], in_processes=remaining > _SECONDS)
-    for done, result in enumerate(others, start=2):
+    results = list[_Result]()
+    began = time.monotonic()
+    for item in waiting[: 0 if long else 1]:
+        results.append(single_threaded(item))
+        report(1, len(waiting))
+    others = waiting[len(results) :]
+    several = len(others) > 1 and (long or (time.monotonic() - began) * len(others) > _SECONDS)
+    for result in _map(single_threaded, others, in_processes=several):
         results.append(result)
-        report(done, len(waiting))
+        report(len(results), len(waiting))
     return results
 
 
@@ -67,7 +77,7 @@ def _map(
         return map(function, items)
     from joblib import Parallel, delayed  # slow to import
 
-    results: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator")(
+    results: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator", max_nbytes=None)(
         delayed(function)(item) for item in items
     )
     return results

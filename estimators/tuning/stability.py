@@ -136,7 +136,8 @@ def _counts(evidence: Evidence, path: Path, grid: Array, raw: list[Array]) -> Ar
     """Number of draws in which each pair is an edge, at each penalty; shape (m, p, p)."""
     p = len(raw[0])
     counts = np.zeros((len(grid), p, p))
-    for graphs in parallel_map(partial(_graphs, evidence, path, grid), raw):
+    graphs_of = partial(_graphs, evidence, path, grid)
+    for graphs in parallel_map(graphs_of, raw, long=p > _FEW_DRAWS_ABOVE):
         counts += np.unpackbits(graphs, axis=2, count=p)
     return counts
 

@@ -39,6 +39,21 @@ def test_long_tasks_run_in_worker_processes(monkeypatch: pytest.MonkeyPatch) -> 
     assert os.getpid() not in processes[1:]
 
 
+@pytest.mark.slow
+def test_items_that_are_known_to_be_long_are_shared_from_the_first() -> None:
+    if len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("one core")
+    seen: list[tuple[int, int]] = []
+    with reporting_progress(lambda done, of: seen.append((done, of))):
+        found = parallel_map(square, range(3), long=True)
+        assert [each for each, _ in found] == [0, 1, 4]
+        assert os.getpid() not in {process for _, process in found}
+        assert seen == [(1, 3), (2, 3), (3, 3)]
+        # A single item needs no other process.
+        assert parallel_map(square, [2], long=True) == [(4, os.getpid())]
+    assert parallel_map(square, [], long=True) == []
+
+
 def in_a_daemon(queue: Any) -> None:
     warnings.simplefilter("error")
     module._SECONDS = -1.0
