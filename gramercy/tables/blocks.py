@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-_CELLS = 1 << 18  # cells of a block: few steps of numpy, and still in cache
-_MIN_ROWS = 256  # rows of a block, so that the cost of a step over a block does not dominate
+# Cells of a block: few steps of numpy, and still in cache. Up to twice as many give a block more
+# rows, because a step over one column of it should take longer than to start it.
+_CELLS, _ROWS = 1 << 18, 1 << 12
+_MIN_ROWS = 256
 
 
 def cache_slices(width: int, rows: int, max_rows: int | None = None) -> Iterator[slice]:
     """Slices of rows with `width` cells, small enough for the cache and at most `max_rows` long."""
-    step = max(_CELLS // width, _MIN_ROWS)
+    step = max(_CELLS // width, min(2 * _CELLS // width, _ROWS), _MIN_ROWS)
     step = max(1, step if max_rows is None else min(step, max_rows))
     for start in range(0, rows, step):
         yield slice(start, start + step)

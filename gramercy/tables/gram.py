@@ -10,6 +10,10 @@ from scipy.linalg.blas import dsyrk
 
 from gramercy.common.lattice import Lattice
 
+# Columns from which the product takes nearly all of the time: one thread adds in place, with BLAS
+# on all cores, and there is one matrix instead of one for each thread.
+WIDE = 500
+
 
 class ExactGram:
     """Adds up q q^T over integer rows.
@@ -27,6 +31,9 @@ class ExactGram:
     def __init__(self, lattice: Lattice) -> None:
         self._block = max(1, (1 << 53) // lattice.squared_radius)
         self._max_int64_rows = (1 << 62) // lattice.squared_radius
+        # NumPy multiplies while other threads run, which SciPy's `dsyrk` does not, but it needs
+        # room for a product.
+        self._product = np.empty((lattice.p, lattice.p)) if lattice.p < WIDE else None
         # Lower triangles: products in doubles, sums in int64, sums in Python integers.
         self._products = np.zeros((lattice.p, lattice.p), order="F")
         self._int64_sum = np.zeros((lattice.p, lattice.p), dtype=np.int64)
@@ -40,9 +47,12 @@ class ExactGram:
             block = q[:, start : start + self._block]
             if self._product_rows + block.shape[1] > self._block:
                 self._flush()
-            self._products = dsyrk(
-                1.0, block.T, 1.0, self._products, trans=1, lower=1, overwrite_c=1
-            )
+            if self._product is None:
+                self._products = dsyrk(
+                    1.0, block.T, 1.0, self._products, trans=1, lower=1, overwrite_c=1
+                )
+            else:
+                self._products += np.matmul(block, block.T, out=self._product)
             self._product_rows += block.shape[1]
         self.rows += q.shape[1]
 

@@ -12,6 +12,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.gram import WIDE
 from gramercy.tables.parts import ONE_PART, AssignFolds, Parts
 from gramercy.tables.passes import (
     Job,
@@ -27,8 +28,6 @@ from gramercy.tables.row_transform import RowTransform, is_large
 from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum, SummingWorker
 from gramercy.tables.threads import WorkerT
-
-WIDE = 500  # columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,8 +152,6 @@ class GramJob(Job[PartialSums]):
         by: LevelsFacts | None = None,
     ) -> tuple[MalformedLines, list[WorkerT]]:
         transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
-        # Of wide tables, the product takes nearly all of the time: BLAS then uses all cores, and
-        # there is one square matrix instead of one for each thread.
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
         workers = [new_worker(transform) for _ in range(threads)]
         _, malformed = read_to_workers(

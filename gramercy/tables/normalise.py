@@ -10,6 +10,9 @@ from gramercy.schemas.normalisation import Clip, Unit, Whole
 # Exponents k for which 2^-k is finite and not zero in double precision.
 MIN_EXPONENT, MAX_EXPONENT = -1021, 1024
 
+# Sums of squares whose terms overflow nowhere, and vanish only where they change nothing.
+LEAST, LARGEST = 2.0**-800, 2.0**800
+
 
 def normalise(
     scaled: NDArray[np.float64], normalisation: Unit | Clip | Whole
@@ -31,12 +34,34 @@ def normalise(
     Notes
     -----
     A row's result must not depend on its position, so squares are summed in a fixed loop over
-    columns: a BLAS or pairwise reduction would depend on position and memory layout. Rows are first
-    multiplied by the power of two that brings their largest entry between 1/2 and 1, so that
-    squares of 1e-170 or 1e200 neither vanish nor overflow.
+    columns: a BLAS or pairwise reduction would depend on position and memory layout. Rows that are
+    very long or short are first multiplied by the power of two that brings their largest entry
+    between 1/2 and 1, so that squares of 1e-170 or 1e200 neither vanish nor overflow. A power of
+    two changes no rounding, so the results of other rows are the same with and without.
     """
     if isinstance(normalisation, Whole):
         return scaled
+    squares = np.zeros(scaled.shape[1])
+    with np.errstate(over="ignore", under="ignore"):
+        inside = scaled * scaled
+        for column in inside:
+            squares += column
+    far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
+    squares[far] = 1.0
+    length = np.sqrt(squares)
+    if isinstance(normalisation, Unit):
+        np.multiply(scaled, 1.0 / length, out=inside)
+    else:
+        clipped = np.flatnonzero(length > normalisation.length)
+        np.divide(scaled, normalisation.length, out=inside)
+        inside[:, clipped] = scaled[:, clipped] * (1.0 / length[clipped])
+    if far.size:
+        inside[:, far] = _normalise_far(scaled[:, far], normalisation)
+    return inside
+
+
+def _normalise_far(scaled: NDArray[np.float64], normalisation: Unit | Clip) -> NDArray[np.float64]:
+    """Rows of any length, also zero; see `normalise`."""
     largest = np.maximum(scaled.max(axis=0, initial=0.0), -scaled.min(axis=0, initial=0.0))
     exponents = np.frexp(largest)[1]
     power = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))

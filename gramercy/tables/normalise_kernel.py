@@ -17,7 +17,7 @@ from gramercy.common.machine import compiled
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.integers import clamp_to_ball
-from gramercy.tables.normalise import MAX_EXPONENT, MIN_EXPONENT
+from gramercy.tables.normalise import LARGEST, LEAST, MAX_EXPONENT, MIN_EXPONENT
 from gramercy.tables.repair import Repairs
 
 Array = NDArray[np.float64]
@@ -132,28 +132,26 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
     p, rows = len(features), cells.shape[1]
     keeps_rows = q.shape[1] == rows
     row_squares = np.zeros(rows)
-    largest, squares, power, inverse = np.empty((4, _BLOCK))
+    squares, power, inverse = np.empty((3, _BLOCK))
     unscaled = kind == _WHOLE
     for start in range(0, rows, _BLOCK):
         m = min(_BLOCK, rows - start)
         first = start if keeps_rows else 0
-        for k in range(m):
-            largest[k] = 0.0
-            squares[k] = 0.0
+        squares[:] = 0.0
         for f in range(p):
             i, level = features[f]
             out = q[f, first : first + m]
             if i == _INTERCEPT:
                 for k in range(m):
                     out[k] = 1.0
-                    largest[k] = max(largest[k], 1.0)
+                    squares[k] += 1.0
                 continue
             column = cells[i, start : start + m]
             if level != _NUMBER:
                 missing = 0
                 for k in range(m):
                     out[k] = 1.0 if column[k] == level else 0.0
-                    largest[k] = max(largest[k], out[k])
+                    squares[k] += out[k]
                     missing += not math.isfinite(column[k])
                 if level == 0:
                     filled[i] += missing
@@ -168,7 +166,7 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                 out_of_bounds += not is_missing and not lowest <= value <= highest
                 x = (within - centre) / scale
                 out[k] = x
-                largest[k] = max(largest[k], abs(x))
+                squares[k] += x * x
             filled[i] += missing
             clamped[i] += out_of_bounds
         if unscaled:
@@ -180,12 +178,17 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                     row_squares[start + k] += x * x
             continue
         for k in range(m):
-            exponent = min(max(math.frexp(largest[k])[1], MIN_EXPONENT), MAX_EXPONENT)
+            power[k] = 1.0
+            if LEAST <= squares[k] <= LARGEST:
+                continue
+            largest = 0.0
+            for f in range(p):
+                largest = max(largest, abs(q[f, first + k]))
+            exponent = min(max(math.frexp(largest)[1], MIN_EXPONENT), MAX_EXPONENT)
             power[k] = math.ldexp(1.0, -exponent)
-        for f in range(p):
-            out = q[f, first : first + m]
-            for k in range(m):
-                x = out[k] * power[k]
+            squares[k] = 0.0
+            for f in range(p):
+                x = q[f, first + k] * power[k]
                 squares[k] += x * x
         for k in range(m):
             length = math.sqrt(squares[k]) if squares[k] > 0 else 1.0

@@ -18,7 +18,6 @@ from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
 from gramercy.tables.repair import Repairs, repair
 
-_BLOCK_CELLS = 1 << 18
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
 
@@ -75,14 +74,12 @@ class RowTransform:
         """
         if self.kernel is not None:
             return self.kernel(cells, repairs)
-        rows = cells.shape[1]
-        step = max(1, _BLOCK_CELLS // self.lattice.p)
-        if rows <= step:
+        blocks = list(cache_slices(self.lattice.p, cells.shape[1]))
+        if len(blocks) == 1:
             return self._block(cells, repairs)
-        made = np.empty((self._width, rows))
-        for start in range(0, rows, step):  # blocks stay in the processor's cache
-            block = slice(start, start + step)
-            made[:, block] = self._block(cells[:, block], repairs)
+        made = np.empty((self._width, cells.shape[1]))
+        for rows in blocks:
+            made[:, rows] = self._block(cells[:, rows], repairs)
         return made
 
     def squares(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:

@@ -18,8 +18,7 @@ from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.gram import ExactGram
-from gramercy.tables.gram_pass import WIDE
+from gramercy.tables.gram import WIDE, ExactGram
 from gramercy.tables.normalise_kernel import NormaliseKernel
 from gramercy.tables.parts import ONE_PART
 from gramercy.tables.repair import Repairs

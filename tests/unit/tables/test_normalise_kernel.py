@@ -29,7 +29,24 @@ from tests.support.factories import RoundRobin, contract_facts
 from tests.support.problems import raises
 
 NASTY = np.array(
-    [0.0, -0.0, 1.0, -1.0, 2.0, 7.3, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-170, 1e200]
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        7.3,
+        np.nan,
+        np.inf,
+        -np.inf,
+        1e308,
+        -1e308,
+        5e-324,
+        1e-170,
+        1e200,
+        1e-120,
+        3e120,
+    ]
 )
 COLUMNS = (
     Column(lower=-1.0, upper=1.0),
