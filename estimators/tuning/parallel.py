@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import current_process
 from typing import TypeVar
 
-from gramercy.common.machine import cores, single_blas_thread
+from gramercy.common.machine import cores, keep_freed_memory, single_blas_thread
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -66,6 +66,7 @@ def parallel_map(
 
 
 def _single_threaded(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    keep_freed_memory()
     with single_blas_thread():
         return function(item)
 

@@ -22,6 +22,8 @@ from gramercy.tables.parts import AssignFolds, Parts
 from gramercy.tables.passes import run_locally
 from gramercy.tables.source import open_source
 
+_CELL = 8  # bytes
+
 
 @dataclass(frozen=True, repr=False)
 class PrivateSums:
@@ -59,7 +61,8 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
     if plan.estimates_constants:
-        kept = KeptCells()
+        contract = plan.matrix_contract
+        kept = KeptCells(_CELL * contract.rows * len(contract.names))
         counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state, kept)
         return PrivateCounts(counts, fingerprint, state, kept)
     return PrivateSums(sum_rows(plan, state), fingerprint, state)

@@ -25,13 +25,16 @@ class KeptCells:
 
     Parameters
     ----------
+    expected
+        Bytes that the cells are expected to take, from public facts.
     limit
         Most bytes; by default 512 MiB, and a quarter of the memory that this process may use. A
         larger table is read again for every pass.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
-        self._limit = min(_MOST, spare_memory() // _SHARE) if limit is None else limit
+    def __init__(self, expected: int, limit: int | None = None) -> None:
+        limit = min(_MOST, spare_memory() // _SHARE) if limit is None else limit
+        self._limit = limit if expected <= limit else 0
         self._form: object = None
         self._batches: list[Array] = []
         self._malformed = MalformedLines()
@@ -63,6 +66,7 @@ class KeptCells:
                 kept.append(batch)
             else:
                 kept.clear()
+                self._limit = 0  # no further pass needs to try
             yield batch
         if size <= self._limit:
             self._form, self._batches, self._malformed = form, kept, malformed

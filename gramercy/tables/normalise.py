@@ -10,7 +10,7 @@ from gramercy.schemas.normalisation import Clip, Unit, Whole
 # Exponents k for which 2^-k is finite and not zero in double precision.
 MIN_EXPONENT, MAX_EXPONENT = -1021, 1024
 
-# Sums of squares whose terms overflow nowhere, and vanish only where they change nothing.
+# Sums of squares in which no term overflows, and a term that vanishes is below any rounding error.
 LEAST, LARGEST = 2.0**-800, 2.0**800
 
 
@@ -34,10 +34,10 @@ def normalise(
     Notes
     -----
     A row's result must not depend on its position, so squares are summed in a fixed loop over
-    columns: a BLAS or pairwise reduction would depend on position and memory layout. Rows that are
-    very long or short are first multiplied by the power of two that brings their largest entry
-    between 1/2 and 1, so that squares of 1e-170 or 1e200 neither vanish nor overflow. A power of
-    two changes no rounding, so the results of other rows are the same with and without.
+    columns: a BLAS or pairwise reduction would depend on position and memory layout. A row that its
+    sum of squares shows to be very long or short is first multiplied by the power of two that
+    brings its largest entry between 1/2 and 1, so that squares of 1e-170 or 1e200 neither vanish
+    nor overflow.
     """
     if isinstance(normalisation, Whole):
         return scaled
@@ -61,7 +61,7 @@ def normalise(
 
 
 def _normalise_far(scaled: NDArray[np.float64], normalisation: Unit | Clip) -> NDArray[np.float64]:
-    """Rows of any length, also zero; see `normalise`."""
+    """Rows of any length, zero included; see `normalise`."""
     largest = np.maximum(scaled.max(axis=0, initial=0.0), -scaled.min(axis=0, initial=0.0))
     exponents = np.frexp(largest)[1]
     power = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))

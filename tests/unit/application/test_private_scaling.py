@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 import gramercy.application.constants_estimation
-from gramercy.application import accumulation
+from gramercy.application import accumulation, scaling_plan
 from gramercy.application.accumulation import accumulate
 from gramercy.application.context import Context
 from gramercy.application.publishing import publish
@@ -25,6 +26,7 @@ from gramercy.archive.release_bundle import (
     release_descriptor,
 )
 from gramercy.mechanisms.gaussian import target_mu
+from gramercy.scaling import radius
 from gramercy.scaling.constants import LARGEST_WINSOR, LEAST_WINSOR
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -286,6 +288,19 @@ def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
     assert keys[0] == keys[1] != keys[2]
 
 
+def test_release_of_an_earlier_rule_is_recomputed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(scaling_plan, "RULE", 1)
+        release = run_release(private_request(tmp_path))
+    scaling = released(release).manifest.scaling
+    assert scaling is not None
+    assert scaling.rule == 1
+    monkeypatch.setattr(radius, "_SURE", -100.0)  # what rule 2 computes would be another radius
+    assert "constants: recomputed from the published histograms" in verified(release)
+
+
 @pytest.mark.parametrize(
     ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 5), (1 << 30, PERSONS, 6)]
 )
@@ -305,7 +320,7 @@ def test_table_is_read_once_where_its_cells_fit_into_memory(
         return read(*args)
 
     monkeypatch.setattr(csv_reader, "cell_batches", counted)
-    monkeypatch.setattr(accumulation, "KeptCells", lambda: KeptCells(limit))
+    monkeypatch.setattr(accumulation, "KeptCells", partial(KeptCells, limit=limit))
     release = run_release(private_request(tmp_path, MECHANISM | {"epsilon": 16.0}, **unit))
     assert len(opened) == reads
     exact = released(release).manifest.rows.value

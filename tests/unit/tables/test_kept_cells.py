@@ -33,7 +33,7 @@ class Table:
 
 @pytest.mark.parametrize(("limit", "reads"), [(None, 1), (240, 1), (239, 3), (0, 3)])
 def test_every_pass_has_the_same_batches(limit: int | None, reads: int) -> None:
-    table, kept = Table(), KeptCells(limit)
+    table, kept = Table(), KeptCells(0, limit)
     for _ in range(3):
         found = table.passed(kept)
         assert all(np.array_equal(a, b) for a, b in zip(found, BATCHES, strict=True))
@@ -41,15 +41,23 @@ def test_every_pass_has_the_same_batches(limit: int | None, reads: int) -> None:
     assert table.reads == reads
 
 
+@pytest.mark.parametrize(("expected", "reads"), [(240, 1), (241, 2)])
+def test_a_table_that_will_not_fit_is_not_kept_at_all(expected: int, reads: int) -> None:
+    table, kept = Table(), KeptCells(expected, 240)
+    for _ in range(2):
+        table.passed(kept)
+    assert table.reads == reads
+
+
 def test_another_form_is_read_from_the_table() -> None:
-    table, kept = Table(), KeptCells()
+    table, kept = Table(), KeptCells(0)
     for form, reads in ((FORM, 1), ((["x"], False), 2), ((["x"], False), 2), (FORM, 3)):
         table.passed(kept, form)
         assert table.reads == reads
 
 
 def test_an_interrupted_pass_is_not_kept() -> None:
-    table, kept = Table(), KeptCells()
+    table, kept = Table(), KeptCells(0)
     passing = kept.batches(FORM, MalformedLines(), table.read(MalformedLines()))
     next(passing)
     passing.close()
@@ -58,7 +66,7 @@ def test_an_interrupted_pass_is_not_kept() -> None:
 
 
 def test_nothing_is_left_after_the_last_pass() -> None:
-    table, kept = Table(), KeptCells()
+    table, kept = Table(), KeptCells(0)
     table.passed(kept)
     kept.close()
     table.passed(kept)
@@ -67,4 +75,4 @@ def test_nothing_is_left_after_the_last_pass() -> None:
 
 def test_private_cells_are_not_pickled() -> None:
     with pytest.raises(TypeError):
-        pickle.dumps(KeptCells())
+        pickle.dumps(KeptCells(0))
