@@ -41,6 +41,7 @@ def repair(
     repairs: Repairs,
     *,
     intercept: bool = False,
+    constants: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Fill, clamp, centre and scale numbers; spread levels over columns of zeros and ones.
 
@@ -54,6 +55,8 @@ def repair(
         Counts, updated in place.
     intercept
         Whether a column of ones comes first.
+    constants
+        The result of `repair_constants`, for a caller with many blocks.
 
     Returns
     -------
@@ -61,14 +64,15 @@ def repair(
         (cell - centre) / scale, or zeros and ones for levels.
     """
     present = np.isfinite(cells)
-    repairs.filled += _counts(~present)
+    if not present.all():
+        repairs.filled += _counts(~present)
     is_number = np.array([isinstance(column, Column) for column in columns])
-    constants = [_constants(column) for column in columns if isinstance(column, Column)]
+    constants = repair_constants(columns) if constants is None else constants
     if is_number.all() and not intercept:  # no copies
-        numbers, clamped = _repair_numbers(cells, present, np.array(constants))
+        numbers, clamped = _repair_numbers(cells, present, constants)
         repairs.clamped += clamped
         return numbers
-    numbers, clamped = _repair_numbers(cells[is_number], present[is_number], np.array(constants))
+    numbers, clamped = _repair_numbers(cells[is_number], present[is_number], constants)
     repairs.clamped[is_number] += clamped
     parts, rows = [np.ones((1, cells.shape[1]))] if intercept else [], iter(numbers)
     for column, row in zip(columns, cells, strict=True):
@@ -80,9 +84,14 @@ def repair(
     return np.concatenate(parts)
 
 
-def _constants(column: Column) -> tuple[float, ...]:
-    bounds = (*column.limits, *column.declared_limits)
-    return (*bounds, column.effective_centre, column.effective_scale)
+def repair_constants(columns: Sequence[Column | Levels]) -> NDArray[np.float64]:
+    """Bounds, declared bounds, centre and scale of the numeric columns, shape (columns, 6)."""
+    constants = [
+        (*each.limits, *each.declared_limits, each.effective_centre, each.effective_scale)
+        for each in columns
+        if isinstance(each, Column)
+    ]
+    return np.array(constants).reshape(-1, 6)
 
 
 def _repair_numbers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from gramercy.tables.blocks import cache_slices
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
-from gramercy.tables.repair import Repairs, repair
+from gramercy.tables.repair import Repairs, repair, repair_constants
 
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
@@ -93,8 +94,14 @@ class RowTransform:
         return squares
 
     def _block(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
-        scaled = repair(cells, self.columns, repairs, intercept=self.intercept)
+        scaled = repair(
+            cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
+        )
         return integer_rows(normalise(scaled, self.normalisation), self.lattice)
+
+    @cached_property
+    def _constants(self) -> NDArray[np.float64]:
+        return repair_constants(self.columns)
 
     @property
     def _width(self) -> int:
