@@ -31,10 +31,11 @@ def _page(results: Results) -> Iterator[str]:
     yield "# Time and memory of a release\n"
     yield (
         "For data engineers who plan a release. The programs compared on a cell take turns in one "
-        "process, round by round, after a warm-up round and with a pause before each, so that the "
-        "threads of BLAS no longer wait busily. Seconds are medians; a ratio is the "
-        "median of the ratios within a round. Memory is the peak of the process in the first round "
-        "minus its memory before. OpenDP is measured where it is installed. Written by "
+        "process, round by round, after a warm-up round. Before each, the threads of BLAS stop "
+        "waiting busily for the one before; and what takes less than half a second runs twice, and "
+        "the second time counts, when its own threads are awake. Seconds are medians; a ratio is "
+        "the median of the ratios within a round. Memory is the peak of the process in the first "
+        "round minus its memory before. OpenDP is measured where it is installed. Written by "
         "`python -m benchmarks.throughput` from `results.jsonl`.\n"
     )
     yield "## The Gram matrix, in memory\n"
@@ -83,8 +84,8 @@ def _page(results: Results) -> Iterator[str]:
     yield (
         "Three passes for the histograms of all columns, one for the lengths of rows and one for "
         "the sum, with all noise on histograms, against the sum with declared constants. The cells "
-        "of the first table stay in memory between the passes; the second is too large, and is read "
-        "five times.\n"
+        "of the first table stay in memory between the passes; the second is too large, and is "
+        "read five times.\n"
     )
     yield from _comparison_table(of(results, "constants"), "Gramercy: one sum", memory=True)
     yield "## Many problems at once\n"
