@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.estimator import Estimator
-from gramercy.estimators.noise.draws import stream
 from gramercy.estimators.tuning.parallel import parallel_map
 from gramercy.estimators.tuning.penalty_rule import derived_evidence
 from gramercy.estimators.tuning.selection import Rule
-from gramercy.estimators.tuning.stability import DRAWS, redraw
+from gramercy.estimators.tuning.stability import DRAWS, redraws
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 
@@ -39,12 +39,11 @@ def edge_frequencies(
 
     Notes
     -----
-    A parametric bootstrap: see `estimators.tuning.stability.redraw`.
+    A parametric bootstrap: see `estimators.tuning.stability.redraws`.
     """
     if getattr(estimator, "penalty", None) in get_args(Rule):
         estimator = estimator.model_copy(update={"penalty": tuning["penalty"]})
-    source = stream()
-    raw = [redraw(evidence, evidence.repaired, source) for _ in range(draws)]
+    raw = islice(redraws(evidence, evidence.repaired), draws)
     edges = parallel_map(partial(_edges, evidence, estimator), raw)
     frequencies: Array = np.mean(edges, axis=0, dtype=np.float64)
     return frequencies

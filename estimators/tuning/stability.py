@@ -9,8 +9,10 @@ not have; the bootstrap replaces that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,8 +120,7 @@ def bootstrap(
     Rows are Gaussian; their second moment is drawn from a Wishart law. For rows of length one the
     trace would vary less.
     """
-    source = stream()
-    raw = [redraw(evidence, truth, source) for _ in range(draws)]
+    raw = list(islice(redraws(evidence, truth), draws))
     many = len(truth) > _MANY_COLUMNS
     first = min(_FEW_FIRST_DRAWS if many else _FIRST_DRAWS, draws)
     counts = _counts(evidence, path, grid, raw[:first])
@@ -150,12 +151,21 @@ def _graphs(evidence: Evidence, path: Path, grid: Array, raw: Array) -> NDArray[
     return np.packbits(graphs, axis=2)  # they travel between processes
 
 
-def redraw(evidence: Evidence, truth: Array, source: Stream) -> Array:
-    """A simulated raw matrix: as many rows with second moment `truth`, and the same noise law."""
-    p, rows, law = len(truth), max(round(evidence.rows), 1), evidence.law
+def redraws(evidence: Evidence, truth: Array) -> Iterator[Array]:
+    """Simulated raw matrices without end, from a public seed.
+
+    Each is of as many rows with second moment `truth`, and has the same noise law.
+    """
     values, vectors = np.linalg.eigh(truth)
     # The symmetric root: it does not depend on the signs of the eigenvectors or on ties.
     root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    source = stream()
+    while True:
+        yield _redraw(evidence, root, source)
+
+
+def _redraw(evidence: Evidence, root: Array, source: Stream) -> Array:
+    p, rows, law = len(root), max(round(evidence.rows), 1), evidence.law
     if rows >= p:
         white = wishart(source, p, rows) / rows
     else:

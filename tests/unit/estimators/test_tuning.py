@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ import pytest
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.estimators.noise.draws import stream
 from gramercy.estimators.ridge import Ridge, ridge_precision
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.path import graphical_lasso_path
@@ -27,7 +27,7 @@ from gramercy.estimators.tuning.penalty_rule import (
     loss,
     penalty_grid,
 )
-from gramercy.estimators.tuning.stability import bootstrap, redraw, stars
+from gramercy.estimators.tuning.stability import bootstrap, redraws, stars
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, Fold
@@ -355,13 +355,13 @@ def test_cross_validation_requires_folds() -> None:
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "noisy-rows", "none"])
 def test_redrawn_releases_have_the_stated_moments(family: Family, rows: int) -> None:
     """The mean is the truth; the variance is (S_ii S_jj + S_ij^2) / n plus that of the noise."""
-    truth, source = ar1(4), stream()
+    truth = ar1(4)
     v = 0.3 if family == "noisy-rows" else None
     law = NoiseLaw.none()
     if family != "none":
         law = law_of(0.02).model_copy(update={"family": family, "cell_variance": v})
     evidence = Evidence(truth, truth, law, float(rows))
-    draws = [redraw(evidence, truth, source) for _ in range(at_scale(1500, 6000))]
+    draws = list(islice(redraws(evidence, truth), at_scale(1500, 6000)))
     power = np.diag(truth)
     sampling = (np.outer(power, power) + truth**2) / rows
     noise = law.row_deviations(power, rows) ** 2
