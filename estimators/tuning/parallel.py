@@ -66,9 +66,13 @@ def parallel_map(
 
 
 def _single_threaded(function: Callable[[_Item], _Result], item: _Item) -> _Result:
-    keep_freed_memory()
     with single_blas_thread():
         return function(item)
+
+
+def _in_process(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    keep_freed_memory()  # of this process alone: another program's process is not ours to set
+    return function(item)
 
 
 def _map(
@@ -79,6 +83,6 @@ def _map(
     from joblib import Parallel, delayed  # slow to import
 
     results: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator", max_nbytes=None)(
-        delayed(function)(item) for item in items
+        delayed(_in_process)(function, item) for item in items
     )
     return results

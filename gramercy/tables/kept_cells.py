@@ -59,6 +59,7 @@ class KeptCells:
             malformed.kept += self._malformed.kept
             yield from self._batches
             return
+        self.close()  # never the cells of two forms at a time
         kept, size = list[Array](), 0
         for batch in read:
             size += batch.nbytes

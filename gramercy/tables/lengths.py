@@ -18,7 +18,7 @@ from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.tables.normalise_kernel import kernel_constants
 from gramercy.tables.persons import MAX_ROW_SQUARES
-from gramercy.tables.repair import Repairs, repair
+from gramercy.tables.repair import Repairs, repair, repair_constants
 from gramercy.tables.row_transform import is_large
 from gramercy.tables.values import matrix_width
 
@@ -49,6 +49,7 @@ class RowLengths:
         self.width, self.large = width, large
         self._are_levels = np.array([isinstance(column, Levels) for column in columns])
         self._constants = kernel_constants(columns)
+        self._of_repair = repair_constants(columns)
 
     @classmethod
     def of(cls, contract: Contract) -> RowLengths:
@@ -83,7 +84,9 @@ class RowLengths:
 
     def _sum_of_squares(self, cells: Array) -> Array:
         repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
-        scaled = repair(cells, self._columns, repairs, intercept=self._intercept)
+        scaled = repair(
+            cells, self._columns, repairs, intercept=self._intercept, constants=self._of_repair
+        )
         squares = np.zeros(cells.shape[1])
         with np.errstate(over="ignore"):
             for column in scaled:

@@ -41,43 +41,30 @@ def normalise(
     """
     if isinstance(normalisation, Whole):
         return scaled
-    squares = np.zeros(scaled.shape[1])
-    with np.errstate(over="ignore", under="ignore"):
-        inside = scaled * scaled
-        for column in inside:
-            squares += column
+    squares, power = _sums_of_squares(scaled), np.ones(scaled.shape[1])
     far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
-    squares[far] = 1.0
-    length = np.sqrt(squares)
-    if isinstance(normalisation, Unit):
-        np.multiply(scaled, 1.0 / length, out=inside)
-    else:
-        clipped = np.flatnonzero(length > normalisation.length)
-        np.divide(scaled, normalisation.length, out=inside)
-        inside[:, clipped] = scaled[:, clipped] * (1.0 / length[clipped])
     if far.size:
-        inside[:, far] = _normalise_far(scaled[:, far], normalisation)
-    return inside
-
-
-def _normalise_far(scaled: NDArray[np.float64], normalisation: Unit | Clip) -> NDArray[np.float64]:
-    """Rows of any length, zero included; see `normalise`."""
-    largest = np.maximum(scaled.max(axis=0, initial=0.0), -scaled.min(axis=0, initial=0.0))
-    exponents = np.frexp(largest)[1]
-    power = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))
-    squares, mantissas = np.zeros(scaled.shape[1]), np.empty(scaled.shape[1])
-    for column in scaled:
-        np.multiply(column, power, out=mantissas)
-        mantissas *= mantissas
-        squares += mantissas
+        largest = np.abs(scaled[:, far]).max(axis=0)
+        exponents = np.frexp(largest)[1]
+        power[far] = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))
+        squares[far] = _sums_of_squares(scaled[:, far] * power[far])
     length = np.sqrt(np.where(squares > 0, squares, 1.0))  # zero rows stay zero
     inverse = 1.0 / length
+    moderate = scaled * power if far.size else scaled
     if isinstance(normalisation, Unit):
-        unit: NDArray[np.float64] = scaled * power
-        unit *= inverse
+        unit: NDArray[np.float64] = moderate * inverse
         return unit
     with np.errstate(over="ignore"):
         clipped = np.flatnonzero(length / power > normalisation.length)
     inside: NDArray[np.float64] = scaled / normalisation.length
-    inside[:, clipped] = scaled[:, clipped] * power[clipped] * inverse[clipped]
+    inside[:, clipped] = moderate[:, clipped] * inverse[clipped]
     return inside
+
+
+def _sums_of_squares(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of squares of every row, column after column; infinite where it overflows."""
+    sums = np.zeros(scaled.shape[1])
+    with np.errstate(over="ignore", under="ignore"):
+        for column in scaled * scaled:
+            sums += column
+    return sums

@@ -11,7 +11,7 @@ from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.cluster import local_workers, write_block
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.gram_pass import GramJob, PartialSums
+from gramercy.tables.gram_pass import GramJob
 from gramercy.tables.source import open_source
 
 BLOCK, SUM, COPY, TASK = "read and sum a block", "add two sums", "copy a sum", "schedule a task"
@@ -43,9 +43,3 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
             ),
             TASK: Contender(schedule, _TASKS),
         }
-
-
-def _copied(sums: PartialSums) -> PartialSums:
-    """As it travels between workers."""
-    copy: PartialSums = pickle.loads(pickle.dumps(sums))
-    return copy

@@ -56,6 +56,16 @@ def test_another_form_is_read_from_the_table() -> None:
         assert table.reads == reads
 
 
+def test_cells_of_one_form_are_forgotten_before_those_of_another_are_kept() -> None:
+    table, kept = Table(), KeptCells(0)
+    table.passed(kept)
+    passing = kept.batches((["x"], False), MalformedLines(), table.read(MalformedLines()))
+    next(passing)
+    passing.close()
+    table.passed(kept)
+    assert table.reads == 3
+
+
 def test_an_interrupted_pass_is_not_kept() -> None:
     table, kept = Table(), KeptCells(0)
     passing = kept.batches(FORM, MalformedLines(), table.read(MalformedLines()))
