@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
+from gramercy.tables.bin_guesses import MAGNITUDE, SHIFT, Guesses, first_guesses
 
 Array = NDArray[np.float64]
 Bins = NDArray[np.uint16]
@@ -62,14 +63,7 @@ class Binning:
         self.large = large
         # The bin of a cell is the number of inner edges that are at most the cell.
         self._inner = [column[1:-1] for column in edges]
-        self._steps = np.array([len(column).bit_length() for column in self._inner])
-        # The binary search of the kernel reads 2^steps - 1 edges.
-        padded = [
-            np.append(column, np.full((1 << steps) - len(column), np.inf))
-            for column, steps in zip(self._inner, self._steps, strict=True)
-        ]
-        self._padded = np.concatenate(padded)
-        self._starts = np.cumsum([0, *(len(column) for column in padded)])[:-1]
+        self._guesses = first_guesses(edges) if large else None
         self._missing = np.array(self.sizes) - 1
         self._firsts = np.cumsum([0, *self.sizes])[:-1]  # positions in joined histograms
 
@@ -86,15 +80,9 @@ class Binning:
         ndarray of uint16, shape (columns, rows)
         """
         found = np.empty(cells.shape, np.uint16)
-        if self.large:
-            compiled(bins_kernel)(
-                np.ascontiguousarray(cells),
-                self._padded,
-                self._starts,
-                self._steps,
-                self._missing,
-                found,
-            )
+        if self._guesses is not None:
+            cells = np.ascontiguousarray(cells)
+            compiled(bins_kernel)(cells, self._guesses, self._missing, found)
             return found
         for column, inner, out in zip(cells, self._inner, found, strict=True):
             bins = np.searchsorted(inner, column, side="right")
@@ -118,35 +106,40 @@ class Binning:
         return tuple(part.copy() for part in np.split(counts, self._firsts[1:]))
 
 
-def bins_kernel(
-    cells: Array,
-    padded: Array,
-    starts: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    missing: NDArray[np.int64],
-    found: Bins,
-) -> None:
-    """Find bins by binary search, in a fixed number of steps without branches; for numba.
+def bins_kernel(cells: Array, guesses: Guesses, missing: NDArray[np.int64], found: Bins) -> None:
+    """Find bins by a first guess and a short binary search, without branches; for numba.
 
     A block of cells takes each step together, so that the processor works on several cells at once.
     Unsigned indices need no test for negative ones.
     """
     columns, rows = cells.shape
-    one, below = np.uint64(1), np.empty(_BLOCK, np.uint64)
+    distance, key, below = (
+        np.empty(_BLOCK),
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BLOCK, np.uint32),
+    )
+    one, bits = np.uint32(1), distance.view(np.int64)
     for i in range(columns):
-        inner, last = padded[starts[i] :], missing[i]
+        inner, numbers = guesses.inner[guesses.firsts[i] :], guesses.numbers[guesses.tables[i] :]
+        centre, least, reach = guesses.centres[i], guesses.least[i], guesses.reach[i]
         for start in range(0, rows, _BLOCK):
             m = min(_BLOCK, rows - start)
             column = cells[i, start : start + m]
             out = found[i, start : start + m]
-            below[:] = 0  # numbers of inner edges that are at most the cell
-            for step in range(steps[i]):
-                half = one << np.uint64(steps[i] - 1 - step)
+            for k in range(m):
+                distance[k] = column[k] - centre
+            for k in range(m):
+                near = min(max(((bits[k] & MAGNITUDE) >> SHIFT) - least, 0), reach - 1)
+                key[k] = reach + near if distance[k] >= 0 else reach - 1 - near
+            for k in range(m):
+                below[k] = numbers[key[k]]  # of inner edges that are at most the cell
+            for step in range(guesses.steps[i]):
+                half = one << np.uint32(guesses.steps[i] - 1 - step)
                 for k in range(m):
                     at_most = inner[below[k] + half - one] <= column[k]
-                    below[k] += half if at_most else np.uint64(0)
+                    below[k] += half if at_most else np.uint32(0)
             for k in range(m):
-                out[k] = below[k] if math.isfinite(column[k]) else last
+                out[k] = below[k] if math.isfinite(column[k]) else missing[i]
 
 
 def count_kernel(bins: Bins, starts: NDArray[np.int64], counts: Counts) -> None:

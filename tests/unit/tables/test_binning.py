@@ -9,17 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.scaling.grid import LevelGrid, first_grid
+from gramercy.scaling.constants import Constants
+from gramercy.scaling.grid import Grid, LevelGrid, first_grid, zoomed_grid
+from gramercy.tables.bin_guesses import first_guesses
 from gramercy.tables.binning import Binning, bin_edges
 
 NASTY = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -5e-324, 1.5, -7.25]
-EDGES = (
+FAR = zoomed_grid(Constants(1000.0, 1.0, 1.0, bins=64), 999.0, 1e6)
+EDGES: tuple[np.ndarray, ...] = (
     np.array([-1.0, 0.0, 0.5, 2.0]),
     np.array([0.0, 5e-324]),
     np.linspace(-1e308, 1e307, 257),
     bin_edges(first_grid(-3.0, 1e6)),
     bin_edges(first_grid(None, None)),
     bin_edges(LevelGrid(3)),
+    bin_edges(FAR),
+    np.array([-1.7e308, -1e308, 1e300, 1.7e308]),  # distances are infinite
+    1000 + np.arange(40) * 2.0**-43,  # neighbours, with one key
+    bin_edges(LevelGrid(2)),
+    np.array([-8.0, 4.0, 8.0, 8.1, 8.2]),  # the last key has edges
+    bin_edges(LevelGrid(1)),  # no edge within
 )
 
 
@@ -47,7 +56,8 @@ def test_cells_are_in_the_bins_that_edges_say(kind: str, monkeypatch: pytest.Mon
         monkeypatch.setattr("gramercy.tables.binning.compiled", lambda function: function)
     cells = cells_at_edges()
     binning = Binning(EDGES, large=kind != "plain")
-    bins = binning.bins(cells)
+    bins_of = np.errstate(over="ignore")(binning.bins)  # uncompiled, NumPy warns of far cells
+    bins = bins_of(cells)
     expected = [
         [expected_bin(cell, edges) for cell in column]
         for column, edges in zip(cells, EDGES, strict=True)
@@ -55,9 +65,26 @@ def test_cells_are_in_the_bins_that_edges_say(kind: str, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(bins, expected)
     counts = binning.zeros()
     for rows in (slice(0, 7), slice(7, 7), slice(7, None)):
-        binning.count(binning.bins(cells[:, rows]), counts)
+        binning.count(bins_of(cells[:, rows]), counts)
     for histogram, column, edges in zip(binning.split(counts), bins, EDGES, strict=True):
         np.testing.assert_array_equal(histogram, np.bincount(column, minlength=len(edges)))
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        first_grid(-5.0, 5.0),
+        first_grid(0.0, 1e5),
+        first_grid(40.0, 200.0),
+        first_grid(None, None),
+        zoomed_grid(Constants(0.0, 1.0, 1.0, bins=64), -5.0, 5.0),
+        FAR,
+    ],
+)
+def test_first_guesses_leave_few_edges_of_any_grid(grid: Grid) -> None:
+    both = first_guesses([grid.edges, bin_edges(LevelGrid(1))])
+    assert 2 ** both.steps[0] - 1 <= 3
+    assert 2 ** both.steps[0] < len(grid.edges) / 8
 
 
 def test_levels_have_a_bin_each_and_one_for_other_cells() -> None:
