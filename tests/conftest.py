@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -22,6 +23,10 @@ from tests.support.faults.forkserver import ForkServer
 from tests.support.scratch import SCRATCH, is_worker
 
 TESTS = Path(__file__).parent
+
+if is_worker():
+    # Called last. To take a worker's imports apart takes seconds, in which the session waits.
+    atexit.register(os._exit, 0)
 
 # Otherwise every worker rewrites all tests, and every process that they start compiles Gramercy.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -44,18 +49,22 @@ for _name in ("HOME", "LEDGER_URL", "ARCHIVE_URL", "WITNESS_URL"):
     os.environ.pop(f"GRAMERCY_{_name}", None)
 
 
-# Fixtures that start a server once per worker: files with one of them run in one worker.
-SERVERS = ("prefect_server", "fork_server")
-# The slowest files come first, so that no worker ends with one of them.
-SLOWEST = (
+# Files that wait more than they compute, for processes that they start and stop. They run one after
+# the other in one worker, from the beginning, while the other workers compute.
+WAITING = (
     "test_server",
     "test_14_",
-    "test_cli",
-    "test_22_",
-    "test_auditing",
     "test_16_",
-    "test_24_",
+    "test_shared_server",
+    "test_29_",
+    "test_17_",
+    "test_13_",
+    "test_42_",
+    "test_30_",
 )
+# The slowest of the others come next, so that no worker ends with one of them.
+SLOWEST = ("test_cli", "test_22_", "test_auditing", "test_24_")
+FIRST = WAITING + SLOWEST
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
 SLOW = ("acceptance", "benchmarks", "integration", "proofs")
 MANY_SECONDS = 3.0
@@ -71,8 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow folders and files, and put the slowest files first."""
 
     def rank(item: pytest.Item) -> int:
-        names = [name for name in SLOWEST if item.path.name.startswith(name)]
-        return SLOWEST.index(names[0]) if names else len(SLOWEST)
+        names = [name for name in FIRST if item.path.name.startswith(name)]
+        return FIRST.index(names[0]) if names else len(FIRST)
 
     items.sort(key=rank)
     for item in items:
@@ -82,13 +91,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute whole files, and those that share a server of the session to one worker."""
+    """Distribute whole files, and those that wait, or share a Prefect server, to one worker."""
     from xdist.scheduler import LoadFileScheduling
 
     @functools.cache
     def group(file: str) -> str:
-        text = (config.rootpath / file).read_text(encoding="utf-8")
-        return next((fixture for fixture in SERVERS if fixture in text), file)
+        path = config.rootpath / file
+        if path.name.startswith(WAITING):
+            return "waiting"
+        return "prefect_server" if "prefect_server" in path.read_text(encoding="utf-8") else file
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
