@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ _HEAVY_TAILS: Mapping[str, tuple[Callable[[float], Law], tuple[float, ...]]] = {
 _ASSUMED = {"t": 4.5, "lognormal": 0.6, "some-lognormal": 0.85}
 # The tails of published histograms end somewhere: in scaled units, a quarter octave apart.
 _REACHES = (0.0, *(2.0 ** (np.arange(4, 29) / 4)).tolist(), math.inf)
+_KEPT = 4  # simulations of a family; the last ones are of its lightest laws
 _JOINT = 4.0  # degrees of freedom of a copula whose tails come together
 
 
@@ -100,34 +102,36 @@ def normalisation_bias(
     )
     marginals = published_marginals(evidence.marginals, facts)
     weight = row_weight(evidence, rows_per_person)
-    laws: dict[str, Law] = {}
-    families: dict[str, list[Law]]
-    if any(each is not None for each in marginals):
-        families = {
-            "marginals": [_within(marginals, reach) for reach in _REACHES],
-            "marginals-t": [_within(marginals, reach, _JOINT) for reach in _REACHES],
-        }
-    else:
-        laws = {"gaussian": gaussian}
-        families = {
-            name: [law(each) for each in (shapes if weight is not None else [_ASSUMED[name]])]
-            for name, (law, shapes) in _HEAVY_TAILS.items()
-        }
     cells = standard_rows(target.correlation)
 
-    def simulated_weight(law: Law) -> float:
-        return simulate(cells, law, target, how).mean_weight
+    @lru_cache(maxsize=_KEPT)
+    def simulated(law: Law) -> Simulated:
+        return simulate(cells, law, target, how)
 
-    for name, family in families.items():
-        laws[name] = _lightest(family, simulated_weight, weight)
     bias = {}
-    for name, law in laws.items():
-        result = _fitted(law, target, how)
+    for name, family in _families(marginals, weight is not None).items():
+        law = _lightest(family, lambda law: simulated(law).mean_weight, weight)
+        result = _fitted(simulated(law), law, target, how)
         bias[name] = LawBias(np.zeros(moments.released.shape), np.ones(len(moments.mean)))
         change = result.normalised - result.correlation
         bias[name].correlation[np.ix_(columns, columns)] = change
         bias[name].spread[columns] = result.spread
     return bias
+
+
+def _families(
+    marginals: tuple[Marginal | None, ...], weight_known: bool
+) -> dict[str, list[Law]]:
+    """The laws that rows may have; of each family, from the lightest tails to the heaviest."""
+    if any(each is not None for each in marginals):
+        return {
+            "marginals": [_within(marginals, reach) for reach in _REACHES],
+            "marginals-t": [_within(marginals, reach, _JOINT) for reach in _REACHES],
+        }
+    families: dict[str, list[Law]] = {"gaussian": [gaussian]}
+    for name, (law, shapes) in _HEAVY_TAILS.items():
+        families[name] = [law(shape) for shape in (shapes if weight_known else [_ASSUMED[name]])]
+    return families
 
 
 def _unit(evidence: Evidence, moments: ScaledMoments, rows_per_person: int) -> float:
@@ -137,10 +141,12 @@ def _unit(evidence: Evidence, moments: ScaledMoments, rows_per_person: int) -> f
     return evidence.radius**2 / rows_per_person
 
 
-def _fitted(law: Law, target: Target, how: Normalisation) -> Simulated:
-    """Rows whose correlations after normalisation, too, are those of the target."""
+def _fitted(result: Simulated, law: Law, target: Target, how: Normalisation) -> Simulated:
+    """Rows whose correlations after normalisation, too, are those of the target, or nearly so.
+
+    `result` is of rows with the correlations of the target before normalisation.
+    """
     correlation = target.correlation
-    result = simulate(standard_rows(correlation), law, target, how)
     for _ in range(_CORRELATION_STEPS):
         correlation = np.clip(correlation + target.correlation - result.normalised, -1.0, 1.0)
         result = simulate(standard_rows(correlation), law, target, how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +78,17 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
 
 def _student(degrees: float, cells: Array) -> Array:
-    levels = (np.arange(len(cells)) + 0.5) * _GOLDEN % 1.0  # evenly spread, in no order
-    mixing = np.sqrt((degrees - 2) / (2 * gammaincinv(degrees / 2, levels)))  # of chi squared
-    drawn: Array = cells * mixing[:, None]
+    drawn: Array = cells * _mixing(degrees, len(cells))[:, None]
     return drawn
+
+
+@lru_cache(maxsize=8)
+def _mixing(degrees: float, rows: int) -> Array:
+    """Factors that turn normal rows into rows of a t law."""
+    levels = (np.arange(rows) + 0.5) * _GOLDEN % 1.0  # evenly spread, in no order
+    mixing: Array = np.sqrt((degrees - 2) / (2 * gammaincinv(degrees / 2, levels)))  # of chi squared
+    mixing.flags.writeable = False
+    return mixing
 
 
 def _lognormal(shape: float, every: int, cells: Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +113,15 @@ def standard_rows(correlation: Array) -> Array:
     values, vectors = np.linalg.eigh(correlation)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # equal on every machine
     length = np.sqrt(np.maximum((root**2).sum(axis=1), 1e-12))
-    cells: Array = stream().standard_normal((rows, q)) @ (root / length[:, None]).T
+    cells: Array = _white_rows(rows, q) @ (root / length[:, None]).T
+    return cells
+
+
+@lru_cache(maxsize=1)
+def _white_rows(rows: int, columns: int) -> Array:
+    """Independent standard normal cells, which are the same for all correlations and laws."""
+    cells = stream().standard_normal((rows, columns))
+    cells.flags.writeable = False
     return cells
 
 
