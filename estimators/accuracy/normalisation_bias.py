@@ -119,9 +119,7 @@ def normalisation_bias(
     return bias
 
 
-def _families(
-    marginals: tuple[Marginal | None, ...], weight_known: bool
-) -> dict[str, list[Law]]:
+def _families(marginals: tuple[Marginal | None, ...], weight_known: bool) -> dict[str, list[Law]]:
     """The laws that rows may have; of each family, from the lightest tails to the heaviest."""
     if any(each is not None for each in marginals):
         return {

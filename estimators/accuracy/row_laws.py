@@ -86,7 +86,8 @@ def _student(degrees: float, cells: Array) -> Array:
 def _mixing(degrees: float, rows: int) -> Array:
     """Factors that turn normal rows into rows of a t law."""
     levels = (np.arange(rows) + 0.5) * _GOLDEN % 1.0  # evenly spread, in no order
-    mixing: Array = np.sqrt((degrees - 2) / (2 * gammaincinv(degrees / 2, levels)))  # of chi squared
+    chi_squared = 2 * gammaincinv(degrees / 2, levels)
+    mixing: Array = np.sqrt((degrees - 2) / chi_squared)
     mixing.flags.writeable = False
     return mixing
 

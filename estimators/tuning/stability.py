@@ -73,7 +73,8 @@ class Stability:
         """
         p, f = self.frequencies.shape[1], self.frequencies
         of_twenty = (1 - 1 / DRAWS) / (1 - 1 / max(self.draws, 2))
-        instability: Array = (2 * f * (1 - f)).sum(axis=(1, 2)) / max(p * (p - 1), 1)
+        varying = f.sum(axis=(1, 2)) - np.einsum("kij,kij->k", f, f)  # without a copy of f
+        instability: Array = 2 * varying / max(p * (p - 1), 1)
         return instability * of_twenty
 
     def stable(self, threshold: float) -> NDArray[np.intp]:
