@@ -38,6 +38,7 @@ _PLAN = [
     ("blocks", 1_000_000, 50),
     ("blocks", 12_500, 800),
     ("problems", 64, 600),
+    *(("estimation", 20_000, columns) for columns in (200, 750, 2_000)),
     ("cluster", 8_000_000, 50),
     ("cluster", 100_000, 800),
     ("flow", 100_000, 50),
@@ -57,6 +58,7 @@ _QUICK = [
     *(("scale", rows, 10) for rows in (10_000, 20_000)),
     ("blocks", 1_250, 50),
     ("problems", 3, 10),
+    ("estimation", 1_000, 10),
     ("cluster", 10_000, 50),
     ("flow", 10_000, 10),
 ]

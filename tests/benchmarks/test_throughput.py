@@ -14,6 +14,7 @@ from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import (
     blocks,
     csv,
+    estimation,
     gram,
     inputs,
     noise,
@@ -82,6 +83,19 @@ def test_problems_have_the_same_solutions_by_processes(tmp_path: Path) -> None:
     for graphs, (same,) in zip(together, alone, strict=True):  # type: ignore[call-overload]
         assert graphs.any()
         assert (graphs == same).all()
+
+
+@pytest.mark.parametrize(("columns", "law"), [(6, "jackknife"), (201, "Gaussian")])
+def test_estimates_are_of_one_release(tmp_path: Path, columns: int, law: str) -> None:
+    with estimation.job(Cell("estimation", 4000, columns), tmp_path) as found:
+        names, intervals = set(found), found["intervals"].run()
+        values, _ = found[estimation.EIGH].run()  # type: ignore[misc]
+    assert names >= {"denoising", "discoveries", "regression", "pca", "graph by stability"}
+    assert len(values) == columns + 1  # type: ignore[has-type]
+    first = intervals.tables["clearest"].iloc[0]  # type: ignore[attr-defined]
+    assert int(first.column[1:]) - int(first.row[1:]) == 1  # neighbours in the chain
+    assert first.estimate == pytest.approx(0.5, abs=0.1)
+    assert law in first.law
 
 
 def test_workers_share_blocks_and_additions() -> None:
@@ -166,6 +180,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
         "scale": [page_of_scale.OURS, page_of_scale.PEER],
         "blocks": [blocks.BLOCK, blocks.SUM, blocks.COPY, blocks.TASK],
         "problems": [problems.BY_PROCESSES, problems.ONE_BY_ONE],
+        "estimation": ["denoising", estimation.EIGH],
         "cluster": ["Dask: 2 workers", "Dask: 1 worker", "Gramercy: one process"],
         "flow": ["Prefect flow", "its steps alone"],
     }
