@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 _UNKNOWN = 1 << 30  # bytes, where the system says nothing
-# Limit and use of a container, of both versions of control groups. "max" stands for none.
-_CONTAINERS = [
-    ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"),
-    (
-        "sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
-]
+# Where control groups are, and the files with their limit and use: of the second version of control
+# groups, which has no name, and of the first. "max" stands for no limit.
+_VERSIONS = {
+    "": ("sys/fs/cgroup", "memory.max", "memory.current"),
+    "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
 
 
 def spare_memory(root: Path = Path("/")) -> int:
-    """Bytes that are available on this machine and in this container.
+    """Bytes that are available on this machine, in this container and to this service.
 
     Parameters
     ----------
@@ -32,10 +31,22 @@ def spare_memory(root: Path = Path("/")) -> int:
         Not negative. Where the system has no ``proc``, a quarter of its memory.
     """
     spare = [_machine(root)]
-    for limit, used in _CONTAINERS:
+    for limit, used in _limits(root):
         with contextlib.suppress(OSError, ValueError):  # no such limit
-            spare.append(int((root / limit).read_text()) - int((root / used).read_text()))
+            spare.append(int(limit.read_text()) - int(used.read_text()))
     return max(min(spare), 0)
+
+
+def _limits(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Files with limit and use of this process's control groups, and of those around them."""
+    groups = dict.fromkeys(_VERSIONS, PurePosixPath())
+    with contextlib.suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            groups |= dict.fromkeys(controllers.split(","), PurePosixPath(path.strip("/")))
+    for version, (folder, limit, used) in _VERSIONS.items():
+        for group in (groups[version], *groups[version].parents):
+            yield root / folder / group / limit, root / folder / group / used
 
 
 def _machine(root: Path) -> int:

@@ -36,6 +36,23 @@ def test_the_smaller_of_machine_and_container(
         assert spare_memory(system(tmp_path / str(number), **MACHINE, **container)) == spare
 
 
+def test_a_service_with_a_limit_of_its_own(tmp_path: Path) -> None:
+    """As `MemoryMax` of a systemd unit, or of the slice around it, with both versions of groups."""
+    groups = {"proc__self__cgroup": "4:cpu,memory:/app/one\n0::/system.slice/gramercy.service"}
+    files = {
+        "sys__fs__cgroup__system.slice__gramercy.service__memory.max": "max",
+        "sys__fs__cgroup__system.slice__gramercy.service__memory.current": 0,
+        "sys__fs__cgroup__system.slice__memory.max": 3 * GIB,
+        "sys__fs__cgroup__system.slice__memory.current": GIB,
+    }
+    assert spare_memory(system(tmp_path, **MACHINE, **groups, **files)) == 2 * GIB
+    first = {
+        "sys__fs__cgroup__memory__app__one__memory.limit_in_bytes": GIB,
+        "sys__fs__cgroup__memory__app__one__memory.usage_in_bytes": 5,
+    }
+    assert spare_memory(system(tmp_path, **first)) == GIB - 5
+
+
 def test_a_container_without_a_limit(tmp_path: Path) -> None:
     container = {"sys__fs__cgroup__memory.max": "max", "sys__fs__cgroup__memory.current": GIB}
     assert spare_memory(system(tmp_path, **MACHINE, **container)) == 4 * GIB
