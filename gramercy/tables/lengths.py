@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from gramercy.common.machine import compiled
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.tables.normalise_kernel import kernel_constants
 from gramercy.tables.persons import MAX_ROW_SQUARES
 from gramercy.tables.repair import Repairs, repair, repair_constants
 from gramercy.tables.row_transform import is_large
@@ -48,8 +47,7 @@ class RowLengths:
         self._columns, self._intercept = tuple(columns), intercept
         self.width, self.large = width, large
         self._are_levels = np.array([isinstance(column, Levels) for column in columns])
-        self._constants = kernel_constants(columns)
-        self._of_repair = repair_constants(columns)
+        self._constants = repair_constants(columns)
 
     @classmethod
     def of(cls, contract: Contract) -> RowLengths:
@@ -85,7 +83,7 @@ class RowLengths:
     def _sum_of_squares(self, cells: Array) -> Array:
         repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
         scaled = repair(
-            cells, self._columns, repairs, intercept=self._intercept, constants=self._of_repair
+            cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
         )
         squares = np.zeros(cells.shape[1])
         with np.errstate(over="ignore"):
@@ -142,7 +140,7 @@ def squares_kernel(
             for k in range(rows):
                 squares[k] += 1.0 if math.isfinite(cells[i, k]) else 0.0
             continue
-        lower, upper, centre, scale = constants[i]
+        lower, upper, centre, scale = constants[i, :4]
         for k in range(rows):
             value = cells[i, k] if math.isfinite(cells[i, k]) else centre
             x = (min(max(value, lower), upper) - centre) / scale

@@ -18,7 +18,7 @@ from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.integers import clamp_to_ball
 from gramercy.tables.normalise import LARGEST, LEAST, MAX_EXPONENT, MIN_EXPONENT
-from gramercy.tables.repair import Repairs
+from gramercy.tables.repair import Repairs, repair_constants
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class NormaliseKernel:
             indices = range(len(column.levels)) if isinstance(column, Levels) else [_NUMBER]
             features += [(i, index) for index in indices]
         self._features = np.array(features, dtype=np.int64)
-        self._constants = np.hstack([kernel_constants(columns), _declared_limits(columns)])
+        self._constants = repair_constants(columns)
         self._kind, self._radius = _UNIT, 1.0
         if isinstance(normalisation, Whole):
             self._kind = _WHOLE
@@ -87,25 +87,6 @@ class NormaliseKernel:
         radius = np.inf if self._kind == _WHOLE else float(self._lattice.squared_radius)
         outside: NDArray[np.bool_] = ~(squares <= radius)
         return outside
-
-
-def kernel_constants(columns: Sequence[Column | Levels]) -> Array:
-    """Lower and upper bound, centre and scale of every column, shape (columns, 4)."""
-    return np.array(
-        [
-            (0.0, 0.0, 0.0, 1.0)
-            if isinstance(column, Levels)
-            else (*column.limits, column.effective_centre, column.effective_scale)
-            for column in columns
-        ]
-    )
-
-
-def _declared_limits(columns: Sequence[Column | Levels]) -> Array:
-    """The bounds in the contract, beyond which cells are counted, shape (columns, 2)."""
-    return np.array(
-        [(0.0, 0.0) if isinstance(column, Levels) else column.declared_limits for column in columns]
-    )
 
 
 def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks

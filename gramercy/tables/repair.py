@@ -72,7 +72,7 @@ def repair(
         numbers, clamped = _repair_numbers(cells, present, constants)
         repairs.clamped += clamped
         return numbers
-    numbers, clamped = _repair_numbers(cells[is_number], present[is_number], constants)
+    numbers, clamped = _repair_numbers(cells[is_number], present[is_number], constants[is_number])
     repairs.clamped[is_number] += clamped
     parts, rows = [np.ones((1, cells.shape[1]))] if intercept else [], iter(numbers)
     for column, row in zip(columns, cells, strict=True):
@@ -85,20 +85,25 @@ def repair(
 
 
 def repair_constants(columns: Sequence[Column | Levels]) -> NDArray[np.float64]:
-    """Bounds, declared bounds, centre and scale of the numeric columns, shape (columns, 6)."""
-    constants = [
-        (*each.limits, *each.declared_limits, each.effective_centre, each.effective_scale)
-        for each in columns
-        if isinstance(each, Column)
-    ]
-    return np.array(constants).reshape(-1, 6)
+    """Bounds, centre and scale, and the declared bounds of every column, shape (columns, 6).
+
+    Of levels, whose cells are indices: no bounds of use, centre 0 and scale 1.
+    """
+    return np.array(
+        [
+            (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+            if isinstance(each, Levels)
+            else (*each.limits, each.effective_centre, each.effective_scale, *each.declared_limits)
+            for each in columns
+        ]
+    )
 
 
 def _repair_numbers(
     cells: NDArray[np.float64], present: NDArray[np.bool_], constants: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Repaired numbers, shape (columns, rows), and how many are out of their declared bounds."""
-    lower, upper, lowest, highest, centre, scale = constants.T.reshape(6, -1, 1)
+    lower, upper, centre, scale, lowest, highest = constants.T.reshape(6, -1, 1)
     values = cells if present.all() else np.where(present, cells, centre)
     repaired = np.clip(values, lower, upper)
     if np.array_equal(lower, lowest) and np.array_equal(upper, highest):
