@@ -80,7 +80,11 @@ def first_guesses(edges: Sequence[Array]) -> Guesses:
 
 
 class _Keys:
-    """The keys of all edges but the last ones, where they begin in joined tables."""
+    """From which key on each edge counts, and how many edges have the same key.
+
+    For all columns together, with their tables joined, and their edges but the last ones, beyond
+    which there is no bin. In the place of each first edge is the beginning of the column's table.
+    """
 
     def __init__(self, edges: Sequence[Array], centres: Array) -> None:
         sizes, joined = np.array([len(column) for column in edges]), np.concatenate(edges)

@@ -87,7 +87,7 @@ def repair(
 def repair_constants(columns: Sequence[Column | Levels]) -> NDArray[np.float64]:
     """Bounds, centre and scale, and the declared bounds of every column, shape (columns, 6).
 
-    Of levels, whose cells are indices: no bounds of use, centre 0 and scale 1.
+    Levels, whose cells are indices, have zeros and the scale 1, and are not scaled with them.
     """
     return np.array(
         [
