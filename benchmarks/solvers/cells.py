@@ -28,7 +28,7 @@ What = Literal["path", "single"]
 COLUMNS = (20, 50, 100, 200, 500, 1000, 2000, 5000)
 ACCURACY = 1e-6  # largest certified suboptimality of any solution, per column
 AT = 13  # index in the path of the penalty that is also solved alone
-LIMIT, LIMIT_ALONE = 60.0, 600.0  # seconds after which a solver is stopped
+LIMIT = 60.0  # seconds after which a solver is stopped
 _REPEATS, _ENOUGH = 5, 2.0  # a fast solver is repeated this often, or for this many seconds
 _BEST, _BEST_OF_LARGE = 1e-10, 1e-8  # duality gap per column of the reference solutions
 LARGE = 1000  # columns, with which solvers are run at their loosest tolerance only
@@ -165,8 +165,7 @@ def _once(
         for took, T in peer.run(S, grid, tolerance * ACCURACY * len(S)):
             over = objective(S, float(grid[solved]), T) - least[solved]
             seconds, worst, solved = seconds + took, max(worst, over / len(S)), solved + 1
-            limit = LIMIT_ALONE if len(S) >= _ALONE else LIMIT
-            if seconds > limit or (only_if and worst > ACCURACY):
+            if seconds > LIMIT or (only_if and worst > ACCURACY):
                 break
     except (ArithmeticError, ValueError, AssertionError):  # FloatingPointError, LinAlgError
         worst = math.inf

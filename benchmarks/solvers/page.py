@@ -9,7 +9,7 @@ from typing import get_args
 from benchmarks import markdown
 from benchmarks.markdown import table
 from benchmarks.solvers import cells, plots
-from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, LIMIT_ALONE, What
+from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
 from benchmarks.solvers.matrices import DENSE, REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
 from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
@@ -48,10 +48,9 @@ def _page(results: Results) -> Iterator[str]:
         "diagonal 1; on a path, each solver uses its library's warm start. The graphs are AR(1), "
         "hub and random. Penalties fall from that of the empty graph to a twentieth of it, or to a "
         "tenth above the point where soft-thresholding stops being positive definite. A solver is "
-        f"stopped after {LIMIT:g} s, or where it runs alone after {LIMIT_ALONE:g} s. Where it "
-        "missed the accuracy (in brackets), the time at its last tolerance counts. Where it raised "
-        "an error, or returned a matrix that is not positive definite, it failed, and is not "
-        "counted. "
+        f"stopped after {LIMIT:g} s. Where it missed the accuracy (in brackets), the time at its "
+        "last tolerance counts. Where it raised an error, or returned a matrix that is not "
+        "positive definite, it failed, and is not counted. "
         f"With {LARGE} columns, other solvers run at their loosest tolerance only; with more, only "
         "QUIC (Hsieh et al. 2014; skggm's source, compiled with -O3) is compared, up to 2000 "
         "columns, and the gap of the bound is 1e-08. "

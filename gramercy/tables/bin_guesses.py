@@ -69,7 +69,7 @@ def first_guesses(edges: Sequence[Array]) -> Guesses:
     ]
     return Guesses(
         np.concatenate(padded),
-        _firsts([len(column) for column in padded]),
+        first_positions([len(column) for column in padded]),
         steps,
         keys.centres,
         keys.least,
@@ -88,14 +88,14 @@ class _Keys:
 
     def __init__(self, edges: Sequence[Array], centres: Array) -> None:
         sizes, joined = np.array([len(column) for column in edges]), np.concatenate(edges)
-        firsts = _firsts(sizes)
+        firsts = first_positions(sizes)
         with np.errstate(over="ignore"):  # an infinite distance has a key like any other
             distances = joined - np.repeat(centres, sizes)
         bits = (distances.view(np.int64) & MAGNITUDE) >> SHIFT
         self.centres = centres
         self.least = np.minimum.reduceat(np.where(distances == 0, MAGNITUDE, bits), firsts) - 1
         self.reach = np.maximum.reduceat(bits, firsts) - self.least + 1
-        self.tables = _firsts(2 * self.reach)
+        self.tables = first_positions(2 * self.reach)
         near = np.maximum(bits - np.repeat(self.least, sizes), 0)
         tables, reach = np.repeat(self.tables, sizes), np.repeat(self.reach, sizes)
         # A table begins with no edge, and an edge counts from the key behind its own.
@@ -103,7 +103,7 @@ class _Keys:
         begins[firsts] = self.tables
         used = np.delete(np.arange(len(joined)), firsts + sizes - 1)
         self._begins, self._numbers = begins[used], used - np.repeat(firsts, sizes - 1)
-        self._firsts = _firsts(sizes - 1)
+        self._firsts = first_positions(sizes - 1)
 
     def most(self) -> Integers:
         """The largest number of edges with the same key, for each column; at least one."""
@@ -119,6 +119,6 @@ class _Keys:
         return np.repeat(self._numbers.astype(np.uint16), keys)
 
 
-def _firsts(sizes: Sequence[int] | Integers) -> Integers:
+def first_positions(sizes: Sequence[int] | Integers) -> Integers:
     """Position of each part, where parts of these sizes are joined."""
     return np.cumsum([0, *sizes])[:-1]

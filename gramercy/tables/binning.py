@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
-from gramercy.tables.bin_guesses import MAGNITUDE, SHIFT, Guesses, first_guesses
+from gramercy.tables.bin_guesses import MAGNITUDE, SHIFT, Guesses, first_guesses, first_positions
 
 Array = NDArray[np.float64]
 Bins = NDArray[np.uint16]
@@ -65,7 +65,7 @@ class Binning:
         self._inner = [column[1:-1] for column in edges]
         self._guesses = first_guesses(edges) if large else None
         self._missing = np.array(self.sizes) - 1
-        self._firsts = np.cumsum([0, *self.sizes])[:-1]  # positions in joined histograms
+        self._firsts = first_positions(self.sizes)  # in joined histograms
 
     def bins(self, cells: Array) -> Bins:
         """The bin of every cell.

@@ -27,7 +27,7 @@ from gramercy.estimators.tuning.penalty_rule import (
     loss,
     penalty_grid,
 )
-from gramercy.estimators.tuning.stability import bootstrap, redraws, stars
+from gramercy.estimators.tuning.stability import DRAWS, bootstrap, redraws, stars
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, Fold
@@ -385,6 +385,19 @@ def test_stability_selection_finds_the_true_edges() -> None:
     assert looser.penalty <= choice.penalty
     none = stars(evidence, evidence.repaired, lasso, grid[4:], threshold=0.0, draws=3)
     assert none.penalty == grid[4]
+
+
+def test_accuracy_of_draws_hardly_changes_frequencies() -> None:
+    """The rule computes graphs of draws less accurately than those of the other rules."""
+    evidence = seen(np.random.default_rng(19), ar1(40), 2000, 1e-3)
+    lasso_of = GraphicalLasso(penalty="stability")
+    grid = penalty_grid(lasso_of.matrix(evidence))
+    accurate = stars(evidence, evidence.repaired, lasso_of.sparse_path, grid)
+    estimate = lasso_of.fit(evidence)
+    assert accurate.frequencies is not None
+    assert estimate.tuning["penalty"] == accurate.penalty
+    change = np.abs(estimate.matrices["stability"] - accurate.frequencies)
+    assert change.mean() < 0.01 * math.sqrt(0.25 / DRAWS)  # of the largest standard error
 
 
 def test_stability_is_deterministic_and_counts_draws() -> None:
