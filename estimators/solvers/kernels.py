@@ -34,9 +34,12 @@ def compiled(function: _Function) -> _Function:
 
 
 def active_set(
-    S: Array, penalties: Array, T: Array, W: Array, turn: int
-) -> tuple[float, float, Single, Indices, Indices]:
+    S: Array, penalties: Array, T: Array, W: Array, residual: Single, turn: int
+) -> tuple[float, float, Indices, Indices]:
     """Violation of the optimality conditions by T, and the entries that may have to change.
+
+    Writes to `residual` the gradient S - W of the smooth part for every entry; plus that of the
+    penalty where T is not zero. It is computed in double precision, then rounded to single.
 
     Returns
     -------
@@ -44,16 +47,12 @@ def active_set(
         Largest violation of an optimality condition.
     squares
         Sum of the squares of all violations.
-    residual
-        Gradient S - W of the smooth part for every entry; plus that of the penalty where T is not
-        zero; shape (p, p). Computed in double precision, then rounded to single.
     starts, places
         The active pairs, the diagonal included: those of column j are (places[k], j) for k from
         starts[j] up to starts[j + 1]. A pair is listed in only one of its two columns, chosen by a
         hash of the pair and of `turn`.
     """
     p = len(S)
-    residual = np.empty((p, p), np.float32)
     mine = np.zeros((p, p), np.bool_)
     starts = np.zeros(p + 1, np.int64)
     violation, squares = 0.0, 0.0
@@ -85,29 +84,34 @@ def active_set(
             if mine[j, i]:
                 places[k] = i
                 k += 1
-    return violation, squares, residual, starts, places
+    return violation, squares, starts, places
 
 
 def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function would cost its speed
-    W: Single,
-    T: Single,
-    penalties: Single,
-    residual: Single,
+    matrices: Single,
     starts: Indices,
     places: Indices,
     sweeps: int,
     enough: float,
-) -> tuple[Single, int]:
+    negligible: float,
+) -> int:
     """The Newton step: minimises the quadratic model by coordinate descent.
 
-    It ends after `sweeps`, or with the first sweep that decreases the model by less than `enough`
-    times the decrease of the first sweep.
+    Parameters
+    ----------
+    matrices
+        W, T, penalties, the residual of `active_set`; then D, symmetric, to which the step is
+        written, and U = D W, by rows; shape (6, p, p). Zeros of T + D are exact in single
+        precision.
+    starts, places
+        As returned by `active_set`.
+    sweeps, enough, negligible
+        It ends after `sweeps`, or with the first sweep that decreases the model by less than
+        `negligible`, or by less than `enough` times the decrease of the first sweep.
 
     Returns
     -------
-    D
-        Symmetric, shape (p, p). Zeros of T + D are exact in single precision.
-    sweeps
+    int
         Number of sweeps.
 
     Notes
@@ -115,14 +119,17 @@ def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function wou
     Every sweep has its own random order of the columns, in groups of neighbours, which share cache
     lines. (A linear congruential generator is enough: the order affects only the speed.)
 
-    U = D W is stored by rows, and u = U e_j is gathered once for each column. While entries of that
-    column change, by m_i, W D W e_j is W u + W_jj z + c W e_j, with z = sum of m_i W e_i, and
-    c = sum of m_i W_ij off the diagonal. So only z and c have to be updated. Where T_ij is not zero
-    and keeps its sign, D_ij is computed from the full residual, which is small near the minimiser,
-    so that single precision suffices.
+    u = U e_j is gathered once for each column. While entries of that column change, by m_i,
+    W D W e_j is W u + W_jj z + c W e_j, with z = sum of m_i W e_i, and c = sum of m_i W_ij off the
+    diagonal. So only z and c have to be updated. Where T_ij is not zero and keeps its sign, D_ij is
+    computed from the full residual, which is small near the minimiser, so that single precision
+    suffices.
     """
+    # One by one: numba takes what is unpacked from an array for strided, and the loops are slow.
+    W, T, penalties = matrices[0], matrices[1], matrices[2]
+    residual, D, U = matrices[3], matrices[4], matrices[5]
     p = len(W)
-    D, U = np.zeros((p, p), np.float32), np.zeros((p, p), np.float32)
+    D[:], U[:] = 0, 0
     u, z, g, moves = np.empty((4, p), np.float32)
     count = (p + _GROUP - 1) // _GROUP
     order = np.arange(count)
@@ -198,9 +205,9 @@ def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function wou
                     mine[k] += z[k]
         if sweep == 0:
             first = gained
-        if gained <= enough * first:
+        if gained <= max(enough * first, negligible):
             break
-    return D, sweep + 1
+    return sweep + 1
 
 
 def step_from(T: Array, single: Single, D: Single, share: float) -> Array:

@@ -7,8 +7,9 @@ tr((S - W) D) + tr(W D W D) / 2 + sum of penalties_ij |T_ij + D_ij|
 
 over the nonzero entries of T, and those whose |S_ij - W_ij| exceeds their penalty. The model is
 minimised by coordinate descent in single precision, with the columns in random order (a fixed order
-takes many times the steps), accurately enough that two or three Newton steps suffice on a path.
-Double precision is used for T and its Cholesky factorisation, the objective and the duality gap.
+takes many times the steps), accurately enough that two or three Newton steps suffice on a path, and
+no more accurately than the gap that was asked for. Double precision is used for T and its Cholesky
+factorisation, the objective and the duality gap.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ from gramercy.estimators.solvers.kernels import compiled
 Array = NDArray[np.float64]
 
 _MAX_SWEEPS = 20  # sweeps of one step
-_LAST_DECREASE = 0.01  # decrease by a sweep that ends the step, over that of the first sweep
+# Decrease by a sweep that ends the step, over that of the first sweep. Where columns have more
+# active pairs than this, their rows of W are not in the cache from sweep to sweep: then another
+# Newton step is cheaper than another sweep.
+_LAST_DECREASE, _MOST_LAST_DECREASE, _CACHED_PAIRS = 0.01, 0.1, 20
+_NEGLIGIBLE = 0.3  # decrease by a sweep that ends the step, over the requested gap
 _MAX_PENALTY = 1e30  # in single precision; far above any entry on a unit diagonal
 _MIN_STEP = 2.0**-10  # smallest step of the line search
 _MEASURE_BELOW = 2.0  # the gap is computed where its estimate is below this multiple of its limit
@@ -70,11 +75,14 @@ def newton(
         W = at.inverse()
     else:
         at, W = _Point(S, penalties, start.matrix, start.log_pivots), start.dual
-    single_penalties = np.minimum(penalties, _MAX_PENALTY).astype(np.float32)
+    # One allocation: NumPy asks for large pages from 4 MB on, with which rows are found faster.
+    single = np.empty((6, p, p), np.float32)
+    single[2] = np.minimum(penalties, _MAX_PENALTY)
     rate = 0.5
     for turn in range(limit + 1):
-        survey = compiled(kernels.active_set)(S, penalties, at.T, W, turn)
-        violation, squares, active = survey[0], survey[1], survey[2:]
+        violation, squares, starts, places = compiled(kernels.active_set)(
+            S, penalties, at.T, W, single[3], turn
+        )
         allowed = allowed_violation(at.T, W, tol) if conditions else math.inf
         if violation <= allowed and rate * squares <= _MEASURE_BELOW * tol * p:
             dual, gap = _certified(S, penalties, at, W, tol)
@@ -86,12 +94,12 @@ def newton(
             return Outcome("unbounded", proof, math.inf, turn)
         if turn == limit:
             break
-        single = at.T.astype(np.float32)
+        single[0], single[1] = W, at.T
         descend = compiled(kernels.descend) if can_compile() else numpy_descent.descend
-        D, _ = descend(
-            W.astype(np.float32), single, single_penalties, *active, _MAX_SWEEPS, _LAST_DECREASE
-        )
-        moved = at.line_search(S, penalties, single, D)
+        enough = min(_LAST_DECREASE * max(1, len(places) / p / _CACHED_PAIRS), _MOST_LAST_DECREASE)
+        negligible = 0.0 if conditions else _NEGLIGIBLE * tol * p
+        descend(single, starts, places, _MAX_SWEEPS, enough, negligible)
+        moved = at.line_search(S, penalties, single[1], single[4])
         if moved is None:
             break
         coarse = not conditions and tol >= _SINGLE_TOL and turn < _SINGLE_STEPS

@@ -12,18 +12,17 @@ _GROUP = 16
 
 @np.errstate(all="ignore")  # non-finite numbers are detected later, as in compiled code
 def descend(
-    W: Single,
-    T: Single,
-    penalties: Single,
-    residual: Single,
+    matrices: Single,
     starts: Indices,
     places: Indices,
     sweeps: int,
     enough: float,
-) -> tuple[Single, int]:
+    negligible: float,
+) -> int:
     """The same steps as `kernels.descend`, in the same order; results differ by rounding only."""
+    W, T, penalties, residual, D, U = matrices
     p = len(W)
-    D, U = np.zeros((p, p), np.float32), np.zeros((p, p), np.float32)
+    D[:], U[:] = 0, 0
     groups = np.arange((p + _GROUP - 1) // _GROUP)
     state, first, sweep = 20_161, 0.0, 0
     for sweep in range(sweeps):
@@ -37,9 +36,9 @@ def descend(
             for j in columns[columns < p].tolist()
         )
         first = first if sweep else decrease
-        if decrease <= enough * first:
+        if decrease <= max(enough * first, negligible):
             break
-    return D, sweep + 1
+    return sweep + 1
 
 
 def _column(

@@ -40,6 +40,15 @@ def problem_and_iterate(seed: int = 0) -> tuple[np.ndarray, ...]:
     return S, penalties, T, np.linalg.inv(T)
 
 
+def model_of(
+    S: np.ndarray, penalties: np.ndarray, T: np.ndarray, W: np.ndarray
+) -> tuple[np.ndarray, tuple[Any, Any]]:
+    """The matrices of the quadratic model at T, in single precision, and its active pairs."""
+    single = np.full((6, len(S), len(S)), np.nan, np.float32)
+    single[:3] = W, T, penalties
+    return single, kernels.active_set(S, penalties, T, W, single[3], 0)[2:]
+
+
 def as_kernel(function: Any, interpreted: bool) -> Any:
     return function if interpreted else compiled(function)
 
@@ -47,8 +56,9 @@ def as_kernel(function: Any, interpreted: bool) -> Any:
 @EITHER
 def test_active_set_reports_optimality_violations(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
-    violation, squares, left, starts, places = as_kernel(kernels.active_set, interpreted)(
-        S, penalties, T, W, 3
+    left = np.empty((P, P), np.float32)
+    violation, squares, starts, places = as_kernel(kernels.active_set, interpreted)(
+        S, penalties, T, W, left, 3
     )
     smooth = S - W
     missed = np.where(
@@ -66,9 +76,9 @@ def test_active_set_reports_optimality_violations(interpreted: bool) -> None:
 @EITHER
 def test_descent_minimises_the_quadratic_model(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
-    single = [each.astype(np.float32) for each in (W, T, penalties)]
-    where = kernels.active_set(S, penalties, T, W, 0)[2:]
-    D, sweeps = as_kernel(kernels.descend, interpreted)(*single, *where, 400, 0.0)
+    single, where = model_of(S, penalties, T, W)
+    descend = as_kernel(kernels.descend, interpreted)
+    sweeps, D = descend(single, *where, 400, 0.0, 0.0), single[4].copy()
     assert sweeps <= 400
     assert (D == D.T).all()
     new = np.where(single[1] + D == 0, 0.0, T + D)
@@ -79,9 +89,9 @@ def test_descent_minimises_the_quadratic_model(interpreted: bool) -> None:
     assert (np.abs(slope) - penalties)[active & (new == 0)].max(initial=0) < 1e-5
     assert (D[~active] == 0).all()
     assert ((T != 0) & (new == 0)).any() or ((T == 0) & (new != 0)).any()
-    few, some = as_kernel(kernels.descend, interpreted)(*single, *where, 400, 0.01)
-    assert some < sweeps
-    assert np.abs(few - D).max() < 0.1 * np.abs(D).max()
+    for ends in ((0.01, 0.0), (0.0, 1e-4)):
+        assert descend(single, *where, 400, *ends) < sweeps
+        assert np.abs(single[4] - D).max() < 0.1 * np.abs(D).max()
 
 
 @pytest.mark.parametrize("p", [5, 18, 60])
@@ -89,14 +99,12 @@ def test_numpy_descent_takes_the_same_steps(p: int) -> None:
     S, penalties = unit(noisy(1, p, 0.05)), charged(0.1, p, False)
     T = newton(S, charged(0.3, p, False), 1e-8, 50).matrix
     W = np.linalg.inv(T)
-    single = [each.astype(np.float32) for each in (W, T, penalties)]
-    where = kernels.active_set(S, penalties, T, W, 0)[2:]
-    D, sweeps = compiled(kernels.descend)(*single, *where, 20, 0.01)
-    again = numpy_descent.descend(*single, *where, 20, 0.01)
+    single, where = model_of(S, penalties, T, W)
+    sweeps, D = compiled(kernels.descend)(single, *where, 20, 0.01, 0.0), single[4].copy()
+    assert numpy_descent.descend(single, *where, 20, 0.01, 0.0) == sweeps
     assert np.abs(D).max() > 0.01
-    assert again[1] == sweeps
-    np.testing.assert_allclose(again[0], D, atol=1e-5 * np.abs(D).max())
-    assert ((again[0] + single[1] == 0) == (D + single[1] == 0)).all()
+    np.testing.assert_allclose(single[4], D, atol=1e-5 * np.abs(D).max())
+    assert ((single[4] + single[1] == 0) == (D + single[1] == 0)).all()
 
 
 @EITHER
