@@ -31,8 +31,8 @@ AT = 13  # index in the path of the penalty that is also solved alone
 LIMIT = 60.0  # seconds after which a solver is stopped
 _REPEATS, _ENOUGH = 5, 2.0  # a fast solver is repeated this often, or for this many seconds
 _BEST, _BEST_OF_LARGE = 1e-10, 1e-8  # duality gap per column of the reference solutions
-LARGE = 1000  # columns, with which solvers are run at their loosest tolerance only
-_OF_MORE = ("newton", "quic")  # the solvers that are run with more columns
+LARGE = 1000  # columns, with which slow solvers are run at their loosest tolerance only
+_OF_MORE = ("newton", "quic")  # the others are slow, and not run with more columns
 _ALONE = 5000  # columns, with which Gramercy's solver alone is run
 _PATHS = (("ar1", "clean"), ("ar1", "debiased"), ("hub", "noisy"), ("random", "clean"))
 _OF_LARGE = {
@@ -116,7 +116,7 @@ def measure(cell: Cell) -> Result:
         best = graphical_lasso_path(S, list(grid), tol=tol, conditions=False)
         least = [objective(S, x.penalty, x.precision) - cell.p * x.gap for x in best]  # type: ignore[arg-type]
         solvers = {
-            name: _measured(peer, S, grid, least)
+            name: _measured(peer, S, grid, least, cell.p == LARGE and name not in _OF_MORE)
             for name, peer in PEERS.items()
             if cell.p <= LARGE or name in _OF_MORE[: 1 if cell.p >= _ALONE else None]
         }
@@ -137,10 +137,12 @@ def objective(S: Array, penalty: float, T: Array) -> float:
     return float((S * T).sum() + penalty * off - 2 * logs.sum())
 
 
-def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
+def _measured(
+    peer: Peer, S: Array, grid: Array, least: list[float], only_loosest: bool
+) -> Measured:
     """Measure a solver at its first tolerance that reaches the accuracy, or else at its last."""
     result, tolerance = Measured(0.0, math.inf, 0), 0.0
-    tolerances = peer.tolerances[:1] if len(S) == LARGE else peer.tolerances
+    tolerances = peer.tolerances[: 1 if only_loosest else None]
     for tolerance in tolerances:
         result = _once(peer, S, grid, least, tolerance, tolerance != tolerances[-1])
         if result.accuracy <= ACCURACY or result.seconds > LIMIT:
