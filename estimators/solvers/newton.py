@@ -76,12 +76,13 @@ def newton(
     else:
         at, W = _Point(S, penalties, start.matrix, start.log_pivots), start.dual
     # One allocation: NumPy asks for large pages from 4 MB on, with which rows are found faster.
-    single = np.empty((6, p, p), np.float32)
-    single[2] = np.minimum(penalties, _MAX_PENALTY)
+    matrices = np.empty((6, p, p), np.float32)
+    single_W, single_T, single_penalties, residual, D, _ = matrices
+    single_penalties[:] = np.minimum(penalties, _MAX_PENALTY)
     rate = 0.5
     for turn in range(limit + 1):
         violation, squares, starts, places = compiled(kernels.active_set)(
-            S, penalties, at.T, W, single[3], turn
+            S, penalties, at.T, W, residual, turn
         )
         allowed = allowed_violation(at.T, W, tol) if conditions else math.inf
         if violation <= allowed and rate * squares <= _MEASURE_BELOW * tol * p:
@@ -94,12 +95,12 @@ def newton(
             return Outcome("unbounded", proof, math.inf, turn)
         if turn == limit:
             break
-        single[0], single[1] = W, at.T
+        single_W[:], single_T[:] = W, at.T
         descend = compiled(kernels.descend) if can_compile() else numpy_descent.descend
         enough = min(_LAST_DECREASE * max(1, len(places) / p / _CACHED_PAIRS), _MOST_LAST_DECREASE)
         negligible = 0.0 if conditions else _NEGLIGIBLE * tol * p
-        descend(single, starts, places, _MAX_SWEEPS, enough, negligible)
-        moved = at.line_search(S, penalties, single[1], single[4])
+        descend(matrices, starts, places, _MAX_SWEEPS, enough, negligible)
+        moved = at.line_search(S, penalties, single_T, D)
         if moved is None:
             break
         coarse = not conditions and tol >= _SINGLE_TOL and turn < _SINGLE_STEPS
