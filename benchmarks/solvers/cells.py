@@ -138,7 +138,7 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 
 
 def _measured(
-    peer: Peer, S: Array, grid: Array, least: list[float], only_loosest: bool
+    peer: Peer, S: Array, grid: Array, least: list[float], only_loosest: bool = False
 ) -> Measured:
     """Measure a solver at its first tolerance that reaches the accuracy, or else at its last."""
     result, tolerance = Measured(0.0, math.inf, 0), 0.0
