@@ -51,7 +51,7 @@ def _page(results: Results) -> Iterator[str]:
         f"stopped after {LIMIT:g} s. Where it missed the accuracy (in brackets), the time at its "
         "last tolerance counts. Where it raised an error, or returned a matrix that is not "
         "positive definite, it failed, and is not counted. "
-        f"With {LARGE} columns, others than QUIC (Hsieh et al. 2014; skggm's source, compiled with "
+        f"With {LARGE} columns, all but QUIC (Hsieh et al. 2014; skggm's source, compiled with "
         "-O3) run at their loosest tolerance only; with more, only QUIC is compared, up to 2000 "
         "columns, and the gap of the bound is 1e-08. "
         "Compilation (3 s, once per machine) is not counted. Written by "
@@ -61,7 +61,10 @@ def _page(results: Results) -> Iterator[str]:
     for what in get_args(What):
         yield f"\n## {_TITLE[what]}\n"
         yield f"![Seconds against columns](figures/{what}.svg)\n"
-        yield "Time relative to Gramercy's proximal Newton: median over regimes (and minimum).\n"
+        yield (
+            "Time relative to Gramercy's proximal Newton: median over regimes (and minimum). Below "
+            "one, the other solver is faster.\n"
+        )
         yield from _verdict(results, what, tuple(REGIMES))
         yield f"The same without the {DENSE} matrices, whose last graphs are dense.\n"
         yield from _verdict(results, what, tuple(name for name in REGIMES if name != DENSE))
