@@ -6,18 +6,13 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from gramercy.application.context import Context
-from gramercy.application.planning import Plan, make_plan
+from gramercy.application.planning import Plan
 from gramercy.application.request_model import Request
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
-from gramercy.tasks.run_artifacts import (
-    attach_release,
-    log_ledger_head,
-    scheduled_time,
-    tag_run,
-)
+from gramercy.tasks.run_artifacts import attach_release, log_ledger_head, tag_run
 from gramercy.tasks.steps import (
     check_same_sources,
     publish,
@@ -27,29 +22,11 @@ from gramercy.tasks.steps import (
 )
 
 
-@private_flow
-def aggregate(request: Request, reports: list[str]) -> str:
-    """Sum the reports and publish; or return what the same request has published before.
-
-    Parameters
-    ----------
-    request
-        The request of the sources, with the contract of the aggregating server.
-    reports
-        Folders of the sealed releases of ``gramercy randomize``.
-
-    Returns
-    -------
-    str
-        ``<dataset>/<release id>``.
-    """
-    context = Context.default()
-    plan = make_plan(context, request, at=scheduled_time(), averaging=True)
-    return _steps(context, plan, reports)
-
-
 def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
-    """The same flow for a plan that was made before, with stores that are open."""
+    """The flow for a plan that was made before, with stores that are open.
+
+    It is no deployment: the paths of the reports are a steward's to name.
+    """
 
     @private_flow
     def aggregate(request: Request, reports: list[str]) -> str:

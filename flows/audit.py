@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.application.audit_record import new_audit_folder
@@ -14,13 +15,8 @@ from gramercy.tasks.run_artifacts import attach_audit
 
 
 @private_flow
-def audit(folder: str | None = None) -> str:
-    """Verify every charge, bundle and run; changes nothing.
-
-    Parameters
-    ----------
-    folder
-        Folder of the report; default: a new folder in the home.
+def audit() -> str:
+    """Verify every charge, bundle and run; changes nothing. Reports to a new folder in the home.
 
     Returns
     -------
@@ -33,7 +29,20 @@ def audit(folder: str | None = None) -> str:
         Naming each. The report is written nevertheless.
     """
     context = Context.default()
-    target = Path(folder) if folder else new_audit_folder(context.home)
+    return _steps(context, new_audit_folder(context.home))
+
+
+def audit_into(folder: Path) -> Callable[[], str]:
+    """The same flow, with its report in a folder that a steward's command names."""
+
+    @private_flow
+    def audit() -> str:
+        return _steps(Context.default(), folder)
+
+    return audit
+
+
+def _steps(context: Context, target: Path) -> str:
     page, discrepancies = steps.audit(context, read_history(context.ledger), target)
     attach_audit(page, discrepancies)
     if discrepancies:

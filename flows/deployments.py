@@ -20,8 +20,10 @@ from ruamel.yaml import YAML
 
 from gramercy.application.context import Context
 from gramercy.application.planning import make_plan
+from gramercy.application.registration import registered_request
 from gramercy.application.request_model import Request
 from gramercy.common.home import Home
+from gramercy.flows.untrusted import check_request
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problems import prefect as problems
 from gramercy.schemas.request import PERIOD
@@ -68,7 +70,8 @@ def deployments(
     Raises
     ------
     RequestError
-        If a request cannot be planned, or the schedule or the pool's name is invalid.
+        If a request cannot be planned, its contract is not registered, or the schedule or the
+        pool's name is invalid.
     """
     if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
         raise problems.pool_name()
@@ -90,7 +93,8 @@ def deployments(
 def _release_facts(context: Context, request: Request, cron: str, timezone: str) -> dict[str, Any]:
     """The facts in which the release deployment of a request differs from prefect.yaml."""
     _check_schedule(cron, timezone)
-    request = request.model_copy(update={"timezone": timezone})
+    request = registered_request(context.home, request.model_copy(update={"timezone": timezone}))
+    check_request(context, request)
     plan = make_plan(context, request)
     if "%" not in request.version and (PERIOD not in request.version or request.period):
         raise problems.version_without_date(request.version)
@@ -100,7 +104,7 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
     parameters = {"request": facts}
     # `prefect deploy` would replace it, if the same request were deployed by hand.
     if "{{" in canonical_json(parameters):
-        raise problems.path_with_braces()
+        raise problems.request_with_braces()
     return {
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",

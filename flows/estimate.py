@@ -6,6 +6,7 @@ import contextlib
 
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
+from gramercy.flows.untrusted import check_estimates
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.prefect import estimates_failed
 from gramercy.tasks import steps
@@ -34,8 +35,10 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     RequestError
         Naming the estimates that could not be made, after all others were.
     """
+    check_estimates(estimates)
     dataset, _, name = release.partition("/")
     context = Context.default()
+    context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
     tag_run(context, dataset, name)
     made, failures = [], []
     for each in estimates:

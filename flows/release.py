@@ -9,6 +9,7 @@ from gramercy.application.context import Context
 from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
 from gramercy.application.table_copy import copy_folder, remove_abandoned_copies
+from gramercy.flows.untrusted import check_request
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
@@ -36,8 +37,9 @@ def release(request: Request) -> str:
     Parameters
     ----------
     request
-        Data set, version, mechanism and normalisation; all are public. A version such as
-        ``%G-W%V`` is formatted with the time for which the run is scheduled.
+        Data set, version, mechanism and normalisation; all are public. The data set is the id of
+        a registered contract. A version such as ``%G-W%V`` is formatted with the time for which
+        the run is scheduled.
 
     Returns
     -------
@@ -45,6 +47,7 @@ def release(request: Request) -> str:
         ``<dataset>/<release id>``.
     """
     context = Context.default()
+    check_request(context, request)
     return _steps(context, make_plan(context, request, at=scheduled_time()))
 
 

@@ -6,6 +6,7 @@ import contextlib
 
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
+from gramercy.flows.untrusted import check_estimates
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
@@ -31,8 +32,10 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     str
         Id of the report.
     """
+    check_estimates(estimates)
     dataset, _, name = release.partition("/")
     context = Context.default()
+    context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
     tag_run(context, dataset, name)
     included = []
     for each in estimates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,8 @@ from prefect import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.deployments.runner import RunnerDeployment
-from prefect.settings import PREFECT_API_URL, temporary_settings
-from prefect.workers.process import ProcessWorker
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.utilities.processutils import command_to_string
 
 from gramercy.common.home import Home
 from gramercy.flows.deployments import served_tag
@@ -23,6 +24,20 @@ from gramercy.schemas.problems.prefect import (
 )
 
 _PAGE = 100  # deployments that are fetched at a time
+
+
+def job_template() -> dict[str, Any]:
+    """The job template of a pool of type ``process``, without any variable.
+
+    It protects against deployments and runs, also with Prefect's own worker; against whoever may
+    change the template, only `flows.worker` does. A template that stated an environment would have
+    that of a deployment merged into it.
+    """
+    command = command_to_string([sys.executable, "-m", "gramercy.flows.run"])
+    return {
+        "job_configuration": {"command": command},
+        "variables": {"type": "object", "properties": {}},
+    }
 
 
 @dataclass(frozen=True)
@@ -37,11 +52,14 @@ class WorkPool:
         Name of the work pool.
     home
         The only home that deploys in it.
+    login
+        The login of the server; None if it asks for none.
     """
 
     api: str
     name: str
     home: Home
+    login: str | None = None
 
     def deploy(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
         """Create the pool and these deployments, and remove those that are no longer served.
@@ -111,8 +129,8 @@ class WorkPool:
     def _create(self) -> None:
         pool = WorkPoolCreate(
             name=self.name,
-            type=ProcessWorker.type,
-            base_job_template=ProcessWorker.get_default_base_job_template(),
+            type="process",
+            base_job_template=job_template(),
         )
         with self._client() as client:
             client.create_work_pool(pool, overwrite=True)
@@ -120,7 +138,9 @@ class WorkPool:
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
         """A client of the server, which all of Prefect uses within this block."""
-        settings = temporary_settings({PREFECT_API_URL: self.api})
+        settings = temporary_settings(
+            {PREFECT_API_URL: self.api, PREFECT_API_AUTH_STRING: self.login}
+        )
         with settings, get_client(sync_client=True) as client:
             yield client
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from gramercy.schemas.model import Delta, Epsilon, Model
 from gramercy.schemas.periods import example_label, leading_label
 from gramercy.schemas.problems.request import version_without_period
@@ -24,11 +26,15 @@ class Budget(Model):
         ISO ``week`` or ``day`` of the *data*, regardless of the time of publication. Each release
         then has the rows of one period, and the guarantee is per row. Not available if persons are
         protected, who may have rows in many periods.
+    per_release
+        The largest epsilon of a single release, at the budget's delta; default: no limit of its
+        own. It is read from the contract at every release, and is not fixed at registration.
     """
 
     epsilon: Epsilon
     delta: Delta
     per: Per = "lifetime"
+    per_release: Epsilon | None = Field(default=None, exclude=True)  # no term of the ledger
 
     @property
     def failure_share(self) -> float:

@@ -87,6 +87,9 @@ class Contract(Model):
     persons
         Number of persons, required if persons are protected. It is then the divisor of the matrix,
         in place of `rows`.
+    arithmetic
+        ``floating-point`` allows runs that a Prefect server starts to ask for mechanisms whose
+        noise is not exact. A steward's own command needs no such permission.
     """
 
     id: Slug
@@ -103,6 +106,7 @@ class Contract(Model):
     persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
     period: DatePeriod | None = None
     rows_by_period: RowsByPeriod | None = None
+    arithmetic: Literal["exact", "floating-point"] = "exact"
 
     former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
     _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)

@@ -118,7 +118,8 @@ Decibels = Annotated[float, Field(strict=True, ge=-300, le=300, allow_inf_nan=Fa
 Mu = Annotated[float, Field(strict=True, ge=1e-6, le=1e3, allow_inf_nan=False)]
 MuOfPure = Annotated[float, Field(strict=True, ge=1e-6, le=50, allow_inf_nan=False)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+Slug = Annotated[str, Field(pattern=SLUG)]
 Label = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(label)
 ]

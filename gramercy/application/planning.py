@@ -34,6 +34,7 @@ from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems.budget import release_exceeds_limit
 from gramercy.schemas.problems.source import copy_needs_one_process, rows_of_database
 from gramercy.schemas.request import PERIOD
 from gramercy.tables.source import needs_copy, rows_have_places
@@ -195,6 +196,8 @@ def make_plan(
     ------
     ContractError, RequestError
         If the contract or the request cannot be used. Nothing was registered or charged.
+    BudgetRefused
+        If the contract does not allow a single release to have such an epsilon.
     """
     planned_for = at or utc_now()
     pattern, request = request.version, dated_request(context, request, planned_for)
@@ -216,6 +219,7 @@ def make_plan(
     if averaging and mechanism.publishes != "reports":
         raise problems.mechanism_makes_no_reports(mechanism.name)
     plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
+    _check_limit(context, plan)
     for index, estimator in enumerate(request.estimates):
         try:
             _check_estimate(context, plan, estimator)
@@ -225,16 +229,30 @@ def make_plan(
     return plan
 
 
+def _is_answered(context: Context, plan: Plan) -> bool:
+    """Whether the request was published before, so that it is answered as it was then."""
+    ledger = context.existing_ledger
+    charge = ledger.find_charge(plan.contract.id, plan.key) if ledger is not None else None
+    return charge is not None and charge.is_published
+
+
+def _check_limit(context: Context, plan: Plan) -> None:
+    """Refuse a release with a larger epsilon than the contract allows a single one."""
+    budget = plan.contract.budget
+    if budget.per_release is None:
+        return
+    epsilon = plan.guarantee.epsilon(budget.delta)
+    if epsilon > budget.per_release and not _is_answered(context, plan):
+        raise release_exceeds_limit(plan.contract.id, epsilon, budget.per_release)
+
+
 def _check_estimate(context: Context, plan: Plan, estimator: Estimator) -> None:
     """Refuse an estimate that cannot be computed from the planned release."""
     check_group(plan.spec, estimator)
     estimator.check(plan.spec)
-    dataset, ledger = plan.contract.id, context.existing_ledger
-    if estimator.other_releases and ledger is not None:
-        charge = ledger.find_charge(dataset, plan.key)
-        if charge is not None and charge.is_published:
-            return  # the request is answered as it was published, even if others were withdrawn
-    name = f"{dataset}/{plan.request.version}"
+    if estimator.other_releases and _is_answered(context, plan):
+        return  # even if others were withdrawn
+    name = f"{plan.contract.id}/{plan.request.version}"
     check_other_releases(context.archive, estimator, name, plan.spec)
 
 

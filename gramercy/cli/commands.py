@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "withdraw:withdraw",
         "Withdraw a release. It stays readable, and its charge stays spent.",
     ),
+    "register": (
+        "register:register",
+        "Allow scheduled runs to publish by this contract.",
+    ),
     "serve": (
         "serve:serve",
         "Run Prefect, its deployments and a worker on this machine.",

@@ -202,10 +202,10 @@ def audit(context: Context, folder: Path | None) -> Path:
     target = folder or new_audit_folder(context.home)
     with guarded(lambda: NOTHING_CHARGED):
         start_prefect()
-        from gramercy.flows.audit import audit as audit_flow
+        from gramercy.flows.audit import audit_into
 
         with contextlib.suppress(Discrepancies):
-            _run(audit_flow, str(target.absolute()))
+            _run(audit_into(target.absolute()))
     return target / "audit.html"
 
 

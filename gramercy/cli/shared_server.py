@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gramercy.cli.login import new_login, server_settings
 from gramercy.common.home import Home
 
 MINUTES_VARIABLE = "GRAMERCY_SERVER_MINUTES"
@@ -66,7 +67,10 @@ def use_shared_server() -> None:
     """
     from gramercy.flows.server import has_configured_server, reload_settings, stated_settings
 
-    if has_configured_server() or _minutes() <= 0 or fcntl is None:
+    if has_configured_server():
+        return
+    if _minutes() <= 0 or fcntl is None:
+        _protect_temporary_server()
         return
     record = server_record(*stated_settings())
     users = os.open(record.with_suffix(".users"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -82,7 +86,17 @@ def use_shared_server() -> None:
             reload_settings()
             return
         _start()
-    os.close(_used.pop())  # Prefect starts a server for this command alone
+    os.close(_used.pop())
+    _protect_temporary_server()
+
+
+def _protect_temporary_server() -> None:
+    """Give the server that Prefect starts for this command alone a login."""
+    from gramercy.flows.server import reload_settings
+
+    login = new_login()
+    os.environ |= {**server_settings(login), "PREFECT_API_AUTH_STRING": login}
+    reload_settings()
 
 
 def uses_shared_server() -> bool:

@@ -9,11 +9,11 @@ import socket
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gramercy.cli.login import new_login, server_settings
 from gramercy.cli.shared_server import fcntl, is_running, server_record
 
 if TYPE_CHECKING:
@@ -67,9 +67,10 @@ def _announce(record: Path, stated: Mapping[str, str]) -> socket.socket:
     from gramercy.flows.server import reload_settings
 
     record.unlink(missing_ok=True)
-    secret = f"gramercy:{uuid.uuid4().hex}{uuid.uuid4().hex}"
+    secret = new_login()
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    facts = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/api", "secret": secret}
+    origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    facts = {"url": f"{origin}/api", "secret": secret}
     handle = os.open(record, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.write(handle, json.dumps(facts | {"process": os.getpid()}).encode())
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -77,7 +78,7 @@ def _announce(record: Path, stated: Mapping[str, str]) -> socket.socket:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.chdir(record.parent)  # the settings of the command's folder are stated
-    os.environ |= {**stated, **_SETTINGS, "PREFECT_SERVER_API_AUTH_STRING": secret}
+    os.environ |= {**stated, **_SETTINGS, **server_settings(secret, [origin])}
     reload_settings()
     return listener
 

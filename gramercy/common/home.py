@@ -110,6 +110,10 @@ class Home:
     def locks(self) -> Path:
         return self.root / "locks"
 
+    def registered_contract(self, dataset: str) -> Path:
+        """Path of the contract with an id that the steward has registered, or may register."""
+        return self.contracts / f"{dataset}.yaml"
+
     def contract(self, dataset: str) -> Path:
         """Path of the contract that the key `dataset` of a request names.
 
@@ -118,8 +122,8 @@ class Home:
         RequestError
             If the file does not exist.
         """
-        by_id = self.contracts / f"{dataset}.yaml"
-        path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else by_id
+        is_path = dataset.endswith((".yaml", ".yml"))
+        path = Path(dataset) if is_path else self.registered_contract(dataset)
         if not os.path.isfile(path):  # False also for names that are not valid paths
             ids = sorted(each.stem for each in self.contracts.glob("*.yaml"))
             known = most_similar_first(dataset, ids)

@@ -160,3 +160,14 @@ def delta_too_large(limit: float) -> None:
 )
 def dataset_not_registered(dataset: str, ledger: str, known: tuple[str, ...]) -> None:
     """The ledger has no charge of a data set of this id."""
+
+
+@problem(
+    "GRM-313",
+    BudgetRefused,
+    "{dataset}: this release has epsilon={epsilon:g} at the budget's delta; the contract allows "
+    "{limit:g} for a single one.",
+    "Ask for a smaller epsilon, or raise 'budget: per_release' in the contract.",
+)
+def release_exceeds_limit(dataset: str, epsilon: float, limit: float) -> None:
+    """A contract limits each of its releases, so that one request cannot spend a whole budget."""

@@ -88,10 +88,10 @@ def version_without_date(version: str) -> None:
 @problem(
     "GRM-758",
     RequestError,
-    "The path of the contract contains '{{{{', which Prefect would replace.",
-    "Rename the folder or the file.",
+    "The request contains '{{{{', which Prefect would replace.",
+    "Remove the double braces, for example from the name of a column.",
 )
-def path_with_braces() -> None:
+def request_with_braces() -> None:
     """Prefect reads double braces in the parameters of a deployment as a template."""
 
 
@@ -113,3 +113,102 @@ def deployment_of_another_home(deployment: str, pool: str) -> None:
 )
 def deployments_not_accepted(reason: str) -> None:
     """The server cannot be reached, or refused a work pool or a deployment."""
+
+
+# What a run that a Prefect server starts may ask for.
+
+
+@problem(
+    "GRM-761",
+    RequestError,
+    "A worker of Gramercy runs these flows only: {flows}.",
+    "Deploy one of them, as prefect.yaml does.",
+)
+def flow_not_allowed(flows: tuple[str, ...]) -> None:
+    """A deployment in a work pool of Gramercy names another flow."""
+
+
+@problem(
+    "GRM-762",
+    RequestError,
+    "key 'dataset': a run that Prefect starts needs the id of a registered contract.",
+    "Run 'gramercy register CONTRACT' in the home of the worker, and write the contract's id.",
+)
+def no_registered_contract() -> None:
+    """The request names a path, a URL or an id that the steward has not registered.
+
+    Otherwise whoever can start runs could publish any table that the steward can read.
+    """
+
+
+@problem(
+    "GRM-763",
+    RequestError,
+    "The contract of '{dataset}' is not registered in this home, or has changed since.",
+    "Run 'gramercy register {path}'.",
+)
+def contract_not_registered(dataset: str, path: str) -> None:
+    """`gramercy serve` schedules releases of registered contracts only."""
+
+
+@problem(
+    "GRM-764",
+    RequestError,
+    "key 'engine': a run that Prefect starts cannot name a scheduler.",
+    "Write 'engine: dask', and set DASK_SCHEDULER_ADDRESS for the worker.",
+)
+def scheduler_named() -> None:
+    """The address of a Dask cluster, which receives the rows, is the operator's to choose."""
+
+
+@problem(
+    "GRM-765",
+    RequestError,
+    "key 'mechanism.arithmetic': the contract of '{dataset}' does not allow runs that Prefect "
+    "starts to use floating-point noise.",
+    "Write 'arithmetic: floating-point' in the contract and register it again; or release from the "
+    "command line.",
+)
+def floating_point_not_allowed(dataset: str) -> None:
+    """The stated guarantee of such a mechanism does not cover the rounding of its noise."""
+
+
+@problem(
+    "GRM-766",
+    RequestError,
+    "key 'estimates': at most {most} in one run.",
+    "Split them into several runs.",
+)
+def too_many_estimates(most: int) -> None:
+    """A request for a single run lists more estimates than any release has needed."""
+
+
+@problem(
+    "GRM-767",
+    ServerError,
+    "The Prefect server at {url} refuses this login.",
+    "Set PREFECT_API_AUTH_STRING to the login of that server.",
+)
+def login_refused(url: str) -> None:
+    """The server asks for a login, and none or a wrong one was given."""
+
+
+@problem(
+    "GRM-768",
+    Notice,
+    "The Prefect server at {url} asks for no login: whoever reaches it can start releases of all "
+    "registered contracts, up to their budgets.",
+    "Set PREFECT_SERVER_API_AUTH_STRING for that server.",
+)
+def server_without_login(url: str) -> None:
+    """`gramercy serve` uses a server at PREFECT_API_URL that answers everybody."""
+
+
+@problem(
+    "GRM-769",
+    RequestError,
+    "{path} is registered with another content.",
+    "Compare both files; 'gramercy register {contract} --replace' replaces it.",
+)
+def registered_differently(path: str, contract: str) -> None:
+    """Another version of the contract was registered, and scheduled runs use it."""

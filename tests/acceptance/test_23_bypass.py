@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
-from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -32,6 +31,7 @@ from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import (
     MECHANISM,
     contract_facts,
+    read_registered,
     run_command,
     run_release,
     write_request,
@@ -441,17 +441,17 @@ def test_rollback_of_ledger_and_archive_is_found_by_prefect_history(
 
     large = {"budget": {"epsilon": 2.2, "delta": 1e-6}}
     archive, saved = database.home.archive, tmp_path / "saved"
-    release(read_request(request_for(tmp_path, "v1", **large)))
+    release(read_registered(request_for(tmp_path, "v1", **large)))
     database.save("older")
     shutil.copytree(archive, saved)
-    release(read_request(request_for(tmp_path, "v2", **large)))
+    release(read_registered(request_for(tmp_path, "v2", **large)))
     database.restore("older")
     shutil.rmtree(archive)
     saved.rename(archive)
     for version in ("v1", "v2", "v3"):
         request = request_for(tmp_path, version, **large)
         with raises(ledger_problems.ledger_behind_anchor, witness="Prefect's history"):
-            release(read_request(request))
+            release(read_registered(request))
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
     assert ledger_problems.ledger_behind_anchor.code in err

@@ -32,7 +32,7 @@ from gramercy.tables.column_types import column_types
 from gramercy.tables.source import Source, format_of, open_source
 from gramercy.tables.source_file import source_file
 from tests.acceptance.test_11_leaks import stored_contents
-from tests.support.factories import FULL, run_command, run_release, write_request
+from tests.support.factories import FULL, read_registered, run_command, run_release, write_request
 from tests.support.problems import raises
 
 USER, PASSWORD, TOKEN, ANCHOR = "canaryuser", "pass@canary/word", "tokencanary=9", "fragmentcanary"
@@ -254,7 +254,7 @@ def test_failing_sources_leak_nothing_from_a_flow(
 
     for name, url in [*sources(host).items()][IN_A_RUN]:
         with pytest.raises(GramercyError) as caught:
-            release(read_request(write_request(tmp_path, source=url)))
+            release(read_registered(write_request(tmp_path, source=url)))
         assert not leaks(error_texts(caught.value)), name
     for where, content in stored_contents(home, logged):
         assert not leaks(content), where
@@ -335,7 +335,7 @@ def test_failing_archives_leak_no_secrets(
     for url in ARCHIVES[REDUCED]:
         monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
         with pytest.raises(GramercyError) as caught:
-            release(read_request(request))
+            release(read_registered(request))
         assert not leaks(error_texts(caught.value)), url
         with pytest.raises(GramercyError) as caught:
             gramercy.open(url)["toy/v1-r1"]
@@ -398,7 +398,7 @@ def test_failing_ledgers_leak_no_secrets(
     for url in LEDGERS[REDUCED]:
         monkeypatch.setenv("GRAMERCY_LEDGER_URL", url)
         with pytest.raises(GramercyError) as caught:
-            release(read_request(request))
+            release(read_registered(request))
         assert not leaks(error_texts(caught.value)), url
         with pytest.raises(GramercyError) as caught:
             Ledger.of(Home.default())

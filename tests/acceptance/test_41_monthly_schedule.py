@@ -34,7 +34,7 @@ from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
 from gramercy.tasks.history import read_history
 from tests.support.database_tables import engine_of, execute, new_url
-from tests.support.factories import FULL, MECHANISM, write_request
+from tests.support.factories import FULL, MECHANISM, read_registered, write_request
 from tests.support.fake_clock import FakeClock, can_move_clocks
 from tests.support.prefect_api import flow_runs, is_healthy, post
 from tests.support.prefect_services import free_port, prefect_environment, running, wait_for
@@ -65,6 +65,7 @@ CREATE = (
     "CREATE TABLE visits (glucose DOUBLE PRECISION, sodium DOUBLE PRECISION, region TEXT, "
     "visited TIMESTAMPTZ)"
 )
+PROCESSES = (b"serve", b"gramercy.flows.worker", b"gramercy.flows.run")
 CRON, TIMEZONE = "0 6 2 * *", "Europe/Berlin"  # in the morning of the second of every month
 needs_clock = pytest.mark.skipif(not can_move_clocks(), reason="needs libfaketime on Linux")
 in_acceptance = pytest.mark.skipif(not FULL, reason="a minute of work: in `make acceptance`")
@@ -117,6 +118,7 @@ class Schedule:
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:
         """Deploy the request and run what is due, by one command."""
+        read_registered(self.request)
         schedule = ("--cron", CRON, "--timezone", TIMEZONE)
         with self._running("gramercy", "serve", str(self.request), *schedule):
             yield
@@ -124,10 +126,10 @@ class Schedule:
     @contextlib.contextmanager
     def worker(self) -> Iterator[None]:
         """Deploy the request, without audits, and run what is due."""
-        context, request = Context.default(), read_request(self.request)
+        context, request = Context.default(), read_registered(self.request)
         (release, *_) = deployments(context, [request], CRON, TIMEZONE)
         WorkPool(self.api, POOL, context.home).deploy([release])
-        with self._running("prefect", "worker", "start", "--pool", POOL):
+        with self._running("gramercy.flows.worker", POOL):
             yield
 
     @contextlib.contextmanager
@@ -170,7 +172,7 @@ class Schedule:
             with contextlib.suppress(OSError):
                 command = (folder / "cmdline").read_bytes().split(b"\0")
                 of_home = home in (folder / "environ").read_bytes().split(b"\0")
-                if of_home and {b"worker", b"prefect.engine", b"serve"} & {*command}:
+                if of_home and {*PROCESSES} & {*command}:
                     os.kill(int(folder.name), signal.SIGKILL)
 
 

@@ -17,10 +17,9 @@ import pytest
 from gramercy.application.accumulation import PrivateSums
 from gramercy.application.context import Context
 from gramercy.application.verification import verify_release
-from gramercy.application.yaml_files import read_request
 from gramercy.tasks import steps
 from tests.support.database_tables import execute, new_url
-from tests.support.factories import MECHANISM, write_request
+from tests.support.factories import MECHANISM, read_registered, write_request
 from tests.support.leaks import prefect_texts
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -89,7 +88,7 @@ def test_release_of_a_table_that_is_being_updated(
     monkeypatch.setattr(flow, "accumulate", accumulate)
     with updating(url):
         time.sleep(0.2)
-        name = release(read_request(path))
+        name = release(read_registered(path))
     (one,) = sums
     assert one.sums.rows == ROWS
     gram = np.asarray(one.sums.gram, float)

@@ -16,7 +16,6 @@ from prefect.cache_policies import INPUTS
 from prefect.settings import get_current_settings
 
 from gramercy.application.verification import verify_release
-from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -27,7 +26,7 @@ from gramercy.schemas.problems.prefect import estimates_failed, step_failed
 from gramercy.schemas.problems.table import row_count_differs
 from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
-from tests.support.factories import bundle_bytes, write_request
+from tests.support.factories import bundle_bytes, read_registered, write_request
 from tests.support.leaks import prefect_results, prefect_texts
 from tests.support.marginals import marginals_request
 from tests.support.problems import raises
@@ -65,7 +64,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(write_request(tmp_path))
+    request = read_registered(write_request(tmp_path))
     clock = itertools.count(step=1000.0)  # every step seems to take long
     monkeypatch.setattr(
         "gramercy.application.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
@@ -141,7 +140,7 @@ def test_release_of_marginals_then_report(tmp_path: Path, home: Path) -> None:
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(marginals_request(tmp_path, id="histograms"))
+    request = read_registered(marginals_request(tmp_path, id="histograms"))
     name = release(request)
     assert release(request) == name
     assert estimate(name, ()) == []
@@ -160,7 +159,7 @@ def test_deployments_pass_plain_data(tmp_path: Path) -> None:
     """Parameters are JSON, as from a schedule or the user interface."""
     from gramercy.flows.release import release
 
-    request = read_request(write_request(tmp_path))
+    request = read_registered(write_request(tmp_path))
     assert release(request.model_dump(mode="json")) == "toy/v1-r1"
 
 
@@ -172,7 +171,7 @@ def test_refusal_is_typed_and_stores_no_values(tmp_path: Path) -> None:
     frame.loc[0] = SECRET
     frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
     with raises(row_count_differs, rows=40, declared=41) as caught:
-        release(read_request(request))
+        release(read_registered(request))
     assert tags_of("release") == {"dataset:toy", tag_of_ledger()}
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
@@ -283,7 +282,7 @@ def test_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)
     monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
-    request = read_request(write_request(tmp_path))
+    request = read_registered(write_request(tmp_path))
     retrying = release.with_options(retries=2)
     with pytest.raises((StepFailed, SpentFailure)):
         retrying(request)
@@ -308,7 +307,7 @@ def test_private_values_are_not_stored_or_published(
     abandoned = home / "tables" / "copy.0123"  # of a database, by a process that was killed
     abandoned.mkdir(parents=True)
     (abandoned / "table.parquet").write_text(str(SECRET))
-    done = release(read_request(request))
+    done = release(read_registered(request))
     release_id = done.removeprefix("toy/")
     assert not verify_release(LocalArchive(home / "archive"), "toy", release_id, None).unchecked
     assert all(isinstance(each, GramercyError) for each in prefect_results())

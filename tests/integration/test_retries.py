@@ -19,13 +19,12 @@ from prefect.settings import (
 )
 from prefect.states import AwaitingRetry, Scheduled, State
 
-from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.flows.release import release
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
-from tests.support.factories import bundle_bytes, write_request
+from tests.support.factories import bundle_bytes, read_registered, write_request
 
 pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.slow]
 
@@ -89,7 +88,7 @@ def test_retries_draw_nothing(
         PREFECT_TASK_DEFAULT_RETRY_DELAY_SECONDS: 0,
     }
     with temporary_settings(settings), pytest.raises(GramercyError):
-        again(read_request(write_request(tmp_path)))
+        again(read_registered(write_request(tmp_path)))
     assert last_run().run_count == (3 if retries == "of the flow" else 1)
     assert (len(draws), states()) == (2, ["spent"])
 
@@ -110,7 +109,7 @@ def test_rerun_of_a_failed_run_draws_nothing(
     with monkeypatch.context() as failing:
         failing.setattr(broken_step, broken)
         with pytest.raises(GramercyError):
-            release(read_request(write_request(tmp_path)))
+            release(read_registered(write_request(tmp_path)))
     run = last_run()
     assert run.state is not None
     assert run.state.is_failed()

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from gramercy.application.context import Context
-from gramercy.application.yaml_files import read_request
 from gramercy.archive.release_bundle import read_release
 from gramercy.schemas.problems.prefect import step_failed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import PrivateTask
 from gramercy.tasks.run_log import SENTENCES
-from tests.support.factories import write_request
+from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 
 # Beginnings of Prefect's own lines.
@@ -68,7 +67,7 @@ def test_runs_log_fixed_sentences_and_public_facts(tmp_path: Path) -> None:
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(write_request(tmp_path))
+    request = read_registered(write_request(tmp_path))
     context = Context.default()
     before = f"Last entry of ledger {context.ledger.head().ledger}: "
     done = release(request)
@@ -117,7 +116,7 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
     with raises(step_failed, step="accumulate", error="ValueError"):
-        release(read_request(write_request(tmp_path)))
+        release(read_registered(write_request(tmp_path)))
     logged = logged_messages("release")
     assert logged[0].startswith("Last entry of ledger ")
     assert logged[1:] == expected_log("replay", "validate", "accumulate", done=False)

@@ -15,14 +15,13 @@ from ruamel.yaml import YAML
 from gramercy.application.context import Context
 from gramercy.application.planning import check_scheduled_version, make_plan
 from gramercy.application.request_model import Request
-from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments, prefect_yaml, served_tag
 from gramercy.schemas.problems import request as requests
 from gramercy.schemas.problems.prefect import pool_name, version_without_date
 from gramercy.schemas.problems.publication import run_too_late
 from gramercy.tasks.release_event import HOME
-from tests.support.factories import write_request
+from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 
 UTC = datetime.UTC
@@ -30,7 +29,7 @@ MONDAY = datetime.datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def request(folder: Path, version: str, **changes: str) -> Request:
-    return read_request(write_request(folder, request={"version": version, **changes}))
+    return read_registered(write_request(folder, request={"version": version, **changes}))
 
 
 def cron_of(deployment: RunnerDeployment) -> tuple[str, str | None]:
@@ -85,7 +84,7 @@ MONTHLY = {
 
 def monthly(folder: Path, version: str = "{period}", **request: str) -> Request:
     facts = {"version": version, **request}
-    return read_request(write_request(folder, request=facts, **MONTHLY))
+    return read_registered(write_request(folder, request=facts, **MONTHLY))
 
 
 def test_schedule_publishes_the_period_that_has_just_ended(tmp_path: Path) -> None:
@@ -123,7 +122,7 @@ def test_period_is_complete_in_the_time_zone_of_the_schedule(tmp_path: Path) -> 
     dates = MONTHLY | {"source": "table.csv", "neighbours": "add-remove"}
     facts = {"version": "{period}", "timezone": "Asia/Tokyo"}
     column = write_request(tmp_path, request=facts, period={"column": "visited"}, **dates)
-    assert make_plan(context, read_request(column), at=midnight).request.version == "2026-10"
+    assert make_plan(context, read_registered(column), at=midnight).request.version == "2026-10"
 
 
 def test_period_of_a_request_must_be_one_of_its_data_set(tmp_path: Path) -> None:
@@ -163,7 +162,8 @@ def test_late_run_charges_nothing(
 def test_deployments_for_several_requests(tmp_path: Path) -> None:
     weekly, monthly = (request(tmp_path, each) for each in ("%G-W%V", "%Y-%m"))
     (tmp_path / "other").mkdir()
-    yearly = read_request(write_request(tmp_path / "other", request={"version": "%Y"}, id="other"))
+    other = write_request(tmp_path / "other", request={"version": "%Y"}, id="other")
+    yearly = read_registered(other)
     context = Context.default()
     created = deployments(context, [weekly, monthly, yearly], "30 1 * * *", "Europe/Berlin")
     assert [each.full_name for each in created] == [

@@ -17,7 +17,6 @@ import pytest
 from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.demo import write_demo_files
-from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
 from gramercy.cli import prefect_processes
 from gramercy.common.home import Home
@@ -28,8 +27,8 @@ from gramercy.schemas.problems import prefect as prefect_problems
 from gramercy.schemas.problems.command_line import server_not_answering
 from gramercy.schemas.problems.prefect import deployment_of_another_home
 from gramercy.schemas.problems.publication import request_not_found
-from tests.support.factories import run_command, write_request
-from tests.support.prefect_api import is_healthy, post
+from tests.support.factories import read_registered, run_command, write_request
+from tests.support.prefect_api import Login, is_healthy, post
 from tests.support.prefect_services import (
     ROOT,
     free_port,
@@ -55,7 +54,7 @@ SAME = (
 )
 
 
-def deployed_on(api: str) -> list[dict[str, Any]]:
+def deployed_on(api: str | Login) -> list[dict[str, Any]]:
     deployments: list[dict[str, Any]] = post(api, "/deployments/filter", {})
     return deployments
 
@@ -83,7 +82,9 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     starting = ("prefect", "server", "start", "--port", str(port))
     with running(environ, logs, *starting):
         wait_for(lambda: is_healthy(api), 120, logs)
-        run_prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
+        template = str(ROOT / "deploy" / "work-pools" / "process.json")
+        pool = ("gramercy", "--type", "process", "--base-job-template", template)
+        run_prefect(environ, "work-pool", "create", *pool)
         run_prefect(environ, "deploy", "--all")
         by_name = {each["name"]: each for each in deployed_on(api)}
         assert by_name.pop("monthly")["parameters"]["request"]["version"] == "{period}"
@@ -98,7 +99,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         wait_for(lambda: len(post(api, "/flow_runs/filter", planned)) > 0, 60, logs)
         # `gramercy serve` removes only deployments that it made before and no longer serves.
         context = Context.default()
-        requests_of_home = [read_request(write_request(tmp_path, request={"version": "%Y"}))]
+        requests_of_home = [read_registered(write_request(tmp_path, request={"version": "%Y"}))]
         of_default_pool, of_pool, no_deployments = (
             deployments(context, requests, "0 6 * * 1", "UTC", pool)
             for requests, pool in (
@@ -149,7 +150,9 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             refused.value.close()
         assert all(run["auto_scheduled"] for run in post(api, "/flow_runs/filter", {}))
 
+        # Prefect's own worker, in an activated environment.
         log = tmp_path / "worker.log"
+        environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
         with running(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
             archive = LocalArchive(home / "archive")
             # The release, and the two flows that its event has triggered.
@@ -188,20 +191,26 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
 
 def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
+    read_registered(request)
     port = free_port()
     environ = prefect_environment(tmp_path, home, port)
     api = environ.pop("PREFECT_API_URL")
     log = tmp_path / "serve.log"
     command = ("gramercy", "serve", str(request), "--port", str(port))
     with running(environ, log, *command) as serving:
-        wait_for(lambda: is_healthy(api) and len(deployed_on(api)) > 3, 180, log)
+        wait_for(lambda: is_healthy(api), 180, log)
+        server = Login(api, (home / "serve" / f"{port}.login").read_text())
+        wait_for(lambda: len(deployed_on(server)) > 3, 180, log)
         # Its web pages query this server, on any port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
         archive = LocalArchive(home / "archive")
-        (deployed,) = (each["id"] for each in deployed_on(api) if each["name"] == "toy")
+        (deployed,) = (each["id"] for each in deployed_on(server) if each["name"] == "toy")
         run_until(
-            lambda: any(archive.reports(*each) for each in archive.releases()), api, deployed, log
+            lambda: any(archive.reports(*each) for each in archive.releases()),
+            server,
+            deployed,
+            log,
         )
         # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging.
         serving.send_signal(signal.SIGTERM)
@@ -222,13 +231,28 @@ def test_serve_refuses_before_anything_starts(
 
     monkeypatch.setattr(prefect_processes, "stop_children_on_signals", lambda: None)
     monkeypatch.setattr(prefect_processes, "server", start_nothing)
+    folders = [tmp_path / name for name in ("braces", "unregistered", "cluster")]
+    for folder in folders:
+        folder.mkdir()
+    regression = {"name": "regression", "outcome": "{{ $HOME }}"}
+    facts = {"version": "%Y", "normalisation": {"kind": "clip", "radius": 3.0}}
+    columns = {name: {"lower": 0.0, "upper": 1.0} for name in ("{{ $HOME }}", "c")}
+    braces = write_request(
+        folders[0],
+        request={**facts, "estimates": [regression]},
+        **{"id": "braces", "columns": columns, "intercept": True},
+    )
+    address = {"version": "%Y", "engine": {"kind": "dask", "scheduler": "tcp://10.0.0.1:8786"}}
+    cluster = write_request(folders[2], request=address, id="cluster")
+    unregistered = str(write_request(folders[1], request={"version": "%Y"}, id="unregistered"))
     request = str(write_request(tmp_path))
-    braces_folder = tmp_path / "{{ $HOME }}"
-    braces_folder.mkdir()
-    braces = str(write_request(braces_folder, request={"version": "%Y"}))
+    for each in (Path(request), braces, cluster):
+        read_registered(each)
     for arguments, problem in (
         ([request], prefect_problems.version_without_date),
-        ([braces], prefect_problems.path_with_braces),
+        ([str(braces)], prefect_problems.request_with_braces),
+        ([unregistered], prefect_problems.contract_not_registered),
+        ([str(cluster)], prefect_problems.scheduler_named),
         ([request, "--cron", "* * * * * *"], prefect_problems.cron_schedule),
         ([request, "--cron", "soon"], prefect_problems.cron_schedule),
         ([request, "--timezone", "Mars/Olympus"], prefect_problems.timezone_unknown),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import shutil
 import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.sync.client import connect
 
 needs_chromium = pytest.mark.skipif(
     not shutil.which("chromium"), reason="Chromium is not on this machine"
@@ -44,3 +52,79 @@ def rendered(url: str, folder: Path, scheme: str = "light", *, width: int | None
     )
     assert "CONSOLE" not in done.stderr
     return done.stdout
+
+
+class Browser:
+    """A tab of a headless Chromium, driven by its DevTools protocol.
+
+    Parameters
+    ----------
+    folder
+        A folder for the browser's profile.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids = itertools.count(1)
+
+    def __enter__(self) -> Browser:
+        profile = self._folder / "profile"
+        self._process = subprocess.Popen(
+            [
+                *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
+                *("--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"),
+            ],
+            env={**os.environ, "TMPDIR": str(self._folder)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        announced = profile / "DevToolsActivePort"
+        self.wait_for(announced.is_file)
+        port = announced.read_text().split()[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as reply:
+            (page,) = (each for each in json.load(reply) if each["type"] == "page")
+        self._socket = connect(page["webSocketDebuggerUrl"], max_size=None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._process.terminate()
+        self._process.wait()
+
+    def send(self, method: str, **parameters: Any) -> Any:
+        """Call a method of the protocol, and return its result."""
+        number = next(self._ids)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while (message := json.loads(self._socket.recv(60))).get("id") != number:
+            pass
+        return message["result"]
+
+    def open(self, url: str) -> None:
+        """Go to an address."""
+        self.send("Page.navigate", url=url)
+
+    def evaluate(self, script: str) -> Any:
+        """The value of a script, whose promises are awaited."""
+        answer = self.send(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait_for(self, condition: Callable[[], object], seconds: float = 120) -> None:
+        """Wait until a condition holds; fail with the text of the page."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, self.evaluate("document.body.innerText")
+            time.sleep(0.2)
+
+    def shows(self, text: str) -> bool:
+        """Whether the page shows a text."""
+        return bool(self.evaluate(f"document.body?.innerText.includes({json.dumps(text)})"))
+
+    def type(self, text: str) -> None:
+        """Type into the element that has the focus, and press Enter."""
+        self.send("Input.insertText", text=text)
+        for kind in ("keyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter",
+                      windowsVirtualKeyCode=13, text="\r")  # fmt: skip

@@ -19,9 +19,12 @@ from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.planning import Plan, make_plan
 from gramercy.application.publishing import publish, replay
+from gramercy.application.registration import register, registered_request
 from gramercy.application.reporting import make_report
+from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.main import main
+from gramercy.common.home import Home
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledger_writers import FACTS
@@ -63,6 +66,13 @@ def write_request(folder: Path, *, request: Any = None, **changes: Any) -> Path:
     write_yaml(folder / "contract.yaml", contract_facts() | changes)
     defaults = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
     return write_yaml(folder / "request.yaml", defaults | (request or {}))
+
+
+def read_registered(request: Path) -> Request:
+    """Register the contract of a request, as it is now; return the request that names its id."""
+    home, stated = Home.default(), read_request(request)
+    register(home, home.contract(stated.dataset), replace=True)
+    return registered_request(home, stated)
 
 
 @dataclass

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from typing import Any
 
 
-def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
+@dataclass(frozen=True)
+class Login:
+    """The API of a server that asks for a login and protects against forged requests.
+
+    Parameters
+    ----------
+    api
+        Its URL.
+    login
+        What clients send; None for nobody's.
+    """
+
+    api: str
+    login: str | None
+
+    def headers(self) -> dict[str, str]:
+        """Headers of a request that changes something."""
+        if self.login is None:
+            return {}
+        encoded = base64.b64encode(self.login.encode()).decode()
+        authorised = {"Authorization": f"Basic {encoded}"}
+        request = urllib.request.Request(f"{self.api}/csrf-token?client=tests", headers=authorised)
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            token = json.loads(reply.read())["token"]
+        return {**authorised, "Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"}
+
+
+def post(api: str | Login, path: str, body: Any, patience: int = 10, method: str = "POST") -> Any:
     """POST to the server's API, retrying while its database is locked, like Prefect's clients.
 
     A server that is held up for a while is asked again too, so that a run may be created twice.
     """
+    server = api if isinstance(api, Login) else Login(api, None)
     request = urllib.request.Request(
-        f"{api}{path}",
+        f"{server.api}{path}",
         data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", **server.headers()},
+        method=method,
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as reply:
@@ -30,7 +61,7 @@ def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
     except TimeoutError:
         if not patience:
             raise
-    return post(api, path, body, patience - 1)
+    return post(api, path, body, patience - 1, method)
 
 
 def is_healthy(api: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gramercy.flows.new_database import write_tables
-from tests.support.prefect_api import post
+from tests.support.prefect_api import Login, post
 
 ROOT = Path(__file__).parents[2]
 _WAITS = (60, 120, 240)  # seconds
@@ -84,7 +84,7 @@ def wait_for(condition: Callable[[], bool], seconds: float, log: Path) -> None:
         time.sleep(0.5)
 
 
-def run_until(condition: Callable[[], bool], api: str, deployment: str, log: Path) -> None:
+def run_until(condition: Callable[[], bool], api: str | Login, deployment: str, log: Path) -> None:
     """Run a deployment until a condition holds; fail with the end of the log.
 
     A release triggers others by an event, which a server may lose when its database stalls: as

@@ -19,7 +19,6 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.withdrawal import withdraw
-from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
@@ -39,6 +38,7 @@ from gramercy.tasks.history import History
 from tests.support.factories import (
     contract_facts,
     edit_json,
+    read_registered,
     run_command,
     run_json,
     run_pipeline,
@@ -379,9 +379,9 @@ def test_rolled_back_home_is_found_in_prefect_history(
     from gramercy.tasks.history import read_history
 
     # Other tests of this server publish from a data set "toy" of other ledgers.
-    release(read_request(write_request(tmp_path, id="restored")))
+    release(read_registered(write_request(tmp_path, id="restored")))
     shutil.copytree(home, tmp_path / "older")
-    release(read_request(write_request(tmp_path, id="restored", request={"version": "v2"})))
+    release(read_registered(write_request(tmp_path, id="restored", request={"version": "v2"})))
     history = read_history(Ledger.of(Home.default()))
     assert set(history.runs) == {"restored/v1-r1", "restored/v2-r2"}
     assert all(len(runs) == 1 for runs in history.runs.values())
@@ -400,11 +400,13 @@ def test_rolled_back_home_is_found_in_prefect_history(
     Ledger.of(Home.default()).move("restored from a backup")
     assert audit_findings() == []  # ledger and archive agree with each other
     with raises(ledger_problems.ledger_behind_anchor):
-        release(read_request(write_request(tmp_path, id="restored", request={"version": "v3"})))
-    with raises(discrepancies_found, page=str(tmp_path / "found/audit.html")) as caught:
-        audit(str(tmp_path / "found"))
+        release(read_registered(write_request(tmp_path, id="restored", request={"version": "v3"})))
+    with raises(discrepancies_found) as caught:
+        audit()
     assert verification.run_without_charge.code in caught.value.facts["discrepancies"]
-    assert ledger_problems.behind_anchor.code in (tmp_path / "found/audit.json").read_text()
+    page = Path(caught.value.facts["page"])
+    assert page.is_relative_to(home / "audits")
+    assert ledger_problems.behind_anchor.code in page.with_suffix(".json").read_text()
     assert run_command("audit", "--runs", capsys=capsys)[0] == 2
 
 

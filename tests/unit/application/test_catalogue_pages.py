@@ -31,6 +31,7 @@ from gramercy.schemas.problems.command_line import not_comparable, same_release
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import (
     MECHANISM,
+    read_registered,
     run_command,
     run_json,
     run_pipeline,
@@ -151,16 +152,16 @@ def test_catalogue_page_contents(catalogue: Path) -> None:
 
 @pytest.mark.slow
 def test_publishing_rewrites_only_affected_pages(tmp_path: Path, prefect_server: None) -> None:
-    from gramercy.application.yaml_files import read_request
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(write_request(tmp_path))
+    request = read_registered(write_request(tmp_path))
     root = Home.default().archive
     done = release(request)
     report(done, ())
     first = (root / done / "index.html").stat().st_mtime_ns
-    again = read_request(write_request(tmp_path, request={"version": "v2", "mechanism": MECHANISM}))
+    second = {"version": "v2", "mechanism": MECHANISM}
+    again = read_registered(write_request(tmp_path, request=second))
     later = release(again)
     report(later, ())
     assert len(Page((root / "index.html").read_text()).rows) == 2

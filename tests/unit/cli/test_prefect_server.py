@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import urllib.request
-from collections.abc import Iterator
-from types import SimpleNamespace
-
 import pytest
 
 from gramercy.cli import prefect_processes
 from gramercy.common.home import Home
+from gramercy.schemas.problems.prefect import login_refused, server_without_login
+from tests.support.problems import raises
 
 API = "http://prefect.example/api"
 
@@ -18,13 +15,39 @@ API = "http://prefect.example/api"
 def test_a_busy_server_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that runs the flows of others, on the same machine, may need ten seconds to answer."""
 
-    @contextlib.contextmanager
-    def answer(_: str, timeout: float) -> Iterator[SimpleNamespace]:
-        if timeout < 10:
-            raise TimeoutError
-        yield SimpleNamespace(status=200)
+    def answer(url: str, seconds: float, login: str | None = None) -> int | None:
+        return 200 if seconds >= 10 else None
 
-    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    monkeypatch.setattr(prefect_processes, "_status", answer)
     monkeypatch.setenv("PREFECT_API_URL", API)
-    with prefect_processes.server(Home.default(), 4200) as (api, process):
-        assert (api, process) == (API, None)
+    with prefect_processes.server(Home.default(), 4200) as found:
+        assert (found.api, found.process) == (API, None)
+
+
+@pytest.mark.parametrize("login", [None, "wrong", "right"])
+def test_the_login_of_a_configured_server(
+    login: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(url: str, seconds: float, given: str | None = None) -> int:
+        return 200 if url.endswith("/health") or given == "right" else 401
+
+    monkeypatch.setattr(prefect_processes, "_status", answer)
+    monkeypatch.setenv("PREFECT_API_URL", API)
+    if login is not None:
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", login)
+    if login == "right":
+        with prefect_processes.server(Home.default(), 4200) as found:
+            assert found.login == login
+        assert capsys.readouterr().err == ""
+    else:
+        with raises(login_refused, url=API), prefect_processes.server(Home.default(), 4200):
+            pass
+
+
+def test_a_server_that_answers_everybody_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prefect_processes, "_status", lambda *_: 200)
+    monkeypatch.setenv("PREFECT_API_URL", API)
+    with prefect_processes.server(Home.default(), 4200):
+        assert server_without_login.code in capsys.readouterr().err

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.utilities.templating import apply_values
 from ruamel.yaml import YAML
 
 from gramercy.cli.commands import LazyGroup
@@ -25,18 +24,15 @@ COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(
 )
 SERVICES = sorted(COMPOSE["services"])
 UNIT = (DEPLOY / "systemd" / "gramercy.service").read_text("utf-8")
-POOLS = ("docker", "kubernetes")
 
 
 def job(pool: str) -> Any:
-    """The job of a pool with the defaults of its variables, as Prefect fills them in."""
+    """The job of a pool, which has no variables."""
     template = json.loads((DEPLOY / "work-pools" / f"{pool}.json").read_text("utf-8"))
     WorkPoolCreate(name="gramercy", type=pool, base_job_template=template)  # validates it
-    properties = template["variables"]["properties"]
-    defaults = {key: facts["default"] for key, facts in properties.items() if "default" in facts}
-    used = set(re.findall(r"{{ (\w+) }}", json.dumps(template["job_configuration"])))
-    assert used == properties.keys()
-    return apply_values(template["job_configuration"], defaults)
+    assert template["variables"]["properties"] == {}
+    assert "{{" not in json.dumps(template)
+    return template["job_configuration"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -46,7 +42,7 @@ def test_every_service_of_compose_is_confined(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert service["healthcheck"]["test"][0] == "CMD"
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
     assert "privileged" not in service
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
     assert {*service.get("secrets", ())} <= COMPOSE["secrets"].keys()
@@ -63,6 +59,14 @@ def test_compose_gives_each_secret_to_one_service_and_the_archive_alone_to_the_w
     mounted = [volume.partition(":")[0] for volume in services["catalogue"]["volumes"]]
     assert mounted == ["archive", "./nginx.conf"]
     assert all(volume.endswith(":ro") for volume in services["catalogue"]["volumes"])
+    # The login is that of the server, and of the one client.
+    holders = [
+        name for name, each in services.items() if "prefect-login" in each.get("secrets", ())
+    ]
+    assert holders == ["prefect", "worker"]
+    assert 'AUTH_STRING="$$(cat /run/secrets/prefect-login)"' in services["prefect"]["command"][-1]
+    assert services["prefect"]["environment"]["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
+    assert "*" not in services["prefect"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     for service in services.values():
         for key, value in service.get("environment", {}).items():
             assert "PASSWORD" not in key or key.endswith("_FILE")
@@ -161,17 +165,15 @@ def test_passwords_are_random_private_and_kept(tmp_path: Path) -> None:
 
 @pytest.fixture
 def prefect_api() -> Iterator[tuple[str, dict[str, Any]]]:
-    """A server with these answers, by path."""
+    """A server with these answers, by path, for those with the login ``a:b``."""
     answers: dict[str, Any] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(200)
+            allowed = self.path == "/health" or self.headers["Authorization"] == "Basic YTpi"
+            self.send_response(200 if allowed else 401)
             self.end_headers()
             self.wfile.write(json.dumps(answers[self.path]).encode())
-
-        do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -186,16 +188,17 @@ def prefect_api() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_health_of_server_and_worker(prefect_api: tuple[str, dict[str, Any]]) -> None:
     api, answers = prefect_api
-    workers = "/work_pools/gramercy/workers/filter"
-    answers |= {"/health": True, workers: [{"status": "OFFLINE"}]}
+    pool = "/work_pools/gramercy"
+    answers |= {"/health": True, pool: {"status": "NOT_READY"}}
 
-    def health(*words: str, url: str = api) -> int:
+    def health(*words: str, url: str = api, login: str = "a:b") -> int:
         command = [sys.executable, "-I", str(DEPLOY / "health.py"), *words]
-        environ = {"PREFECT_API_URL": url}
+        environ = {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": login}
         return subprocess.run(command, env=environ, check=False, capture_output=True).returncode
 
-    assert health("server") == 0
+    assert health("server") == health("server", login="") == 0
     assert health("worker", "gramercy") == 1
-    answers[workers].append({"status": "ONLINE"})
+    answers[pool] = {"status": "READY"}
     assert health("worker", "gramercy") == 0
+    assert health("worker", "gramercy", login="") == health("worker", login="a:c") == 1
     assert health("server", url="http://127.0.0.1:1") == 1

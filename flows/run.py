@@ -1,0 +1,55 @@
+"""Run what a Prefect server has scheduled: ``python -m gramercy.flows.run``, started by a worker.
+
+It replaces Prefect's own program, which loads whatever code a deployment names: anybody who may
+write to the server could name theirs. Here the server chooses among four flows, and their
+parameters are checked by `flows.untrusted`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+from uuid import UUID
+
+from prefect import get_client
+from prefect.engine import handle_engine_signals
+from prefect.flow_engine import run_flow
+from prefect.states import Failed
+
+from gramercy.flows.audit import audit
+from gramercy.flows.estimate import estimate
+from gramercy.flows.release import release
+from gramercy.flows.report import report
+from gramercy.flows.untrusted import estimate_minutes
+from gramercy.schemas.problems.prefect import flow_not_allowed
+
+_FLOWS: dict[str, Any] = {
+    "release": release,
+    "estimate": estimate,
+    "report": report,
+    "audit": audit,
+}
+_TIMED = {"estimate", "report"}
+
+
+def main() -> None:
+    """Run the flow of the run that the variable ``PREFECT__FLOW_RUN_ID`` names."""
+    run_id = UUID(os.environ["PREFECT__FLOW_RUN_ID"])
+    with handle_engine_signals(run_id):
+        with get_client(sync_client=True) as client:
+            flow_run = client.read_flow_run(run_id)
+            name = client.read_flow(flow_run.flow_id).name
+            if name not in _FLOWS:
+                state: Any = Failed(message=str(flow_not_allowed(tuple(_FLOWS))))
+                client.set_flow_run_state(run_id, state, force=True)
+                return
+        if name in _TIMED and hasattr(signal, "setitimer"):
+            # The kernel ends the process, even while compiled code runs.
+            signal.setitimer(signal.ITIMER_REAL, 60 * estimate_minutes())
+        # A state, because a result could be loaded from where the server says.
+        run_flow(_FLOWS[name], flow_run=flow_run, return_type="state")
+
+
+if __name__ == "__main__":
+    main()
