@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from gramercy.application.planning import Plan
+from gramercy.application.progress import is_terminal
 from gramercy.application.table_quality import (
     holds_nothing,
     quality_notices,
@@ -36,7 +37,7 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
     internal
         The internal record of the release.
     """
-    if not terminal.err.is_terminal:
+    if not is_terminal(terminal.err):
         return
     for notice in _notices(internal):
         terminal.warn(notice)

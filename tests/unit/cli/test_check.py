@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from gramercy.cli.output import terminal
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
 from tests.support.factories import run_command, write_request
@@ -17,22 +16,28 @@ from tests.support.factories import run_command, write_request
 FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
 
 
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("out", "err"):
-        console = Console(stderr=name == "err", force_terminal=True, width=300, highlight=False)
-        monkeypatch.setattr(terminal, name, console)
-
-
 def written(folder: Path, text: str = FINE, **changes: Any) -> Path:
     (folder / "table.csv").write_text(text)
     return write_request(folder, **changes)
 
 
-def test_output_is_refused_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("terminals", [(), ("stdout",), ("stderr",)])
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_output_is_refused_to_files(
+    variable: str,
+    terminals: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Half of it goes to standard error; and variables do not make a terminal of a file."""
+    monkeypatch.setenv(variable, "1")
+    for name in terminals:
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
     code, out, err = run_command("check", written(tmp_path), capsys=capsys)
     assert (code, out) == (2, "")
     assert publication.check_needs_terminal.code in err
+    assert warnings.check_is_private.code not in err
 
 
 @pytest.mark.usefixtures("on_terminal")

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from gramercy.application.internal_record import read_record
-from gramercy.cli.output import terminal
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.common.home import Home
 from gramercy.schemas.problems import warnings
@@ -42,17 +40,18 @@ def notes(
     return {code for code in LOUD if code in err}, err
 
 
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(stderr=True, force_terminal=True, width=400, highlight=False)
-    monkeypatch.setattr(terminal, "err", console)
-
-
 HEADER = "c0,c1,c2\n"
 UNREADABLE = HEADER + '"0,5","1,5",x\n' * 40
 
 
-def test_notes_are_not_written_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_notes_are_not_written_to_files(
+    variable: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, "1")
     assert notes(tmp_path, UNREADABLE, capsys) == (set(), "")
 
 
