@@ -83,10 +83,11 @@ def cells_clamped(columns: str) -> None:
 @problem(
     "GRM-914",
     Notice,
-    "{lines} lines are blank, malformed or of the wrong width; they add nothing to the matrix.",
+    "{lines} lines are blank, malformed or of the wrong width: none of their cells was used.",
+    "Write the file again with one line for each row, and quotes around fields with commas.",
 )
 def malformed_lines(lines: int) -> None:
-    """Lines of the table could not be read as rows."""
+    """Lines of the table could not be read as rows. They are not among the missing cells."""
 
 
 @problem(
