@@ -11,7 +11,7 @@ import pytest
 
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
-from tests.support.factories import run_command, write_request
+from tests.support.factories import run_command, run_json, write_request
 
 FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
 
@@ -73,6 +73,22 @@ def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "[bold] (50 %)" in err
     shown = (out + err).replace("\n", "").replace(str(tmp_path), "")
     assert not any(cell in shown for cell in ("63,5", "314", "271"))
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_persons_of_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts of ids are shown, and no id."""
+    text = "c0,c1,c2,who\n" + "1,2,3,zulu\n1,2,3,ZULU\n1,2,3,yoke\n" * 13 + "1,2,3,yoke\n"
+    request = written(tmp_path, text, privacy_unit="who", persons=2)
+    code, out, err = run_command("check", request, capsys=capsys)
+    assert code == 0
+    assert "3 ids" in out
+    assert warnings.persons_differ.code in err
+    assert warnings.ids_alike.code in err
+    assert "2 of the 3 ids" in err
+    assert not any(name in (out + err).lower() for name in ("zulu", "yoke"))
+    facts = run_json("check", request, capsys=capsys)
+    assert (facts["persons"], facts["ids_alike"]) == (3, 2)
 
 
 def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
