@@ -43,7 +43,8 @@ class RowSelection(Model):
         (``schema.name``). A view must satisfy `ASSERTION` like a query.
     where
         A condition on the cells of each row, as in SQL: comparisons of a column with values,
-        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT.
+        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT. Under ``replace-one``, whether a row satisfies it
+        is public and not protected, because the number of such rows is public.
     query
         Instead of a table, any SELECT statement that satisfies `ASSERTION`.
     assertion
@@ -117,7 +118,8 @@ class DatabaseTable(RowSelection):
         a view, the curator asserts of it what `assertion` says.
     where
         A condition on the cells of each row, as in SQL: comparisons of a column with values,
-        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT.
+        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT. Under ``replace-one``, whether a row satisfies it
+        is public and not protected, because the number of such rows is public.
     query
         Instead of a table, one SELECT statement, for which the curator asserts `assertion`.
     assertion

@@ -193,6 +193,20 @@ def any_home(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Mon
     return Home.default()
 
 
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Let both streams be wide terminals."""
+    from rich.console import Console
+
+    from gramercy.cli.output import terminal
+
+    # The class, because pytest opens other streams for the test itself.
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)
+    for name in ("out", "err"):
+        console = Console(stderr=name == "err", force_terminal=True, width=500, highlight=False)
+        monkeypatch.setattr(terminal, name, console)
+
+
 @pytest.fixture(scope="session")
 def prefect_server() -> Iterator[None]:
     """A temporary Prefect database and server."""

@@ -53,6 +53,8 @@ class TableCheck:
         Declared levels that no cell has, as names of matrix columns.
     persons, rows_without_person
         Number of persons, and of rows that belong to none; None if rows are protected.
+    ids_alike
+        Number of persons whose id differs from another one only in case or blanks.
     rows_without_date
         Where dates decide the period, the number of rows without a readable one. All other numbers
         but that of malformed lines are then of the period's rows.
@@ -66,6 +68,7 @@ class TableCheck:
     levels_without_cells: tuple[str, ...]
     persons: int | None
     rows_without_person: int | None
+    ids_alike: int | None
     rows_without_date: int | None
 
     @property
@@ -94,6 +97,9 @@ class TableCheck:
         notices = list(quality_notices(self.columns, self.lines, self.malformed))
         if self.complete and self.persons != self.contract.persons:
             notices.append(warnings.persons_differ(self.persons, self.contract.persons))
+        if self.ids_alike:
+            column = str(self.contract.person_column)
+            notices.append(warnings.ids_alike(self.ids_alike, self.persons, column))
         if self.rows_without_date:
             notices.append(warnings.rows_without_date(self.rows_without_date))
         if self.complete and self.levels_without_cells:
@@ -133,6 +139,7 @@ def check_table(
         tuple(counts.levels_without_cells()),
         None if persons is None else len(persons),
         None if persons is None else counts.rows_without_person,
+        None if persons is None else persons.alike,
         None if contract.period is None else counts.rows_without_date,
     )
 

@@ -1,4 +1,4 @@
-"""Progress on the terminal. Never logged, because the duration of a step is private."""
+"""Progress on the terminal. Never logged: counts and durations depend on the private table."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ from rich.text import Text
 PROGRESS_VARIABLE = "GRAMERCY_PROGRESS"
 
 
+def is_terminal(console: Console) -> bool:
+    """Whether a console writes to a terminal, so that it may show private facts.
+
+    Rich's own `is_terminal` is also true of files where FORCE_COLOR or TTY_COMPATIBLE is set.
+    """
+    return console.file.isatty()
+
+
 @contextlib.contextmanager
 def announce_step(step: str) -> Iterator[None]:
     """Print when a step begins and ends, if ``GRAMERCY_PROGRESS`` is 1."""
@@ -29,9 +37,12 @@ def announce_step(step: str) -> Iterator[None]:
         yield
         return
     console = Console(stderr=True, highlight=False)
+    if not is_terminal(console):
+        yield
+        console.print(f"  [green]✓[/green] {step}")
+        return
     start = time.monotonic()
-    if console.is_terminal:
-        console.print(f"  [dim]{step} ...[/dim]", end="\r")
+    console.print(f"  [dim]{step} ...[/dim]", end="\r")
     yield
     console.print(f"  [green]✓[/green] {step} [dim]{time.monotonic() - start:.1f} s[/dim]")
 
@@ -80,5 +91,6 @@ def _bar(
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    disabled = not console.is_terminal
-    return Progress(*columns, console=console, disable=disabled, transient=transient)
+    return Progress(
+        *columns, console=console, disable=not is_terminal(console), transient=transient
+    )

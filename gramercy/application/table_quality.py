@@ -69,9 +69,7 @@ class ColumnQuality:
         return "warning" if many else "fine"
 
 
-def recorded_quality(
-    record: Mapping[str, Any], contract: Contract, *, malformed_kept: bool
-) -> list[ColumnQuality]:
+def recorded_quality(record: Mapping[str, Any], contract: Contract) -> list[ColumnQuality]:
     """The counts of every column in the internal record of a release.
 
     Parameters
@@ -80,19 +78,15 @@ def recorded_quality(
         The record; without counts if the release did not read a table.
     contract
         The contract of the release.
-    malformed_kept
-        Whether malformed lines were kept as rows of missing cells, which are then among the missing
-        cells of every column.
     """
-    malformed = record.get("malformed_rows", 0)
-    rows, also_missing = record.get("rows", 0) - malformed, malformed if malformed_kept else 0
+    rows = record.get("rows", 0) - record.get("malformed_rows", 0)
     clamped = record.get("clamped_cells", {})
     return [
         ColumnQuality(
             name,
             isinstance(contract.columns[name], Levels),
             rows,
-            missing - also_missing,
+            missing,
             clamped.get(name, 0),
         )
         for name, missing in record.get("filled_cells", {}).items()

@@ -172,7 +172,14 @@ def _source(spec: ReleaseSpec) -> dict[str, str]:
     condition = "" if selection.where is None else f", where {selection.where}"
     words = (selection.assertion or "").rstrip(".")
     asserted = f". The curator asserts: {words}" if words else ""
-    text = f"the rows of {read}{condition}{asserted}"
+    selects = selection.where is not None or selection.kind != "table"
+    public = ""
+    if selects and spec.neighbours == "replace-one" and spec.privacy_unit == "row":
+        public = (
+            ". A row is replaced within this selection: whether a row is in it is public and not "
+            "protected"
+        )
+    text = f"the rows of {read}{condition}{asserted}{public}"
     return {"source": " ".join(text.split())}  # conditions may have several lines
 
 

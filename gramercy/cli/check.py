@@ -11,7 +11,7 @@ from gramercy.application.checking import check_table
 from gramercy.application.context import Context
 from gramercy.application.dated_requests import dated_request
 from gramercy.application.planning import load_contract, utc_now
-from gramercy.application.progress import rows_bar
+from gramercy.application.progress import is_terminal, rows_bar
 from gramercy.application.table_copy import (
     copied_contract,
     copy_folder,
@@ -42,7 +42,7 @@ def check(
 
     Example: gramercy check request.yaml
     """
-    if not json and not terminal.out.is_terminal:
+    if not json and not (is_terminal(terminal.out) and is_terminal(terminal.err)):
         raise check_needs_terminal()
     context = Context.default()
     remove_abandoned_copies(context.home)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import PurePosixPath
@@ -52,13 +52,14 @@ class Accumulated:
     part_sums
         The sum of each part of the rows; see `tables.parts`.
     repairs
-        Numbers of repaired cells; for the steward, as are the following counts.
+        Numbers of repaired cells, without those of malformed lines; for the steward, as are the
+        following counts.
     malformed
         Number of malformed CSV lines, which count as rows without values.
     rows_read
         Number of rows of the table.
     rows_without_person
-        Number of rows that were left out because they belong to no person.
+        Number of rows that were left out because they belong to no person, without malformed lines.
     """
 
     part_sums: tuple[Sum, ...]
@@ -126,11 +127,12 @@ def accumulate(
     keep_malformed = keep_malformed or parts.count > 1
     job = GramJob(contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys)
     sums = engine(source, job, on_rows)
-    if contract.person_column is not None:
-        return _total_of_persons(sums, lattice)
-    total = _total_of_rows(sums)
+    if contract.person_column is None:
+        total = _total_of_rows(sums)
+    else:
+        total = _total_of_persons(sums, lattice)
     check_row_count(contract, total.rows)
-    return total
+    return _without_placeholders(total, sums.malformed.kept, source, contract)
 
 
 def _check_row_order(source: Source, contract: Contract) -> None:
@@ -171,6 +173,26 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
         malformed,
         sums.rows + sums.malformed.dropped,
         persons.rows_without_person,
+    )
+
+
+def _without_placeholders(
+    total: Accumulated, kept: int, source: Source, contract: Contract
+) -> Accumulated:
+    """The total without the missing cells and persons of malformed lines that were kept.
+
+    These rows have no cells, except in the columns that the folders of a file state.
+    """
+    in_folders = {name for file in source.files for name in file.partition_values}
+
+    def placeholders(column: str | None) -> int:
+        return 0 if column is None or column in in_folders else kept
+
+    added = np.array([placeholders(name) for name in contract.names], np.int64)
+    return replace(
+        total,
+        repairs=replace(total.repairs, filled=total.repairs.filled - added),
+        rows_without_person=total.rows_without_person - placeholders(contract.person_column),
     )
 
 

@@ -511,8 +511,8 @@ def columns_unusable(source: str, columns: tuple[str, ...]) -> None:
 @problem(
     "GRM-743",
     RequestError,
-    "'gramercy check' prints exact facts about private cells, and standard output is not a "
-    "terminal.",
+    "'gramercy check' prints exact facts about private cells, so standard output and standard "
+    "error must be terminals.",
     "Run it in a terminal, or pass --json if a program must read the result.",
 )
 def check_needs_terminal() -> None:

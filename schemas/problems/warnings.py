@@ -60,10 +60,11 @@ def table_changed() -> None:
     "GRM-911",
     Notice,
     "The table has {found} persons, but 'persons' in the contract is {declared}.",
-    "The guarantee holds, but averages are off by that ratio: correct the names or the contract.",
+    "The guarantee holds for each id: a person with two ids, or with one id in two spellings, "
+    "counts as two. Averages are off by that ratio. Correct the ids or the contract.",
 )
 def persons_differ(found: int | None, declared: int | None) -> None:
-    """Sums are divided by the declared number of persons, which is not the actual one."""
+    """Sums are divided by the declared number of persons, which is not that of the ids."""
 
 
 @problem(
@@ -83,10 +84,11 @@ def cells_clamped(columns: str) -> None:
 @problem(
     "GRM-914",
     Notice,
-    "{lines} lines are blank, malformed or of the wrong width; they add nothing to the matrix.",
+    "{lines} lines are blank, malformed or of the wrong width: none of their cells was used.",
+    "Write the file again with one line for each row, and quotes around fields with commas.",
 )
 def malformed_lines(lines: int) -> None:
-    """Lines of the table could not be read as rows."""
+    """Lines of the table could not be read as rows. They are not among the missing cells."""
 
 
 @problem(
@@ -186,6 +188,19 @@ def levels_without_cells(levels: tuple[str, ...]) -> None:
 )
 def rows_without_date(rows: int) -> None:
     """Where dates decide the period, a row without one is never published."""
+
+
+@problem(
+    "GRM-939",
+    Notice,
+    "{count} of the {persons} ids in '{column}' differ from another id only in capital letters or "
+    "blanks.",
+    "Where two of them are one person, the guarantee holds for each of the two, not for the "
+    "person. Write every id in one way before a release: in the file, or in a view of the "
+    "database, such as upper(replace({column}, ' ', '')).",
+)
+def ids_alike(count: int, persons: int | None, column: str) -> None:
+    """A check compares the ids of persons without case and blanks; a release does not."""
 
 
 @problem(

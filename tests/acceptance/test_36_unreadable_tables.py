@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from gramercy.application.context import Context
 from gramercy.cli import flow_runner
-from gramercy.cli.output import terminal
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
@@ -80,13 +78,6 @@ def private_codes(text: str) -> set[str]:
 def files(*folders: Path) -> dict[Path, bytes]:
     paths = (path for folder in folders for path in folder.rglob("*"))
     return {path: path.read_bytes() for path in paths if path.is_file()}
-
-
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("out", "err"):
-        console = Console(stderr=name == "err", force_terminal=True, width=500, highlight=False)
-        monkeypatch.setattr(terminal, name, console)
 
 
 @pytest.mark.usefixtures("on_terminal")

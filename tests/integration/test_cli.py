@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import gramercy
 from gramercy.cli.main import app
-from gramercy.cli.output import terminal
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import contract as contract_problems
@@ -103,17 +101,17 @@ def test_release_estimate_and_verify_commands(
 @pytest.mark.slow
 def test_repairs_are_shown_only_on_a_terminal(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
     prefect_server: None,
 ) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765,x\n4,5\n")
-    request = write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
-    code, out, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
+    yaml = write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
+    code, out, err = run_command("release", yaml, "--yes", "--despite", capsys=capsys)
     assert code == 0, err
     assert "c0" not in err  # private notes are not written to a file or a pipe
-    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=200))
-    code, out, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
+    request.getfixturevalue("on_terminal")
+    code, out, err = run_command("release", yaml, "--yes", "--despite", capsys=capsys)
     for notice in (
         warnings.cells_filled("c0 (1), c2 (1)"),
         warnings.cells_clamped("c1 (1)"),
@@ -376,17 +374,14 @@ def test_damaged_bundle_does_not_hide_others(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("on_terminal", "prefect_server")
 def test_names_with_brackets_are_printed_literally(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    prefect_server: None,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns = {"rate [/min]": {"lower": 0.0, "upper": 1.0}, "[bold]": {"lower": 0.0, "upper": 1.0}}
     (tmp_path / "table.csv").write_text("rate [/min],[bold]\n5,1\n0.5,0.5\n")
     facts = {"columns": columns, "title": "Blood [/b] [red]", "rows": 2}
     request = write_request(tmp_path, **facts, curator="[link]")
-    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=200))
     code, _, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
     assert code == 0, err
     assert "rate [/min] (1)" in err

@@ -34,6 +34,7 @@ def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
         "persons": check.persons if check.complete else None,
         "persons_declared": check.contract.persons,
         "rows_without_person": check.rows_without_person,
+        "ids_alike": check.ids_alike,
         "rows_without_date": check.rows_without_date,
         "columns": {
             column.name: {
@@ -62,6 +63,11 @@ def print_check(check: TableCheck, version: str) -> None:
         terminal.out.print(_table(listed))
     if others := len(check.columns) - len(listed):
         terminal.say(f"{others} other columns are fine.")
+    if check.persons is not None:
+        terminal.say(
+            f"Persons: {check.persons:,} ids. The guarantee is for each id: a person with two ids, "
+            "or with one id in two spellings, counts as two."
+        )
     if check.rows_without_person:
         terminal.say(f"Rows without a person, which are left out: {check.rows_without_person:,}.")
     for error in check.errors:

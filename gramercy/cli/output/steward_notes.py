@@ -9,13 +9,13 @@ from rich.panel import Panel
 from rich.text import Text
 
 from gramercy.application.planning import Plan
+from gramercy.application.progress import is_terminal
 from gramercy.application.table_quality import (
     holds_nothing,
     quality_notices,
     recorded_quality,
 )
 from gramercy.cli.output import terminal
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import warnings
 
@@ -36,7 +36,7 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
     internal
         The internal record of the release.
     """
-    if not terminal.err.is_terminal:
+    if not is_terminal(terminal.err):
         return
     for notice in _notices(internal):
         terminal.warn(notice)
@@ -54,9 +54,7 @@ def _framed(notices: Sequence[Notice]) -> Panel:
 
 def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iterator[Notice]:
     """Warnings about a table that could hardly be read."""
-    # Malformed lines are rows of missing cells where rows are published or assigned to folds.
-    kept = isinstance(plan.mechanism, RowWise) or plan.request.folds > 1
-    columns = recorded_quality(internal, plan.contract, malformed_kept=kept)
+    columns = recorded_quality(internal, plan.contract)
     if not columns:  # the release did not read a table
         return
     if holds_nothing(columns) or internal.get("persons") == 0:

@@ -146,6 +146,27 @@ def test_persons_are_counted(tmp_path: Path) -> None:
     assert warnings.persons_differ.code not in notices(partly)
 
 
+@pytest.mark.parametrize(
+    ("ids", "alike"),
+    [
+        ("p1 p2 p3", 0),
+        ("p1 p1 +7 7.0", 0),  # one spelling each
+        ("p1 P1 p2", 2),
+        ("p1 P1 p_1 p2 P2 p3", 5),
+        ("Émil émil Emil", 2),
+        ("7 007 7a 7A", 2),
+    ],
+)
+def test_ids_that_differ_in_case_or_blanks_are_counted(
+    ids: str, alike: int, tmp_path: Path
+) -> None:
+    lines = [f"0,0,A,1,{name.replace('_', ' ')}\n" for name in ids.split(" ")]
+    text = "size,free,ward,stage,who\n" + "".join(lines)
+    found = check_table(declared(tmp_path, text, privacy_unit="who", persons=3))
+    assert found.ids_alike == alike
+    assert (warnings.ids_alike.code in notices(found)) == (alike > 0)
+
+
 def test_wrong_columns_are_refused_before_rows_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,9 +35,9 @@ def record(a: tuple[int, int], b: int, rows: int = 100, malformed: int = 0) -> d
     }
 
 
-def problems_of(facts: dict[str, Any], *, malformed_kept: bool = False) -> dict[str, Any]:
+def problems_of(facts: dict[str, Any]) -> dict[str, Any]:
     """The code and the first fact of each warning about a record."""
-    columns = recorded_quality(facts, contract(), malformed_kept=malformed_kept)
+    columns = recorded_quality(facts, contract())
     notices = quality_notices(columns, facts["rows"], facts["malformed_rows"])
     return {notice.code: next(iter(notice.facts.values())) for notice in notices}
 
@@ -62,35 +62,29 @@ def test_warnings_start_above_their_limits(
     assert problems_of(facts) == {problem.code: fact for problem, fact in expected.items()}
 
 
-def test_malformed_lines_are_not_counted_twice() -> None:
-    """Every other line is blank; where such lines are kept, they are missing cells as well."""
+def test_shares_are_of_the_lines_that_are_rows() -> None:
+    """Every other line is blank."""
     blank = {warnings.many_lines_malformed.code: "50 %"}
     assert problems_of(record((0, 0), 0, malformed=50)) == blank
-    kept = record((50, 0), 50, malformed=50)
-    assert problems_of(kept, malformed_kept=True) == blank
-    assert not holds_nothing(recorded_quality(kept, contract(), malformed_kept=True))
-    # The same counts where they are dropped: no other line has a readable cell.
-    assert holds_nothing(recorded_quality(kept, contract(), malformed_kept=False))
-    assert warnings.cells_not_numbers.code in problems_of(kept)
+    facts = record((50, 0), 50, malformed=50)
+    assert holds_nothing(recorded_quality(facts, contract()))
+    assert warnings.cells_not_numbers.code in problems_of(facts)
 
 
 def test_a_table_of_malformed_lines_holds_nothing() -> None:
-    for facts, kept in (
-        (record((0, 0), 0, malformed=100), False),
-        (record((100, 0), 100, malformed=100), True),
-    ):
-        assert holds_nothing(recorded_quality(facts, contract(), malformed_kept=kept))
-        assert list(problems_of(facts, malformed_kept=kept)) == [warnings.many_lines_malformed.code]
+    facts = record((0, 0), 0, malformed=100)
+    assert holds_nothing(recorded_quality(facts, contract()))
+    assert list(problems_of(facts)) == [warnings.many_lines_malformed.code]
 
 
 def test_one_readable_cell_is_something() -> None:
-    columns = recorded_quality(record((99, 0), 100), contract(), malformed_kept=False)
+    columns = recorded_quality(record((99, 0), 100), contract())
     assert not holds_nothing(columns)
     assert [column.verdict for column in columns] == ["warning", "unusable"]
 
 
 def test_a_record_without_counts_says_nothing() -> None:
-    assert recorded_quality({}, contract(), malformed_kept=False) == []
+    assert recorded_quality({}, contract()) == []
 
 
 @pytest.mark.parametrize(

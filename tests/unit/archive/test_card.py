@@ -14,23 +14,32 @@ from gramercy.reports.page import release_page
 from gramercy.schemas.database import ASSERTION, RowSelection
 from tests.support.factories import run_release, write_request
 
+PUBLIC = (
+    ". A row is replaced within this selection: whether a row is in it is public and not protected"
+)
+
 
 def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> None:
     name = run_release(write_request(tmp_path))
     bundle = read_release(LocalArchive(Home.default().archive).release("toy", name))
     query = "SELECT x, y FROM visits\n  WHERE age < 18"
-    for selection, expected in [
-        (
-            RowSelection(view="visits", where="age < 18\n AND site = 'A'"),
-            "the rows of the view 'visits', where age < 18 AND site = 'A'",
-        ),
+    where = RowSelection(table="visits", where="age < 18\n AND site = 'A'")
+    rows = "the rows of the table 'visits', where age < 18 AND site = 'A'"
+    for selection, change, expected in [
+        (where, {}, rows + PUBLIC),
+        (where, {"neighbours": "add-remove"}, rows),
+        (where, {"privacy_unit": "person"}, rows),
+        (RowSelection(table="visits"), {}, "the rows of the table 'visits'"),
+        (RowSelection(view="visits"), {}, "the rows of the view 'visits'" + PUBLIC),
         (
             RowSelection(query=query, assertion=ASSERTION),
+            {},
             "the rows of the query: SELECT x, y FROM visits WHERE age < 18. The curator asserts: "
-            + ASSERTION.removesuffix("."),
+            + ASSERTION.removesuffix(".")
+            + PUBLIC,
         ),
     ]:
-        facts = bundle.manifest.model_copy(update={"selection": selection})
+        facts = bundle.manifest.model_copy(update={"selection": selection, **change})
         card = dp_card(facts, facts.kind, facts.calibration, facts.guarantee, facts.noise)
         facts = facts.model_copy(update={"card": card})
         assert f"\n- **source**: {markdown_text(expected)}\n" in release_card(facts)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from gramercy.cli.output import terminal
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
-from tests.support.factories import run_command, write_request
+from tests.support.factories import run_command, run_json, write_request
 
 FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
-
-
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("out", "err"):
-        console = Console(stderr=name == "err", force_terminal=True, width=300, highlight=False)
-        monkeypatch.setattr(terminal, name, console)
 
 
 def written(folder: Path, text: str = FINE, **changes: Any) -> Path:
@@ -29,10 +21,23 @@ def written(folder: Path, text: str = FINE, **changes: Any) -> Path:
     return write_request(folder, **changes)
 
 
-def test_output_is_refused_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("terminals", [(), ("stdout",), ("stderr",)])
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_output_is_refused_to_files(
+    variable: str,
+    terminals: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Half of it goes to standard error; and variables do not make a terminal of a file."""
+    monkeypatch.setenv(variable, "1")
+    for name in terminals:
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
     code, out, err = run_command("check", written(tmp_path), capsys=capsys)
     assert (code, out) == (2, "")
     assert publication.check_needs_terminal.code in err
+    assert warnings.check_is_private.code not in err
 
 
 @pytest.mark.usefixtures("on_terminal")
@@ -68,6 +73,22 @@ def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "[bold] (50 %)" in err
     shown = (out + err).replace("\n", "").replace(str(tmp_path), "")
     assert not any(cell in shown for cell in ("63,5", "314", "271"))
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_persons_of_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts of ids are shown, and no id."""
+    text = "c0,c1,c2,who\n" + "1,2,3,zulu\n1,2,3,ZULU\n1,2,3,yoke\n" * 13 + "1,2,3,yoke\n"
+    request = written(tmp_path, text, privacy_unit="who", persons=2)
+    code, out, err = run_command("check", request, capsys=capsys)
+    assert code == 0
+    assert "3 ids" in out
+    assert warnings.persons_differ.code in err
+    assert warnings.ids_alike.code in err
+    assert "2 of the 3 ids" in err
+    assert not any(name in (out + err).lower() for name in ("zulu", "yoke"))
+    facts = run_json("check", request, capsys=capsys)
+    assert (facts["persons"], facts["ids_alike"]) == (3, 2)
 
 
 def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

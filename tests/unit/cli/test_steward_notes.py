@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from gramercy.application.internal_record import read_record
-from gramercy.cli.output import terminal
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.common.home import Home
 from gramercy.schemas.problems import warnings
@@ -42,17 +40,18 @@ def notes(
     return {code for code in LOUD if code in err}, err
 
 
-@pytest.fixture
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(stderr=True, force_terminal=True, width=400, highlight=False)
-    monkeypatch.setattr(terminal, "err", console)
-
-
 HEADER = "c0,c1,c2\n"
 UNREADABLE = HEADER + '"0,5","1,5",x\n' * 40
 
 
-def test_notes_are_not_written_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_notes_are_not_written_to_files(
+    variable: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, "1")
     assert notes(tmp_path, UNREADABLE, capsys) == (set(), "")
 
 
@@ -100,6 +99,48 @@ def test_badly_read_marginals_get_loud_warnings(
     request = {"mechanism": mechanism, "scaling": "private", "estimates": []}
     loud, _ = notes(tmp_path, text, capsys, request=request)
     assert loud == {problem.code for problem in expected}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize(
+    ("request_change", "persons"),
+    [
+        ({}, {}),
+        ({"folds": 2}, {}),
+        ({"by": "ward"}, {}),
+        ({"by": "ward", "folds": 2}, {}),
+        ({"by": "ward"}, {"privacy_unit": "who", "persons": 19}),
+    ],
+    ids=["plain", "folds", "groups", "groups and folds", "groups of persons"],
+)
+def test_malformed_lines_are_not_missing_cells(
+    request_change: dict[str, Any],
+    persons: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A malformed line has no cells, except those that the name of its folder states."""
+    columns: dict[str, Any] = {
+        "site": {"levels": [1, 2]},
+        "c0": {"lower": 0, "upper": 9},
+        "ward": {"levels": ["A", "B"]},
+    }
+    lines = [f"{k % 9},{'AB'[k % 2]},{k or ''}\n\n" for k in range(20)]
+    folder = tmp_path / "t" / "site=1"
+    folder.mkdir(parents=True)
+    (folder / "t.csv").write_text("c0,ward,who\n" + "".join(lines))
+    loud, err = notes(
+        tmp_path, "", capsys, source="t", columns=columns, request=request_change, **persons
+    )
+    assert loud == {warnings.many_lines_malformed.code}
+    assert warnings.malformed_lines.code in err
+    assert warnings.cells_filled.code not in err
+    record = read_record(Home.default(), "toy", "v1-r1")
+    assert (record["rows"], record["malformed_rows"]) == (40, 20)
+    assert set(record["filled_cells"].values()) == {0}
+    if persons:
+        assert record["rows_without_person"] == 1
 
 
 @pytest.mark.usefixtures("on_terminal")
