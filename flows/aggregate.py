@@ -25,7 +25,7 @@ from gramercy.tasks.steps import (
 def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
     """The flow for a plan that was made before, with stores that are open.
 
-    It is no deployment: the paths of the reports are a steward's to name.
+    It cannot be deployed: only a steward's own command may name the paths of the reports.
     """
 
     @private_flow

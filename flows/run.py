@@ -1,6 +1,6 @@
 """Run what a Prefect server has scheduled: ``python -m gramercy.flows.run``, started by a worker.
 
-It replaces Prefect's own program, which loads whatever code a deployment names: anybody who may
+It replaces Prefect's own program, which loads the code that a deployment names: anyone who may
 write to the server could name theirs. Here the server chooses among four flows, and their
 parameters are checked by `flows.untrusted`.
 """

@@ -29,8 +29,8 @@ _PAGE = 100  # deployments that are fetched at a time
 def job_template() -> dict[str, Any]:
     """The job template of a pool of type ``process``, without any variable.
 
-    It protects against deployments and runs, also with Prefect's own worker; against whoever may
-    change the template, only `flows.worker` does. A template that stated an environment would have
+    It protects against deployments and runs, also with Prefect's own worker. Only `flows.worker`
+    also protects against a changed template. A template that stated an environment would have
     that of a deployment merged into it.
     """
     command = command_to_string([sys.executable, "-m", "gramercy.flows.run"])

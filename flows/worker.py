@@ -2,8 +2,8 @@
 
 Prefect's own worker takes command, environment and folder of a run from the server, and loads the
 code that a deployment names when a run is cancelled or crashes. This one starts one program,
-`flows.run`, with its own environment, so that nobody who can write to the server, not even to the
-job template of a work pool, decides what is executed here.
+`flows.run`, with its own environment. Someone who can write to the server, even to the job template
+of a work pool, cannot decide what is executed here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FixedJob(BaseJobConfiguration):
     async def from_template_and_values(
         cls, base_job_template: dict[str, Any], values: dict[str, Any], client: Any = None
     ) -> FixedJob:
-        """The job, whatever template and values are."""
+        """The job, for every template and all values."""
         return cls()
 
 

@@ -65,8 +65,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     Parameters
     ----------
     dataset
-        Path of the contract's YAML file, or the id of a contract in `contracts/` of the home
-        folder.
+        Path of the contract's YAML file, or the id of a registered contract, in `contracts/` of the
+        home. A run that Prefect starts can name an id only.
     version
         Public label of the data, such as a date; or, for a schedule, a `strftime` pattern such as
         ``%G-W%V``. In it, ``{period}`` stands for the period of the data. The same request for the

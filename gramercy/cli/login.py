@@ -12,7 +12,7 @@ def new_login() -> str:
 
 
 def server_settings(login: str, origins: Sequence[str] = ()) -> Mapping[str, str]:
-    """Variables for a server that answers nobody without a login, and no page of another origin.
+    """Variables for a server that answers only with a login, and no page of another origin.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class IndexedPersons:
         """Number of persons whose name differs from another one only in case or blanks."""
         texts = self.known.texts()
         # Hashes need less memory than names. Two of ten million collide with a probability of 3e-6.
-        folded = (hash(name.as_py().casefold().replace(" ", "")) for name in texts)
+        folded = (hash("".join(name.as_py().casefold().split())) for name in texts)
         _, counts = np.unique(np.fromiter(folded, np.int64, len(texts)), return_counts=True)
         return int(counts[counts > 1].sum())
 

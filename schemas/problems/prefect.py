@@ -137,7 +137,7 @@ def flow_not_allowed(flows: tuple[str, ...]) -> None:
 def no_registered_contract() -> None:
     """The request names a path, a URL or an id that the steward has not registered.
 
-    Otherwise whoever can start runs could publish any table that the steward can read.
+    Otherwise anyone who can start runs could publish any table that the steward can read.
     """
 
 
@@ -196,7 +196,7 @@ def login_refused(url: str) -> None:
 @problem(
     "GRM-768",
     Notice,
-    "The Prefect server at {url} asks for no login: whoever reaches it can start releases of all "
+    "The Prefect server at {url} asks for no login: anyone who reaches it can start releases of all "
     "registered contracts, up to their budgets.",
     "Set PREFECT_SERVER_API_AUTH_STRING for that server.",
 )

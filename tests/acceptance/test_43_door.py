@@ -479,7 +479,7 @@ def test_limit_of_a_single_release(
     code, _, err = run_command("release", str(large), "--yes", capsys=capsys)
     assert (code, budget_problems.release_exceeds_limit.code in err) == (2, True)
     assert len(Context.default().ledger.charges("toy")) == 1
-    # The limit is no term of the data set; what was published before stays answered.
+    # The limit is not a term of the data set. What was published before stays answered.
     lower = write_request(tmp_path, budget=budget | {"per_release": 0.01})
     assert run_release(lower) == done
 

@@ -20,7 +20,7 @@ class Login:
     api
         Its URL.
     login
-        What clients send; None for nobody's.
+        What clients send; None for a stranger.
     """
 
     api: str
