@@ -28,6 +28,7 @@ from gramercy.archive.matrices import SMALL, matrix_files, read_matrix, write_ma
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
 from gramercy.archive.parquet_limits import bounded_bytes
 from gramercy.archive.rows_file import most_row_bytes
+from gramercy.common.disk import error_reason
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
@@ -346,8 +347,8 @@ def read_report(folder: Path) -> ReportBundle:
     manifest = read_manifest(folder, ReportManifest)
     try:
         page = (folder / PAGE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise file_unreadable(str(folder / PAGE)) from None
+    except (OSError, UnicodeDecodeError) as caught:
+        raise file_unreadable(str(folder / PAGE), error_reason(caught)) from None
     if is_active(page):
         raise active_content(str(folder / PAGE))
     return ReportBundle(manifest, page, sha256)

@@ -26,9 +26,15 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
         yield
     except OSError as caught:
         path = str(caught.filename or path)
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        reason = error_reason(caught)
     if reason:
         raise (archive_not_readable if reading else archive_not_writable)(path, reason)
+
+
+def error_reason(error: Exception) -> str:
+    """Why a file cannot be read or written, without the message of the error."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else type(error).__name__
 
 
 def check_space(folder: Path, size: int) -> None:
