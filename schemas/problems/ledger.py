@@ -176,6 +176,17 @@ def head_missing(ledger: str) -> None:
     """The database has the ledger's tables, but not what Gramercy writes when it creates them."""
 
 
+@problem(
+    "GRM-364",
+    UntrustedLedger,
+    "{ledger}: the ledger is damaged ({reason}).",
+    "Keep a copy of the file, put the newest backup in its place, and run 'gramercy audit', which "
+    "compares it with the anchors in the archive: charges that the backup lacks are still spent.",
+)
+def ledger_damaged(ledger: str, reason: str) -> None:
+    """The file was cut short, overwritten, or is not a database: entries cannot be read."""
+
+
 # Findings of an audit: what is wrong with an entry.
 
 
