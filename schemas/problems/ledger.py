@@ -366,3 +366,14 @@ def release_out_of_sequence(entry: int) -> None:
 )
 def budget_overspent(entry: int) -> None:
     """The sum of all charges up to this one is more than the budget allowed when it was made."""
+
+
+@problem(
+    "GRM-365",
+    Notice,
+    "{count} entries, from entry {entry} to entry {last}, have the same problem. The first is "
+    "{first}",
+    _FIND_WRITER,
+)
+def entries_alike(count: int, entry: int, last: int, first: str) -> None:
+    """One cause, such as an edit of all times or of an early charge, shows in many entries."""
