@@ -22,13 +22,36 @@ if TYPE_CHECKING:
     from gramercy.ledger import Charge, Ledger
 
 
+def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
+    """Check that a release states the guarantee that was charged for it, if any was.
+
+    Raises
+    ------
+    BundleError
+        With both guarantees.
+    """
+    facts = bundle.manifest
+    charge, stated = ledger.charge_of(facts.dataset.id, facts.release), facts.guarantee
+    pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
+    if charge is not None and charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
+        charged = charge.guarantee
+        raise problems.guarantee_not_charged(
+            str(place / DESCRIPTOR),
+            stated.epsilon,
+            stated.delta,
+            stated.mu,
+            charged.epsilon(stated.delta),
+            charged.mu,
+        )
+
+
 def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     """Check that a release is the one that was charged, under the ledger that it states.
 
     Raises
     ------
     BundleError
-        If it was never charged, charged otherwise, or replaced.
+        If it was never charged, or replaced.
     UntrustedLedger
         If the ledger differs from the head that the release states.
     """
@@ -36,10 +59,6 @@ def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     charge = ledger.charge_of(facts.dataset.id, facts.release)
     if charge is None:
         raise problems.never_charged(str(place))
-    stated = facts.guarantee
-    pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
-    if charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
-        raise problems.guarantee_not_charged(str(place / DESCRIPTOR))
     if charge.state not in {"published", "withdrawn"} or charge.sha256 != bundle.sha256:
         raise bundle_replaced(str(place / SUMS))
     if facts.ledger is not None:

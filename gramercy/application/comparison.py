@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,11 +14,13 @@ import pandas as pd
 from gramercy.archive.bundle import SEAL
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import Array
+from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
 from gramercy.schemas.problems.verification import fact_contradicts, file_not_listed
 
 Manifest = TypeVar("Manifest", ReleaseManifest, EstimateManifest, ReportManifest)
 
+_SHOWN = 12  # parts of a fact that an error states
 # Relative tolerance: eigenvectors differ in their last digits between machines.
 _TOLERANCE = 1e-6
 
@@ -28,12 +31,33 @@ def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str,
     Raises
     ------
     BundleError
-        Naming the first key that differs.
+        Naming the guarantee if it differs, otherwise the first key that does.
     """
-    keys = {**stated, **recomputed}
-    differing = [key for key in keys if not _equal(stated.get(key), recomputed.get(key))]
-    if differing:
-        raise fact_contradicts(str(place / DESCRIPTOR), differing[0])
+    keys = {"guarantee": None, **stated, **recomputed}
+    for key in keys:
+        if not _equal(stated.get(key), recomputed.get(key)):
+            raise contradiction(place, key, stated.get(key), recomputed.get(key))
+
+
+def contradiction(place: Path, key: str, stated: Any, recomputed: Any) -> BundleError:
+    """The error for a fact that does not follow from the rest of a bundle, with both values."""
+    differing = list(islice(_differing(key, stated, recomputed), _SHOWN))
+    differing = differing or [(key, stated, recomputed)]  # a null and an absent key
+    return fact_contradicts(
+        str(place / DESCRIPTOR),
+        key,
+        tuple(f"{name:.80}={left!r:.80}" for name, left, _ in differing),
+        tuple(f"{name:.80}={right!r:.80}" for name, _, right in differing),
+    )
+
+
+def _differing(name: str, stated: Any, recomputed: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name and both values of every part of a fact that differs."""
+    if isinstance(stated, Mapping) and isinstance(recomputed, Mapping):
+        for key in {**stated, **recomputed}:
+            yield from _differing(f"{name}.{key}", stated.get(key), recomputed.get(key))
+    elif not _equal(stated, recomputed):
+        yield name, stated, recomputed
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -8,6 +8,7 @@ from gramercy.application.comparison import (
     arrays_close,
     check_facts,
     check_no_extra_files,
+    contradiction,
     in_stated_format,
     tables_close,
     tunings_close,
@@ -85,7 +86,7 @@ def check_estimate(
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
-        raise problems.fact_contradicts(str(place / DESCRIPTOR), "tuning")
+        raise contradiction(place, "tuning", stated.tuning, manifest.tuning)
     for name, matrix in result.matrices.items():
         if not arrays_close(matrix, bundle.matrices[name]):
             raise problems.file_contradicts(f"{place / name}.npy", _SETTINGS)
@@ -109,7 +110,7 @@ def _check_facts_only(
     """Check what an estimate states, apart from its numbers."""
     facts = release.manifest
     if set(stated.sources) != set(estimator.other_releases):
-        raise problems.fact_contradicts(str(place / DESCRIPTOR), "sources")
+        raise contradiction(place, "sources", [*stated.sources], [*estimator.other_releases])
     known = {
         "estimate": estimator.id,
         "dataset": facts.dataset,

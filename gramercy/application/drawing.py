@@ -26,7 +26,7 @@ from gramercy.archive.release_bundle import (
     software_versions,
     write_release,
 )
-from gramercy.archive.rows_file import RowWriter, read_rows
+from gramercy.archive.rows_file import RowWriter, read_rows, rows_per_batch
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.additive import Additive
@@ -46,8 +46,6 @@ from gramercy.tables.source import open_source
 from gramercy.tables.streaming import integer_batches
 
 Array = NDArray[np.float64]
-
-_CELLS = 1 << 20  # cells per batch of published rows
 
 
 def draw_into(
@@ -172,10 +170,9 @@ def _publish_rows(
         keep_malformed=True,
     )
     file, columns = folder / str(rows_file(manifest)), published_columns(manifest)
-    at_once = max(1, _CELLS // len(columns))
     offset = np.zeros(1) if manifest.kind == "reports" else published_offset(plan.spec)
     with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
-        for q in blocks(batches, at_once):
+        for q in blocks(batches, rows_per_batch(columns)):
             drawn = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
             writer.write(drawn + offset)
             on_rows(q.shape[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from gramercy.application.context import Context
 from gramercy.application.page_links import archive_links
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.common.disk import make_folder, write_atomically
+from gramercy.common.disk import error_reason, make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import file_lock
@@ -100,6 +99,6 @@ def _write_private(path: Path, text: str) -> None:
             make_folder(folder, 0o700)
         write_atomically(path, text.encode(), 0o600)
     except OSError as caught:
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        reason = error_reason(caught)
     if reason:
         raise internal_record_not_written(str(path), reason)

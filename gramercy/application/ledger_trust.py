@@ -16,10 +16,11 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.witness import Witness
 from gramercy.ledger import Ledger
+from gramercy.ledger.integrity import Finding
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, GramercyError, Invalid, LedgerError
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.ledger import ledger_copied
+from gramercy.schemas.problems.ledger import entries_alike, ledger_copied
 from gramercy.schemas.problems.verification import copy_audited
 from gramercy.schemas.run_history import History
 
@@ -108,10 +109,25 @@ def check_ledger(
     if history is not None:
         found["history"] = list(history.anchors)
     check.anchors = {place: len(anchors) for place, anchors in found.items()}
-    for finding in ledger.find_inconsistencies([each for of in found.values() for each in of]):
-        check.problems.append((finding.subject, finding.notice))
+    findings = ledger.find_inconsistencies([each for of in found.values() for each in of])
+    check.problems += _one_for_each_kind(findings)
     check.add_location(ledger, of_copy=of_copy)
     return check
+
+
+def _one_for_each_kind(findings: Iterable[Finding]) -> Iterator[tuple[str, Notice]]:
+    """(subject, problem) of each kind of inconsistency, which one cause may show in every entry."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.notice.code, []).append(finding)
+    for alike in kinds.values():
+        first, count = alike[0], len({each.entry for each in alike})
+        if count == 1:
+            yield from ((each.subject, each.notice) for each in alike)
+            continue
+        subject = first.subject if len({each.subject for each in alike}) == 1 else "ledger"
+        words = f"{first.notice.code}: {first.notice.sentence}"
+        yield subject, entries_alike(count, first.entry, alike[-1].entry, words)
 
 
 def _anchors_of_releases(

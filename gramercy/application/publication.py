@@ -23,7 +23,8 @@ from gramercy.application.open_publication import publishing
 from gramercy.application.planning import Plan
 from gramercy.archive.protocol import Archive
 from gramercy.archive.recovery import commit_leftover
-from gramercy.archive.release_bundle import read_release, read_release_manifest
+from gramercy.archive.release_bundle import most_bytes, read_release, read_release_manifest
+from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.process_lock import HeldLock
 from gramercy.ledger import Charge, Ledger, spent_failure
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -31,6 +32,7 @@ from gramercy.schemas.facts import BudgetFacts, LedgerFacts
 from gramercy.schemas.problems import publication as problems
 
 _INTERRUPTED = "interrupted when drawn"
+_LEDGER_BYTES = 1 << 20  # more than the entries of a release need
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,20 @@ class Publication:
         if facts is not None:
             self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{published[-1]}")
 
+    def check_space(self) -> None:
+        """Refuse to charge if the release may not fit on a disk.
+
+        Raises
+        ------
+        ArchiveError
+            Naming the folder.
+        """
+        kind = "second-moment" if self.plan.averaging else self.plan.mechanism.publishes
+        self.archive.check_space(most_bytes(self.plan.spec, kind))
+        home = self.context.home.root
+        with disk_errors(home):
+            check_space(home, _LEDGER_BYTES)
+
     def charge(self, fingerprint: str, draw: Callable[[Path, str, LedgerFacts], None]) -> Charge:
         """Charge, draw, seal and commit.
 
@@ -137,12 +153,15 @@ class Publication:
         ------
         BudgetRefused
             If the charge does not fit the budget. Nothing was drawn.
+        ArchiveError
+            If the release may not fit on a disk. Nothing was charged.
         SpentFailure
             If the lock was lost, and another run has charged this request, or closed its charge.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
         with archive.staging(self.dataset, sweep_first=True) as staged, publishing():
             self.check_ledger_is_complete()
+            self.check_space()
             self.context.record_head()
             self.lock.renew()
             charge = ledger.charge(

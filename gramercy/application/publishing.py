@@ -45,6 +45,8 @@ def replay(context: Context, plan: Plan) -> str | None:
         If the request is new, and its charge would not fit.
     UntrustedLedger
         If the ledger is behind its anchor in the archive, or is a copy.
+    ArchiveError
+        If the request is new, and its release may not fit on a disk.
     """
     with locked_publication(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
@@ -53,6 +55,7 @@ def replay(context: Context, plan: Plan) -> str | None:
             # Refuse now what would be refused after reading the table.
             run.check_ledger_is_complete()
             check_budget(run.dataset, statement, plan.guarantee)
+            run.check_space()
             return None
     facts = {"table_changed_since": _has_changed(plan, charge)}
     internal_record.update_record(context.home, plan.contract.id, charge.release, facts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from gramercy.application.charge_checks import check_charge, check_recorded
+from gramercy.application.charge_checks import check_charge, check_guarantee, check_recorded
 from gramercy.application.derived_checks import check_belongs, check_estimate, check_report
 from gramercy.application.listing_checks import check_listed
 from gramercy.application.release_checks import release_checks
@@ -132,6 +132,8 @@ def _verify(
     if bundle.manifest.kind != "marginals":
         checks.append("formats: all files of a matrix have the same numbers")
     unchecked: list[Notice] = []
+    if ledger is not None:  # first: what an auditor must know before other contradictions
+        _run_check(place, check_guarantee, place, bundle, ledger)
     for words, check_release in release_checks(bundle.manifest).items():
         _run_check(place, check_release, place, bundle)
         checks.append(words)

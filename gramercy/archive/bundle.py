@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gramercy.archive import signature
 from gramercy.archive.signing_keys import steward_key
-from gramercy.common.disk import make_durable
+from gramercy.common.disk import error_reason, make_durable
 from gramercy.common.home import Home
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems import bundle as problems
@@ -161,8 +161,8 @@ def file_digest(path: Path) -> str:
             raise problems.file_too_large(str(path), MOST_BYTES)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        raise problems.file_unreadable(str(path)) from None
+    except OSError as caught:
+        raise problems.file_unreadable(str(path), error_reason(caught)) from None
 
 
 def _refuse_special_file(path: Path) -> None:

@@ -60,8 +60,8 @@ class HttpArchive(MirroredArchive):
         except RequestError:  # there is no listing
             nearby = []
         for path in _NEARBY:
-            files = HttpFiles(_joined(self.files.url, path))
-            with contextlib.suppress(GramercyError):  # only a suggestion
+            files = HttpFiles(_joined(self.files.url, path), seconds=5.0)  # only a suggestion
+            with contextlib.suppress(GramercyError):
                 if files.url and read_root(HttpArchive(self.root, files=files)):
                     nearby.append(files.display_url())
         if nearby:

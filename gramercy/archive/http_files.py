@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS
 from gramercy.schemas.problems.archive import query_in_url, store_failed, user_in_url
@@ -28,8 +28,7 @@ from gramercy.schemas.url import without_secrets
 
 SCHEMES = frozenset({"http", "https"})
 
-_TIMEOUT = 30.0  # seconds without an answer
-_LEAST_RATE = 1 << 14  # bytes a second, after as many seconds
+_LEAST_RATE = 1 << 14  # bytes a second of a file
 _CHUNK = 1 << 20
 _MOST_SUMS = 1 << 20  # bytes of SHA256SUMS
 _MOST_FILE = 1 << 32  # bytes of any other file of a bundle
@@ -45,9 +44,12 @@ class HttpFiles:
     ----------
     url
         The address, without user, query and fragment.
+    seconds
+        How long to wait for the headers of an answer, and then for each part of its content.
     """
 
     url: str = field(repr=False)
+    seconds: float = 30.0
 
     def check_address(self) -> None:
         """Refuse an address with a user or a query; raises `RequestError`."""
@@ -75,7 +77,7 @@ class HttpFiles:
             if response is None:
                 return None
             with response:
-                content = b"".join(_pieces(response, most + 1))
+                content = b"".join(self._pieces(response, most + 1))
         if len(content) > most:
             raise file_too_large(self.display_url(name), most)
         return content
@@ -111,25 +113,37 @@ class HttpFiles:
             with response:
                 if int(response.headers.get("Content-Length") or 0) > size:
                     raise file_too_large(self.display_url(name), size)
-                for piece in _pieces(response, size + 1):
+                for piece in self._pieces(response, size + 1):
                     left -= len(piece)
                     yield piece
         if left < 0:
             raise file_too_large(self.display_url(name), size)
 
-    def _open(self, name: str) -> Any:
+    def _open(self, name: str) -> _Response | None:
         """The server's answer, or None if there is no such file."""
         url = f"{self.url.rstrip('/')}/{urllib.parse.quote(name)}"
         request = urllib.request.Request(  # noqa: S310  `SCHEMES` only
             url, headers={"User-Agent": "gramercy"}
         )
         try:
-            return _opener().open(request, timeout=_TIMEOUT)
+            response: _Response = _opener().open(request, timeout=self.seconds)
         except urllib.error.HTTPError as error:
             with error:
                 if error.code in _MISSING:
                     return None
                 raise
+        return response
+
+    def _pieces(self, response: _Response, most: int) -> Iterator[bytes]:
+        """At most so many bytes of an answer, as they arrive."""
+        left, started = most, time.monotonic()
+        while left:
+            slowest = started + (most - left) / _LEAST_RATE
+            response.stream.deadline = min(slowest, time.monotonic()) + self.seconds
+            if not (piece := response.read1(min(_CHUNK, left))):
+                return
+            left -= len(piece)
+            yield piece
 
     @contextlib.contextmanager
     def _errors(self, name: str) -> Iterator[None]:
@@ -143,17 +157,72 @@ class HttpFiles:
             raise store_failed(self.display_url(name), "read", reason)
 
 
+class _TimedStream(io.RawIOBase):
+    """The bytes of an answer until a deadline.
+
+    A timeout of the socket limits the wait for each byte, and not for the end of a line.
+    """
+
+    def __init__(self, stream: io.RawIOBase, sock: socket.socket) -> None:
+        self._stream, self._sock = stream, sock
+        self.deadline = time.monotonic() + (sock.gettimeout() or 0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self.deadline - time.monotonic()
+        if left > 0:
+            self._sock.settimeout(left)
+            with contextlib.suppress(TimeoutError):
+                return self._stream.readinto(buffer)
+        raise TimeoutError
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose headers must be complete within the timeout of its connection."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.stream = _TimedStream(self.fp.detach(), sock)
+        self.fp = io.BufferedReader(self.stream)
+
+
+class _Connection(http.client.HTTPConnection):
+    response_class = _Response
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    response_class = _Response
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_SecureConnection, req)
+
+
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirections to HTTP addresses, and never from HTTPS to HTTP."""
 
     def http_error_302(
         self,
         req: urllib.request.Request,
-        fp: IO[bytes],
+        fp: Any,
         code: int,
         msg: str,
         headers: http.client.HTTPMessage,
     ) -> Any:
+        # All redirections together have the time of one answer.
+        req.timeout = max(fp.stream.deadline - time.monotonic(), 1e-3)
         fp.close()  # the standard library would read its content, of any length, into memory
         return super().http_error_302(req, io.BytesIO(), code, msg, headers)
 
@@ -162,7 +231,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self,
         req: urllib.request.Request,
-        fp: IO[bytes],
+        fp: Any,
         code: int,
         msg: str,
         headers: http.client.HTTPMessage,
@@ -176,24 +245,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 @functools.cache
 def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_Redirects)
-
-
-class _TooSlowError(TimeoutError):
-    """A server sends fewer bytes than any network would."""
-
-
-def _pieces(response: Any, most: int) -> Iterator[bytes]:
-    """At most so many bytes of an answer, as they arrive.
-
-    A timeout limits the wait for each piece, which may be a single byte.
-    """
-    left, started = most, time.monotonic()
-    while left and (piece := response.read1(min(_CHUNK, left))):
-        left -= len(piece)
-        yield piece
-        if time.monotonic() - started > _TIMEOUT + (most - left) / _LEAST_RATE:
-            raise _TooSlowError
+    return urllib.request.build_opener(_Http, _Https, _Redirects)
 
 
 def _reason(error: Exception) -> str:
@@ -206,7 +258,8 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return "the server's certificate is not valid"
     if isinstance(cause, TimeoutError):
-        return "the answer is too slow" if isinstance(cause, _TooSlowError) else "no answer"
+        return "no complete answer in time"
     if isinstance(cause, OSError) and cause.errno:
         return os.strerror(cause.errno)
-    return type(cause).__name__
+    not_http = isinstance(cause, http.client.HTTPException)
+    return "the answer is not valid HTTP" if not_http else type(cause).__name__

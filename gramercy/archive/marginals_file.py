@@ -79,12 +79,13 @@ def read_histograms(
     path = folder / MARGINALS
     # A file that was tampered with may make Arrow raise anything.
     with contextlib.suppress(Exception):
-        bins = _read(path, _most_bins(columns, stages))
+        bins = _read(path, most_bins(columns, stages))
         return tuple(_histograms(bins, columns, stages))
     raise not_histograms(str(path))
 
 
-def _most_bins(columns: Sequence[AnyColumn], stages: int) -> int:
+def most_bins(columns: Sequence[AnyColumn], stages: int) -> int:
+    """The largest number of bins of all columns in all stages, and of row lengths."""
     bins = [
         len(column.levels) + 1 if isinstance(column, LevelsFacts) else _MOST_BINS
         for column in columns

@@ -13,6 +13,7 @@ import pyarrow as pa
 from gramercy.archive.bundle import file_digest, read_limited
 from gramercy.archive.manifest_limits import within_limits
 from gramercy.archive.parquet_limits import open_checked
+from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (
@@ -27,6 +28,7 @@ from gramercy.schemas.manifest import (
 from gramercy.schemas.manifest_formats import with_present_names, with_stated_names
 from gramercy.schemas.model import Model, parse
 from gramercy.schemas.problems.bundle import (
+    file_unreadable,
     manifest_out_of_limits,
     not_a_descriptor,
     not_a_table,
@@ -184,13 +186,15 @@ def fields(path: Path) -> list[dict[str, str]]:
     Raises
     ------
     BundleError
-        If it is not a Parquet file, or its footer is too large.
+        If it cannot be read, is not a Parquet file, or its footer is too large.
     """
-    schema = None
-    with contextlib.suppress(Exception), path.open("rb") as stream, open_checked(stream) as file:
-        schema = file.schema_arrow  # a file that was tampered with may make Arrow raise anything
-    if schema is None:
-        raise not_a_table(str(path))
+    try:
+        with path.open("rb") as stream, open_checked(stream) as file:
+            schema = file.schema_arrow
+    except Exception as caught:  # a file that was tampered with may make Arrow raise anything
+        unreadable = isinstance(caught, OSError) and caught.errno
+        error = file_unreadable(str(path), error_reason(caught)) if unreadable else None
+        raise error or not_a_table(str(path)) from None
     return [
         {
             "name": field.name,

@@ -18,14 +18,27 @@ from gramercy.archive.active_content import is_active
 from gramercy.archive.bundle import MOST_BYTES, ROWS, check, check_file
 from gramercy.archive.card_page import card_page
 from gramercy.archive.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
-from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
-from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
+from gramercy.archive.marginals_file import (
+    MARGINALS,
+    most_bins,
+    read_histograms,
+    write_histograms,
+)
+from gramercy.archive.matrices import SMALL, matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
 from gramercy.archive.parquet_limits import bounded_bytes
+from gramercy.archive.rows_file import most_row_bytes
+from gramercy.common.disk import error_reason
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
-from gramercy.schemas.manifest import COMPACT_FORMAT, ReleaseManifest, ReportManifest
+from gramercy.schemas.manifest import (
+    COMPACT_FORMAT,
+    ReleaseKind,
+    ReleaseManifest,
+    ReleaseSpec,
+    ReportManifest,
+)
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.analyses import unknown_group
 from gramercy.schemas.problems.bundle import (
@@ -39,6 +52,7 @@ Array = NDArray[np.float64]
 
 CARD = "CARD.md"
 PAGE = "report.html"
+_FIXED_BYTES = 16 << 20  # more than a small release has
 
 
 @dataclass(frozen=True)
@@ -333,11 +347,38 @@ def read_report(folder: Path) -> ReportBundle:
     manifest = read_manifest(folder, ReportManifest)
     try:
         page = (folder / PAGE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise file_unreadable(str(folder / PAGE)) from None
+    except (OSError, UnicodeDecodeError) as caught:
+        raise file_unreadable(str(folder / PAGE), error_reason(caught)) from None
     if is_active(page):
         raise active_content(str(folder / PAGE))
     return ReportBundle(manifest, page, sha256)
+
+
+def most_bytes(spec: ReleaseSpec, kind: ReleaseKind) -> int:
+    """Bytes that the bundle of a planned release may have, with a margin.
+
+    Parameters
+    ----------
+    spec
+        The public facts that determine the release.
+    kind
+        What it will publish.
+    """
+    names, p = sum(len(name.encode()) for name in spec.names), len(spec.names)
+    texts = 1024 * p + 8 * names  # of a file, with its description
+    size = _FIXED_BYTES + texts
+    if kind != "marginals":
+        # Parquet, .npy and CSV, which has at most 25 characters for an entry.
+        entry = 40 if p <= SMALL else 16
+        size += (3 + spec.folds) * (entry * p * p + texts)
+    if spec.by is not None:
+        size += spec.groups_count * (1 + spec.folds) * 32 * p * p + texts
+    if spec.scaling is not None:
+        size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
+    if kind in {"rows", "reports"}:
+        columns = _columns_of_rows(spec.names, kind)
+        size += most_row_bytes(columns, spec.dataset.rows) + 256 * len(columns)
+    return size
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
@@ -370,8 +411,11 @@ def rows_file(manifest: ReleaseManifest) -> str | None:
 
 def published_columns(manifest: ReleaseManifest) -> list[str]:
     """Columns of the published rows: those of the matrix, or, for reports, its upper triangle."""
-    names = manifest.names
-    if manifest.kind != "reports":
+    return _columns_of_rows(manifest.names, manifest.kind)
+
+
+def _columns_of_rows(names: list[str], kind: ReleaseKind) -> list[str]:
+    if kind != "reports":
         return names
     i, j = np.triu_indices(len(names))
     return [f"{names[a]} * {names[b]}" for a, b in zip(i, j, strict=True)]

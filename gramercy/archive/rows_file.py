@@ -24,6 +24,19 @@ _PAGE_BYTES = 4 << 20  # pages have about 1 MiB
 _ENCODINGS = {PLAIN}
 
 
+def most_row_bytes(columns: Sequence[str], rows: int) -> int:
+    """Bytes that a file of published rows may have, if it is written by `rows_per_batch`."""
+    names = sum(len(name.encode()) for name in columns)
+    batches = 1 + rows // rows_per_batch(columns)
+    # Every batch has a header and a description of each column, with its name.
+    return 10 * rows * len(columns) + batches * (512 * len(columns) + 2 * names)
+
+
+def rows_per_batch(columns: Sequence[str]) -> int:
+    """Number of rows per batch."""
+    return max(1, _BATCH_CELLS // len(columns))
+
+
 class RowWriter:
     """Writes rows of numbers, batch by batch.
 
@@ -65,7 +78,7 @@ def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
     BundleError
         If the file does not contain these columns and this number of rows, all of finite numbers.
     """
-    rows_read, batch_rows = 0, max(1, _BATCH_CELLS // len(columns))
+    rows_read, batch_rows = 0, rows_per_batch(columns)
     try:
         with path.open("rb") as stream, open_checked(stream) as file:
             _check_cells(stream, file, columns, rows)

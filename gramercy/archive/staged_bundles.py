@@ -12,7 +12,7 @@ from gramercy.archive.bundle import check, seal
 from gramercy.archive.layout import is_redirected
 from gramercy.archive.signing_keys import steward_key
 from gramercy.archive.staging import StagingArea
-from gramercy.common.disk import disk_errors
+from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.home import Home
 from gramercy.schemas.problems.archive import write_behind_link
 
@@ -48,6 +48,20 @@ class StagedBundles(ABC):
             self.sweep(owner)
         with disk_errors(self.root), self._staging.new(owner) as staged:
             yield staged
+
+    def check_space(self, size: int) -> None:
+        """Check that a bundle of so many bytes can be staged and committed.
+
+        How much a store at a URL can take is not known.
+
+        Raises
+        ------
+        ArchiveError
+            If there is not enough free space.
+        """
+        with disk_errors(self.root):
+            for folder in (self._staging.folder, self.root):
+                check_space(folder, size)
 
     def seal(self, staged: Path) -> str:
         """Seal and sign a staged bundle, and read it back; returns the digest of its SHA256SUMS.

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.common.temporary_files import sweep, temporary_file
-from gramercy.schemas.problems.installation import archive_not_readable, archive_not_writable
+from gramercy.schemas.problems.installation import (
+    archive_not_readable,
+    archive_not_writable,
+    disk_too_full,
+)
 
 
 @contextlib.contextmanager
@@ -22,9 +26,29 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
         yield
     except OSError as caught:
         path = str(caught.filename or path)
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        reason = error_reason(caught)
     if reason:
         raise (archive_not_readable if reading else archive_not_writable)(path, reason)
+
+
+def error_reason(error: Exception) -> str:
+    """Why a file cannot be read or written, without the message of the error."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else type(error).__name__
+
+
+def check_space(folder: Path, size: int) -> None:
+    """Check that so many bytes can be written to a folder, which may not exist yet.
+
+    Raises
+    ------
+    ArchiveError
+        If its file system has less free space for this user.
+    """
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    disk = shutil.disk_usage(existing)
+    if disk.total and disk.free < size:  # some network file systems do not state their size
+        raise disk_too_full(str(folder), -(-size // 10**6), disk.free // 10**6)
 
 
 def make_durable(path: Path) -> None:

@@ -18,6 +18,8 @@ from gramercy.schemas.url import without_secrets
 
 BUSY_SECONDS = 60  # how long to wait for a lock, or for a connection
 
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
+
 WRITES = {"writes": True}  # an execution option of a connection whose transaction writes
 
 
@@ -53,6 +55,13 @@ def display_location(engine: Engine) -> str:
         return str(engine.url.database)
     url = engine.url.set(drivername="postgresql")
     return without_secrets(url.render_as_string(hide_password=False))
+
+
+def shows_damage(error: Exception) -> bool:
+    """Whether an error says that the file of the database is cut short or malformed."""
+    driver = error.orig if isinstance(error, DBAPIError) else error
+    name = str(getattr(driver, "sqlite_errorname", ""))
+    return isinstance(error, UnicodeDecodeError) or name.startswith(_DAMAGED)
 
 
 def error_name(error: Exception) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from gramercy.common.disk import make_folder
+from gramercy.common.disk import error_reason, make_folder
 from gramercy.schemas.problems.ledger import machine_id_not_stored
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -69,7 +69,7 @@ def _stored_machine_id() -> str:
             fresh.unlink(missing_ok=True)
         return path.read_text(encoding="ascii").strip()
     except OSError as caught:
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        reason = error_reason(caught)
     raise machine_id_not_stored(str(path), reason)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gramercy.common.home import Home
 from gramercy.ledger import checks, queries
-from gramercy.ledger.database import display_location, error_name, open_engine
+from gramercy.ledger.database import display_location, error_name, open_engine, shows_damage
 from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
@@ -31,7 +31,8 @@ from gramercy.ledger.timelines import timelines
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.problems.ledger import ledger_unusable
+from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.ledger import ledger_damaged, ledger_unusable
 from gramercy.schemas.timeline import Timeline
 
 
@@ -47,6 +48,8 @@ class LedgerReader(LedgerOverview):
     ------
     LedgerError
         If it cannot be opened, or stays locked for a minute.
+    UntrustedLedger
+        If its file is damaged.
     """
 
     def __init__(self, where: Path | str) -> None:
@@ -287,10 +290,11 @@ class LedgerReader(LedgerOverview):
     @contextmanager
     def _database_errors(self) -> Iterator[None]:
         """Raise errors of the database and the disk as one that names the ledger."""
-        reason = None
+        error: LedgerError | None = None
         try:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as caught:  # also a damaged schema
-            reason = error_name(caught)
-        if reason:
-            raise ledger_unusable(self.location, reason) from None  # the cause may quote the URL
+            problem = ledger_damaged if shows_damage(caught) else ledger_unusable
+            error = problem(self.location, error_name(caught))
+        if error is not None:
+            raise error from None  # the cause may quote the URL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -38,8 +40,10 @@ def redact_parser_errors(
         error = problems.metadata_too_large(file)
     except DecompressionError:
         error = problems.compression_not_supported(file)
-    except Exception:
+    except Exception as caught:
         error = problems.file_not_readable(file, file_format)
+        if isinstance(caught, OSError) and caught.errno == errno.EIO:
+            error = problems.file_not_accessible(file, os.strerror(errno.EIO))
     else:
         return
     try:

@@ -79,8 +79,14 @@ def file_too_large(path: str, most: int) -> None:
     """A file of a bundle is larger than Gramercy writes it; reading it may need any memory."""
 
 
-@problem("GRM-439", BundleError, "{path} cannot be read.", _FETCH_AGAIN)
-def file_unreadable(path: str) -> None:
+@problem(
+    "GRM-439",
+    BundleError,
+    "{path} cannot be read ({reason}).",
+    "Check the disk and your permissions. If the file is damaged, fetch the bundle again from its "
+    "curator.",
+)
+def file_unreadable(path: str, reason: str) -> None:
     """The operating system refused to read a file, or the file is not valid UTF-8."""
 
 

@@ -33,6 +33,19 @@ def archive_not_writable(path: str, reason: str) -> None:
 
 
 @problem(
+    "GRM-058",
+    ArchiveError,
+    "{folder}: a release may need {needed} MB of free space, and there are {free} MB.",
+    "Free some space, or use a larger disk. Nothing was charged.",
+)
+def disk_too_full(folder: str, needed: int, free: int) -> None:
+    """A charge is spent if the disk is full before its release is complete, so space comes first.
+
+    How much may be needed follows from public facts: columns, folds, groups and declared rows.
+    """
+
+
+@problem(
     "GRM-053",
     ArchiveError,
     "{path}: cannot read the archive ({reason}).",

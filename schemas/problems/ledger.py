@@ -176,6 +176,17 @@ def head_missing(ledger: str) -> None:
     """The database has the ledger's tables, but not what Gramercy writes when it creates them."""
 
 
+@problem(
+    "GRM-364",
+    UntrustedLedger,
+    "{ledger}: the ledger is damaged ({reason}).",
+    "Keep a copy of the file, put the newest backup in its place, and run 'gramercy audit', which "
+    "compares it with the anchors in the archive: charges that the backup lacks are still spent.",
+)
+def ledger_damaged(ledger: str, reason: str) -> None:
+    """The file was cut short, overwritten, or is not a database: entries cannot be read."""
+
+
 # Findings of an audit: what is wrong with an entry.
 
 
@@ -355,3 +366,14 @@ def release_out_of_sequence(entry: int) -> None:
 )
 def budget_overspent(entry: int) -> None:
     """The sum of all charges up to this one is more than the budget allowed when it was made."""
+
+
+@problem(
+    "GRM-365",
+    Notice,
+    "{count} entries, from entry {entry} to entry {last}, have the same problem. The first is "
+    "{first}",
+    _FIND_WRITER,
+)
+def entries_alike(count: int, entry: int, last: int, first: str) -> None:
+    """One cause, such as an edit of all times or of an early charge, shows in many entries."""

@@ -214,6 +214,17 @@ def database_not_readable(source: str, reason: str) -> None:
 
 
 @problem(
+    "GRM-894",
+    TableError,
+    "{source}: the database is damaged, or its disk cannot be read ({reason}).",
+    "Check the disk, restore the database from a backup, and run the same command again. Nothing "
+    "was charged.",
+)
+def database_damaged(source: str, reason: str) -> None:
+    """SQLite reported an error of the disk, or pages that are missing or malformed."""
+
+
+@problem(
     "GRM-869",
     TableError,
     "{source}: there is no such {kind}.",

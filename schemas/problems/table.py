@@ -87,7 +87,8 @@ def unknown_format(file: str, remedy: str) -> None:
     "GRM-210",
     TableError,
     "{file}: cannot be accessed ({reason}).",
-    "Check that the file exists and that you may read it.",
+    "Check that the file exists, that you may read it, and that its disk works. Databases, sheets "
+    "and Delta tables are read from a copy in $GRAMERCY_HOME/tables.",
 )
 def file_not_accessible(file: str, reason: str) -> None:
     """The store of a file gave an error when asked for its size and date."""

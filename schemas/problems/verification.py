@@ -34,8 +34,16 @@ def no_ledger(path: str) -> None:
 # A bundle that contradicts itself.
 
 
-@problem("GRM-802", BundleError, "{path}: '{key}' does not follow from the rest of the file.", _ASK)
-def fact_contradicts(path: str, key: str) -> None:
+@problem(
+    "GRM-802",
+    BundleError,
+    "{path}: '{key}' does not follow from the rest of the file. Stated: {stated}. Recomputed: "
+    "{recomputed}.",
+    _ASK,
+)
+def fact_contradicts(
+    path: str, key: str, stated: tuple[str, ...], recomputed: tuple[str, ...]
+) -> None:
     """A stated fact, such as the guarantee, differs from what is recomputed from the others."""
 
 
@@ -114,8 +122,16 @@ def never_charged(path: str) -> None:
     """The ledger does not have a charge for a bundle in the archive."""
 
 
-@problem("GRM-813", BundleError, "{path} states a guarantee other than the one charged.", _ASK)
-def guarantee_not_charged(path: str) -> None:
+@problem(
+    "GRM-813",
+    BundleError,
+    "{path} states epsilon={epsilon:.4g} at delta={delta:g} (mu={mu:.4g}), but the ledger has "
+    "charged epsilon={charged_epsilon:.4g} (mu={charged_mu:.4g}).",
+    _ASK,
+)
+def guarantee_not_charged(
+    path: str, epsilon: float, delta: float, mu: float, charged_epsilon: float, charged_mu: float
+) -> None:
     """The guarantee in the bundle differs from the charge in the ledger."""
 
 

@@ -11,6 +11,8 @@ import errno
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,16 +23,19 @@ import psycopg
 import pytest
 
 import gramercy.ledger.writer
+from gramercy.application.accumulation import accumulate
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
+from gramercy.application.publishing import publish, replay
+from gramercy.archive.layout import STAGING
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import LedgerError
 from gramercy.schemas.problems.budget import charge_interrupted
-from gramercy.schemas.problems.installation import archive_not_writable
+from gramercy.schemas.problems.installation import archive_not_writable, disk_too_full
 from tests.support.databases import KINDS, ledger_location, new_database, new_server
-from tests.support.factories import at_scale, run_release, write_request
+from tests.support.factories import at_scale, read_plan, run_release, write_request
 from tests.support.faults.forkserver import ChildResult, ForkServer
 from tests.support.faults.trials import Trials
 from tests.support.problems import raises
@@ -134,6 +139,61 @@ def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypa
     assert LocalArchive(any_home.archive).releases() == []
     assert run_release(request) == "v1-r1"
     assert states() == ["published"]
+
+
+ON_SMALL_DISK = """
+import sys
+from pathlib import Path
+from gramercy.schemas.errors import GramercyError
+from tests.support.factories import run_release
+try:
+    print(run_release(Path(sys.argv[1])))
+except GramercyError as error:
+    print(error.code)
+"""
+MOUNT = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1m none "$0" && exec "$@"']
+
+
+def test_real_disk_that_is_too_small_costs_no_charge(tmp_path: Path, home: Path) -> None:
+    """The archive is on a small file system, which only the process that publishes sees."""
+    (home / "archive").mkdir(parents=True)
+    inside = [*MOUNT, str(home / "archive")]
+    try:
+        subprocess.run([*inside, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user cannot mount file systems")
+    request = write_request(tmp_path)
+    command = [*inside, sys.executable, "-c", ON_SMALL_DISK, str(request)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == disk_too_full.code
+    assert states() == []
+    assert run_release(request) == "v1-r1"
+
+
+@pytest.mark.parametrize("full", ["archive", "."])
+def test_full_disk_costs_no_charge(
+    full: str, tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Space is looked for before the table is read, and again before the charge."""
+    request, root, of = write_request(tmp_path), any_home.root / full, shutil.disk_usage
+    (any_home.root / "archive").mkdir(parents=True)
+
+    def usage(path: Path) -> Any:
+        return of(path)._replace(free=1000) if path == root else of(path)
+
+    context, plan = Context.default(), read_plan(request)
+    with monkeypatch.context() as disk:
+        disk.setattr(shutil, "disk_usage", usage)
+        with raises(disk_too_full, folder=str(root / STAGING if full == "archive" else root)):
+            replay(context, plan)
+    assert replay(context, plan) is None
+    sums = accumulate(plan)
+    with monkeypatch.context() as disk:
+        disk.setattr(shutil, "disk_usage", usage)
+        with raises(disk_too_full, free=0):
+            publish(context, plan, sums)
+    assert states() == []
+    assert run_release(request) == "v1-r1"
 
 
 def states() -> list[str]:

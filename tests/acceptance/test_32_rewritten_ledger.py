@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
@@ -22,12 +23,13 @@ from gramercy.common.disk import Files
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
+from gramercy.ledger.database_tables import entries
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import archive as archive_problems
 from gramercy.schemas.problems import bundle, installation, ledger, verification
 from tests.support.factories import edit_json, run_command, run_release, write_request
-from tests.support.ledger_tampering import cheaper, rewrite
+from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
 from tests.support.problems import raises
 
 
@@ -44,7 +46,8 @@ def published(tmp_path: Path, home: Path) -> Home:
 
 def found(home: Home, capsys: pytest.CaptureFixture[str]) -> set[str]:
     """The codes of an audit's discrepancies; 'verify' has to find something as well."""
-    codes = {each.code for each in make_audit(Context(home)).discrepancies}
+    problems = [each.problem for each in make_audit(Context(home)).discrepancies]
+    codes = {str(each.facts.get("first", each.code)).partition(":")[0] for each in problems}
     code, out, _ = run_command("verify", capsys=capsys)
     assert (code == 2) == ("✗" in out)
     assert (code == 2) == bool(codes)
@@ -154,6 +157,28 @@ def _restore(home: Home, kept: Path) -> None:
     (home.root / "ledger.sqlite").write_bytes((kept / "ledger.sqlite").read_bytes())
     shutil.rmtree(home.archive)
     shutil.copytree(kept / "archive", home.archive)
+
+
+def test_edit_of_all_times_is_one_problem(
+    published: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_ledger = Ledger.of(published)
+    last = of_ledger.head().seq
+    with of_ledger._writing() as db:
+        remove_triggers(db)
+        db.execute(sa.update(entries).where(entries.c.seq > 2).values(at="2020-01-01T00:00:00"))
+    (found,) = make_audit(Context(published)).discrepancies
+    assert found.code == ledger.entries_alike.code
+    stated = {
+        "count": last - 2,
+        "entry": 3,
+        "last": last,
+        "first": str(found.problem.facts["first"]),
+    }
+    assert found.problem.facts == stated
+    assert ledger.hash_mismatch.code in stated["first"]
+    code, out, _ = run_command("verify", capsys=capsys)
+    assert (code, out.count("✗")) == (2, 1)
 
 
 @pytest.mark.slow

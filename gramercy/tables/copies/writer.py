@@ -11,6 +11,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gramercy.common.disk import error_reason
 from gramercy.schemas.problems import source as problems
 
 _GROUP_CELLS = 1 << 20  # cells of a row group
@@ -91,6 +92,6 @@ def written_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as caught:
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        reason = error_reason(caught)
     if reason:
         raise problems.copy_not_written(str(folder), reason)

@@ -27,6 +27,7 @@ from gramercy.tables.lines import replace_invalid_utf8
 
 _TIMEOUT = 60  # seconds to wait for a connection, or for a lock of SQLite
 _LOG = "gramercy.source"
+_DAMAGED = ("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")  # errors of SQLite
 # How long reading takes depends on private cells. Some of the settings are those of newer versions.
 _NO_TIMEOUTS = """
     SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
@@ -56,8 +57,10 @@ def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
     except GramercyError as caught:
         error = caught
     except Exception as caught:
-        reason = type(getattr(caught, "orig", None) or caught).__name__
-        error = problems.database_not_readable(table.display_name, reason)
+        driver = getattr(caught, "orig", None) or caught
+        error = problems.database_not_readable(table.display_name, type(driver).__name__)
+        if (reason := str(getattr(driver, "sqlite_errorname", ""))).startswith(_DAMAGED):
+            error = problems.database_damaged(table.display_name, reason)
     if error is not None:
         try:
             raise error from None

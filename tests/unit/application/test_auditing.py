@@ -190,7 +190,7 @@ def linked_file(home: Home) -> None:
 
 
 TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
-    forged_guarantee: [("toy/v1-r1", verification.fact_contradicts)],
+    forged_guarantee: [("toy/v1-r1", verification.guarantee_not_charged)],
     forged_reason: [("toy/v1-r1", bundle.file_changed)],
     lost_bundle: [("toy/v1-r1", publication.bundle_missing)],
     foreign_bundle: [("toy/v1-r9", verification.bundle_without_charge)],

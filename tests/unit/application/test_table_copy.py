@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from gramercy.application.accumulation import PrivateSums, accumulate
@@ -22,7 +25,7 @@ from gramercy.application.table_copy import (
     remove_abandoned_copies,
 )
 from gramercy.application.table_header import check_table_header
-from gramercy.schemas.problems import publication
+from gramercy.schemas.problems import publication, table
 from gramercy.schemas.problems import source as problems
 from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
@@ -99,6 +102,22 @@ def test_copy_is_removed_after_a_failure_and_after_a_killed_process(
     with pytest.raises(KeyError):
         fail()
     assert files_below(home / "tables") == []
+
+
+def test_copy_on_a_failing_disk_is_not_called_malformed(
+    request_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(request_path)
+    with copy_folder(Context.default().home, plan.contract) as folder:
+        assert folder is not None
+        local = copy_table(plan, folder)
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(pa, "OSFile", fail)
+        with raises(table.file_not_accessible, reason="Input/output error"):
+            accumulate(local)
 
 
 def test_steps_refuse_a_table_that_is_not_copied(request_path: Path) -> None:

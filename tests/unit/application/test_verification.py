@@ -16,10 +16,12 @@ from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
 from gramercy.archive.matrices import matrix_files, write_matrix
 from gramercy.archive.opening import archive_of
+from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.problems.keys import manifest_not_valid
-from tests.support.factories import edit_json, run_command, run_release, write_request
+from gramercy.schemas.problems.verification import fact_contradicts, guarantee_not_charged
+from tests.support.factories import MECHANISM, edit_json, run_command, run_release, write_request
 from tests.support.problems import raises
 
 FORGERIES: dict[str, Any] = {
@@ -85,6 +87,37 @@ def test_forged_descriptions_fail_verification(
         err = forge(place, capsys)
         assert any(file.name in err for file in place.iterdir()), name
         shutil.rmtree(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_lowered_epsilon_is_stated_with_the_true_one(
+    charged: bool, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an auditor must know: which guarantee is stated, and which one was charged."""
+    run_release(write_request(tmp_path, request={"mechanism": MECHANISM | {"epsilon": 2.0}}))
+    context, lowered = Context.default(), {"epsilon": 0.1}
+    place = context.archive.release("toy", "v1-r1")
+    mu = read_release(place).manifest.guarantee.mu
+    if charged:
+        lowered |= {"mu": mu / 20}
+    edit_json(place / "datapackage.json", lambda facts: facts["dp"]["guarantee"].update(lowered))
+    for path in place.iterdir():
+        path.chmod(0o644)
+    context.archive.seal(place)
+    ledger = context.existing_ledger
+    with raises(fact_contradicts) as contradicted:
+        verify_release(context.archive, "toy", "v1-r1", None)
+    assert contradicted.value.facts["key"] == "guarantee"
+    pairs = zip(*(contradicted.value.facts[x] for x in ("stated", "recomputed")), strict=True)
+    assert ("guarantee.epsilon=0.1", "guarantee.epsilon=2.0") in list(pairs)
+    if charged:
+        with raises(guarantee_not_charged, epsilon=0.1, mu=mu / 20, charged_mu=mu) as refused:
+            verify_release(context.archive, "toy", "v1-r1", ledger)
+        assert refused.value.facts["charged_epsilon"] == pytest.approx(2.0)
+    for command in ("verify", "audit"):
+        code, out, _ = run_command(command, capsys=capsys)
+        assert code == 2
+        assert (guarantee_not_charged if charged else fact_contradicts).code in out
 
 
 @pytest.mark.slow

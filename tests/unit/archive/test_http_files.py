@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -98,21 +99,64 @@ def test_lengths_that_are_false() -> None:
         list(files.chunks("rows.parquet", 100))
 
 
+def drip(handler: BaseHTTPRequestHandler, start: bytes, part: bytes) -> None:
+    """Send the start of an answer, and then parts of it for five seconds."""
+    handler.wfile.write(start)
+    for _ in range(250):
+        handler.wfile.write(part)
+        time.sleep(0.02)
+
+
+SLOW = {
+    "status": (b"", b"H"),
+    "headers": (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+    "content": (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+    "100": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10),
+    "length": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: x\r\n"),
+    "missing": (b"HTTP/1.1 404 Not Found\r\nX: ", b"x"),
+}
+
+
 @pytest.mark.parametrize("reader", ["read", "chunks"])
-def test_answers_that_come_slowly(reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte every few seconds would keep a reader for days, and no timeout would pass."""
-    monkeypatch.setattr("gramercy.archive.http_files._TIMEOUT", 0.3)
+@pytest.mark.parametrize("part", list(SLOW))
+def test_answers_that_come_slowly(part: str, reader: str) -> None:
+    """A byte now and then would keep a reader for days: no timeout of the socket passes."""
+    with (
+        hostile_server(lambda handler: drip(handler, *SLOW[part])) as files,
+        raises(store_failed, reason="no complete answer in time"),
+    ):
+        patient = replace(files, seconds=0.3)
+        started = time.monotonic()
+        try:
+            if reader == "read":
+                patient.read("listing.json", 1000)
+            else:
+                list(patient.chunks("rows.parquet", 1000))
+        finally:
+            assert time.monotonic() - started < 3
 
-    def drip(handler: BaseHTTPRequestHandler) -> None:
-        send(handler, 200, {})
-        for _ in range(200):
-            handler.wfile.write(b"x")
-            time.sleep(0.02)
 
-    started = time.monotonic()
-    with hostile_server(drip) as files, raises(store_failed, reason="the answer is too slow"):
-        if reader == "read":
-            files.read("listing.json", 1000)
-        else:
-            list(files.chunks("rows.parquet", 1000))
-    assert time.monotonic() - started < 3
+def test_redirections_that_come_slowly() -> None:
+    """The time of one answer is for all redirections together."""
+
+    def redirect(handler: BaseHTTPRequestHandler) -> None:
+        time.sleep(0.2)
+        send(handler, 302, {"Location": f"{handler.path}x"})
+
+    with (
+        hostile_server(redirect) as files,
+        raises(store_failed, reason="no complete answer in time"),
+    ):
+        replace(files, seconds=0.5).read("listing.json", 1000)
+
+
+def test_headers_that_never_end() -> None:
+    def headers(handler: BaseHTTPRequestHandler) -> None:
+        send(handler, 200, {f"h{number}": "x" * 60_000 for number in range(200)})
+
+    with (
+        hostile_server(headers) as files,
+        raises(store_failed, reason="the answer is not valid HTTP"),
+    ):
+        files.read("listing.json", 1000)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gramercy.archive.package import comparable_descriptor, resource
+from gramercy.archive.package import comparable_descriptor, fields, resource
+from gramercy.schemas.problems.bundle import file_unreadable, not_a_table
+from tests.support.problems import raises
 
 
 @pytest.fixture
@@ -35,3 +37,11 @@ def test_correct_sizes_of_earlier_bundles_are_accepted(file: str, error: int, fo
     (folder / "datapackage.json").write_text(json.dumps({"resources": [earlier]}))
     accepted = entry if error == 0 else earlier
     assert comparable_descriptor(folder) == {"resources": [accepted]}
+
+
+def test_file_that_cannot_be_read_is_not_called_malformed(tmp_path: Path) -> None:
+    with raises(file_unreadable, path=str(tmp_path), reason="Is a directory"):
+        fields(tmp_path)
+    (tmp_path / "x.parquet").write_bytes(b"not Parquet")
+    with raises(not_a_table):
+        fields(tmp_path / "x.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -282,8 +283,22 @@ def test_ledger_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
 def test_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_text("not a database, and longer than a header of one" * 9)
     path = tmp_path / "ledger.sqlite"
-    with raises(ledger_problems.ledger_unusable, ledger=str(path)):
+    with raises(ledger_problems.ledger_damaged, ledger=str(path)):
         Ledger(path)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9])
+def test_truncated_file_is_damaged_and_not_a_full_disk(share: float, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(path)
+    for number in range(30):
+        charge(ledger, f"v{number}")
+    os.truncate(path, int(share * path.stat().st_size))
+    with raises(ledger_problems.ledger_damaged, ledger=str(path)) as damaged:
+        Ledger(path)
+    assert damaged.value.exit_code == 2
+    with raises(ledger_problems.ledger_damaged):
+        ledger.find_inconsistencies()
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
-    monkeypatch.setattr("gramercy.application.drawing._CELLS", 400)
+    monkeypatch.setattr("gramercy.archive.rows_file._BATCH_CELLS", 400)
     monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",

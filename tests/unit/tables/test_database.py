@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sqlite3
 import stat
 import traceback
 from decimal import Decimal
@@ -417,6 +419,21 @@ def test_errors_and_logs_show_no_cell(
     plain = database_table(url, monkeypatch, table="visits")
     copy_of(plain, {"x": None}, ("ward",), tmp_path / "d.parquet")
     assert SECRET not in caplog.text
+
+
+def test_damaged_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "clinic.db"
+    url = f"sqlite:///{path}"
+    filled(url, frame(2000))
+    source = database_table(url, monkeypatch, table="visits")
+    columns_of(source)
+    os.truncate(path, path.stat().st_size // 2)
+    with raises(problems.database_damaged, source=source.display_name, reason="SQLITE_CORRUPT"):
+        copy_of(source, {"x": None}, (), tmp_path / "copy.parquet")
+    failure = sqlite3.OperationalError("disk I/O error")
+    failure.sqlite_errorname = "SQLITE_IOERR_READ"
+    with raises(problems.database_damaged, reason="SQLITE_IOERR_READ"), connected(source):
+        raise failure
 
 
 def test_databases_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
