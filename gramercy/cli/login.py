@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
+import uuid
 from collections.abc import Mapping, Sequence
 
 
 def new_login() -> str:
     """A random login: the text that Prefect's pages ask for, and its clients send."""
-    return f"gramercy:{secrets.token_urlsafe(32)}"
+    return f"gramercy:{uuid.uuid4().hex}{uuid.uuid4().hex}"
 
 
 def server_settings(login: str, origins: Sequence[str] = ()) -> Mapping[str, str]:

@@ -102,7 +102,7 @@ def server(home: Home, port: int) -> Iterator[Server]:
     )
     settings = {**settings, "PREFECT_SERVER_UI_API_URL": api}  # otherwise that of port 4200
     handle = listener.fileno()
-    program = ("gramercy.cli.server_process", str(handle))
+    program = ("gramercy.flows.server_process", str(handle))
     with log.open("wb") as out, _child(settings, *program, out=out, handles=[handle]) as process:
         listener.close()
         end = time.monotonic() + _START_SECONDS

@@ -1,4 +1,4 @@
-"""The server of ``gramercy serve``: ``python -m gramercy.cli.server_process HANDLE``.
+"""The server of ``gramercy serve``: ``python -m gramercy.flows.server_process HANDLE``.
 
 The handle is that of a socket on which the parent listens already, so that no other process of the
 machine can take the port and pass for the server.
@@ -10,14 +10,13 @@ import socket
 import sys
 
 import uvicorn
+from prefect.server.api.server import create_app
 
 _STOP_SECONDS = 10
 
 
 def main(handle: int) -> None:
     """Serve Prefect's API, pages and services until SIGTERM."""
-    from prefect.server.api.server import create_app
-
     config = uvicorn.Config(
         create_app(final=True), log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS
     )
