@@ -19,11 +19,11 @@ from gramercy.tasks.run_artifacts import (
     tag_run,
 )
 from gramercy.tasks.steps import (
+    catalogue,
     check_same_sources,
     publish,
     replay,
     sum_reports,
-    update_listing,
 )
 
 
@@ -71,6 +71,6 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     emit_published(context.home, plan, name)
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
-    with contextlib.suppress(GramercyError):  # the report writes it again
-        update_listing(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes its pages again
+        catalogue(context, dataset, name)
     return f"{dataset}/{name}"

@@ -12,13 +12,13 @@ from benchmarks.load import cells, page, synthetic
 from benchmarks.measuring import append
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
-from gramercy.application.listing_update import update_listing
 from gramercy.archive.contents import Contents
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.signed_listing import PART, read_root
 from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
+from tests.support.archives import update_listing
 from tests.support.factories import run_json
 
 MANY, FEW = PART + 3, 4

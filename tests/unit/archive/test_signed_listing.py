@@ -21,7 +21,6 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
-from gramercy.application.listing_update import update_listing
 from gramercy.application.verification import verify_release
 from gramercy.application.withdrawal import withdraw
 from gramercy.archive.bundle import SUMS, file_digest, seal
@@ -46,6 +45,7 @@ from gramercy.schemas.problems.verification import (
     no_signed_listing,
     withdrawal_missing,
 )
+from tests.support.archives import update_listing
 from tests.support.factories import (
     MECHANISM,
     edit_json,
