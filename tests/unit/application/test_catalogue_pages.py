@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from gramercy.api.release import Release
+from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
@@ -199,6 +200,7 @@ def test_data_sets_are_listed_in_pages(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("gramercy.reports.catalogue_page.DATASETS_ON_PAGE", 2)
     write_site(Context.default(), ("a", "v1-r1"))
     assert not (root / "datasets-2.html").exists()
+    assert make_audit(Context.default()).discrepancies == []
 
 
 @pytest.mark.slow
