@@ -62,6 +62,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         publish(1, request={"mechanism": LITTLE})
         publish(2, request={"mechanism": LITTLE, "version": "v2"})
         publish(3, id="ward")
+        shutil.copy(home / "ledger.sqlite", folder)
         environ.setenv("GRAMERCY_HOME", str(folder / "other"))
         shutil.copytree(home / "keys", folder / "other/keys")
         (folder / "more").mkdir()
@@ -72,8 +73,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(published: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The intact archive of the home in use."""
+    """The intact archive of the home in use; the ledger's file stays the same one."""
     monkeypatch.setenv("GRAMERCY_HOME", str(published))
+    (published / "ledger.sqlite").write_bytes((published.parent / "ledger.sqlite").read_bytes())
     shutil.rmtree(published / "archive")
     shutil.copytree(published.parent / "3", published / "archive")
     read_part.cache_clear()
