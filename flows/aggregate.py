@@ -14,11 +14,11 @@ from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
 from gramercy.tasks.run_artifacts import attach_release, log_ledger_head, tag_run
 from gramercy.tasks.steps import (
+    catalogue,
     check_same_sources,
     publish,
     replay,
     sum_reports,
-    update_listing,
 )
 
 
@@ -48,6 +48,6 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     emit_published(context.home, plan, name)
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
-    with contextlib.suppress(GramercyError):  # the report writes it again
-        update_listing(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes its pages again
+        catalogue(context, dataset, name)
     return f"{dataset}/{name}"

@@ -47,8 +47,8 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         except GramercyError as error:  # the other estimates are made nevertheless
             failures.append((each.name, f"{each.name}: {error.message} ({error.code})"))
     attach_estimates(context.archive, dataset, name, made)
-    with contextlib.suppress(GramercyError):  # the report writes it again
-        steps.update_listing(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes its pages again
+        steps.catalogue(context, dataset, name)
     if failures:
         names, errors = zip(*failures, strict=True)
         raise estimates_failed(names, "; ".join(errors))

@@ -22,10 +22,10 @@ from gramercy.tasks.run_artifacts import (
 )
 from gramercy.tasks.steps import (
     accumulate,
+    catalogue,
     copy_table,
     publish,
     replay,
-    update_listing,
     validate,
 )
 
@@ -78,6 +78,6 @@ def _steps(context: Context, plan: Plan) -> str:
     emit_published(context.home, plan, name)  # before anything that may still fail
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
-    with contextlib.suppress(GramercyError):  # the report writes it again
-        update_listing(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes its pages again
+        catalogue(context, dataset, name)
     return f"{dataset}/{name}"

@@ -21,6 +21,8 @@ from gramercy.schemas.problems.listing import columns_not_listed
 LISTING_FORMAT: Literal[1] = 1
 
 Names = tuple[str, ...]
+# Of the catalogue or of a data set: never a path that leads out of the archive.
+PageName = Annotated[str, Field(pattern=r"^(?:[a-z0-9-]{1,63}/)?[a-z0-9-]{1,63}\.html$")]
 
 
 class ListedMechanism(Model):
@@ -116,6 +118,8 @@ class ListingEntry(Model):
         Its notice of withdrawal, if there is one.
     estimates, reports
         Digests of the SHA256SUMS of its estimates and reports, by their ids.
+    page
+        Digest of its page in the catalogue; null until it is written.
     """
 
     facts: ListedFacts
@@ -124,6 +128,7 @@ class ListingEntry(Model):
     withdrawn: Withdrawal | None = None
     estimates: Annotated[dict[Label, Digest], Field(default_factory=dict)]
     reports: Annotated[dict[Label, Digest], Field(default_factory=dict)]
+    page: Digest | None = None
 
 
 class ReleaseTable(Model):
@@ -184,8 +189,16 @@ class ListingRoot(Model):
         The last entry of the ledger when the listing was written; null without a ledger.
     datasets
         The data sets by their ids.
+    pages
+        Digests of the pages of the catalogue and of its data sets, by their names; those of
+        releases are in their entries.
     """
 
     format: Literal[1]
     ledger: Anchor | None = None
     datasets: dict[Slug, DatasetListing]
+    pages: Annotated[dict[PageName, Digest], Field(default_factory=dict)]
+
+    def is_of(self, ledger: str) -> bool:
+        """Whether it was written with the ledger of this id."""
+        return self.ledger is not None and self.ledger.ledger == ledger

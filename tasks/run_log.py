@@ -23,8 +23,7 @@ SENTENCES = MappingProxyType(
         "publish": "Charging the budget, drawing the noise, sealing the release",
         "estimate": "Estimating from the release",
         "report": "Writing the report",
-        "update_listing": "Writing the signed listing of the archive",
-        "catalogue": "Writing the pages of the catalogue",
+        "catalogue": "Writing the pages of the catalogue and the signed listing",
         "audit": "Auditing the ledger, the archive and the run history",
     }
 )

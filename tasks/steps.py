@@ -7,7 +7,6 @@ from gramercy.application import (
     auditing,
     catalogue_pages,
     estimating,
-    listing_update,
     publishing,
     report_sum,
     reporting,
@@ -25,6 +24,5 @@ check_same_sources = private_task(report_sum.check_same_sources)
 publish = private_task(publishing.publish)
 estimate = private_task(estimating.estimate)
 report = private_task(reporting.report)
-update_listing = private_task(listing_update.update_listing)
 catalogue = private_task(catalogue_pages.catalogue)
 audit = private_task(auditing.audit)

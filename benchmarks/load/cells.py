@@ -128,7 +128,7 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
     from benchmarks.load import synthetic
     from gramercy.application.catalogue_pages import write_site
     from gramercy.application.context import Context
-    from gramercy.application.listing_update import write_listing
+    from gramercy.application.listing_update import read_entries, write_listing
 
     context, (dataset, _, number) = Context.default(), last
 
@@ -143,7 +143,11 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
     def open_release(address: str | Path = context.home.archive) -> object:
         return gramercy.open(address)[f"{dataset}/v{number}-r{number}"]
 
-    listing = _here([(_nothing, lambda: write_listing(context.archive, context.ledger))])
+    def list_all() -> None:
+        update = read_entries(context.archive, context.ledger)
+        write_listing(context.archive, update, update.before.pages)
+
+    listing = _here([(_nothing, list_all)])
     with _served(context.home.archive) as url:
         over_http = {
             HTTP_LIST: _command(["list", "--archive", url]),

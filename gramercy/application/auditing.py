@@ -14,8 +14,10 @@ from pathlib import Path
 from gramercy.application.audit_record import Audit, AuditedCharge, Discrepancy, write_audit
 from gramercy.application.context import Context
 from gramercy.application.ledger_trust import check_ledger
+from gramercy.application.listing_checks import listing_problem
 from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
+from gramercy.archive.layout import is_page
 from gramercy.archive.protocol import Archive
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.entry import ANCHORS
@@ -33,7 +35,7 @@ from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
 _PUBLISHED = {"published", "withdrawn"}
-_NOTED = {problems.bundles_not_recorded.code, problems.bundles_not_listed.code}
+_WRONG = "wrong"  # the state of a bundle that has a discrepancy
 
 
 def make_audit(
@@ -89,7 +91,9 @@ def make_audit(
         for charge in charges:
             on_release(f"{dataset}/{charge.release}")
             audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
-    audit.discrepancies += _unexpected_files(archive, bundles, charged)
+    files = archive.other_files()
+    audit.discrepancies += _unexpected_files(archive, bundles, files, charged)
+    audit.discrepancies += _listing_discrepancy(archive, bundles, files, ledger, audit.releases)
     audit.notes += [*check.notes, *_steward_changes(ledger), *_shared_tables(ledger)]
     with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
         audit.notes += security_advisories(ledger, archive)
@@ -100,7 +104,10 @@ def make_audit(
 
 
 def _unexpected_files(
-    archive: Archive, bundles: Sequence[tuple[str, str]], charged: set[tuple[str, str]]
+    archive: Archive,
+    bundles: Sequence[tuple[str, str]],
+    files: Iterable[str],
+    charged: set[tuple[str, str]],
 ) -> Iterator[Discrepancy]:
     """Bundles without a charge, files outside of bundles, and signatures of unknown keys."""
     if bundles and not archive.trusted:
@@ -108,8 +115,28 @@ def _unexpected_files(
     for dataset, release in bundles:
         if (dataset, release) not in charged:
             yield Discrepancy(f"{dataset}/{release}", problems.bundle_without_charge())
-    for name in archive.unknown_files():
-        yield Discrepancy(name, problems.stray_file())
+    for name in files:
+        if not is_page(name):
+            yield Discrepancy(name, problems.stray_file())
+
+
+def _listing_discrepancy(
+    archive: Archive,
+    bundles: Sequence[tuple[str, str]],
+    files: Iterable[str],
+    ledger: Ledger,
+    releases: Iterable[AuditedCharge],
+) -> Iterator[Discrepancy]:
+    """What is wrong with the listing or the pages, beyond the releases that are wrong."""
+    intact = {
+        (each.dataset, each.charge.release)
+        for each in releases
+        if each.charge.state in _PUBLISHED and each.bundle != _WRONG
+    }
+    others = set(bundles) - intact
+    files = [name for name in files if tuple(name.split("/")[:2]) not in others]
+    if (problem := listing_problem(archive, intact, ledger, files)) is not None:
+        yield Discrepancy("listing", problem)
 
 
 def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
@@ -176,10 +203,11 @@ def _check_charge(
         if charge.state not in _PUBLISHED:
             return _check_unpublished(archive, dataset, charge), None
         verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
-        notes += [each for each in verified.unchecked if each.code in _NOTED]
+        recorded = problems.bundles_not_recorded.code
+        notes += [each for each in verified.unchecked if each.code == recorded]
         return ("verified, withdrawn" if charge.state == "withdrawn" else "verified"), None
     except (Invalid, ArchiveError, UntrustedLedger) as error:
-        return "wrong", error
+        return _WRONG, error
 
 
 def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gramercy import mechanisms
 from gramercy.application.context import Context
 from gramercy.application.internal_record import page_path, refresh_page
-from gramercy.application.listing_update import OnRelease, catalogue_lock, write_listing
+from gramercy.application.listing_update import (
+    ListingUpdate,
+    OnRelease,
+    catalogue_lock,
+    read_entries,
+    write_listing,
+)
 from gramercy.application.page_links import archive_links
 from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
 from gramercy.application.release_pages import release_html
 from gramercy.archive.descriptions import DescribedRelease, describe_release
-from gramercy.archive.layout import GLOSSARY, INDEX, index_page, older_page
+from gramercy.archive.layout import GLOSSARY, INDEX, is_page, older_page, release_page
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import NEWEST, with_names
@@ -32,14 +38,14 @@ from gramercy.reports.catalogue_page import (
 )
 from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.listing import ListingEntry, ListingRoot
+from gramercy.schemas.listing import ListingEntry
 from gramercy.schemas.timeline import Timeline
 
 _MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 
 
 def catalogue(context: Context, dataset: str, release: str) -> None:
-    """Write the listing, and the pages that a new release changes."""
+    """Write the pages that a release changes, and the listing."""
     write_site(context, (dataset, release))
 
 
@@ -48,7 +54,7 @@ def write_site(
     only: tuple[str, str] | None = None,
     on_release: OnRelease = lambda name: None,
 ) -> int:
-    """Write the listing; and the pages of a release and those that list it, or all pages.
+    """Write the pages of a release and those that list it, or all pages; and then the listing.
 
     Parameters
     ----------
@@ -71,14 +77,20 @@ def write_site(
     """
     archive, ledger = context.archive, context.existing_ledger
     with catalogue_lock(context):
-        update = write_listing(archive, ledger, only, on_release)
-        pages = _Pages(archive, ledger, on_release)
+        update = read_entries(archive, ledger, only, on_release)
+        known = {} if only is None else update.before.pages
+        pages = _Pages(archive, ledger, on_release, known)
         changed = {}
         for dataset, entries in update.entries.items():
             if only is None or only[0] == dataset:
                 damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
                 changed[dataset] = pages.write_dataset(dataset, entries, damaged, only)
-        pages.write_index(update.root, changed)
+        pages.write_index(update, changed)
+        listed = {*pages.digests, *update.release_pages()}
+        for name in archive.other_files() if only is None else known:
+            if is_page(name) and name not in listed:
+                archive.remove_file(name)
+        write_listing(archive, update, pages.digests)  # last: it names the pages
     for name in pages.written:
         dataset, _, release = name.partition("/")
         page = page_path(context.home, dataset, release)
@@ -89,11 +101,16 @@ def write_site(
 
 @dataclass
 class _Pages:
-    """Writes pages; lists the releases whose pages it wrote."""
+    """Writes pages; has their digests, and lists the releases whose pages it wrote.
+
+    Of the `known` pages, by their names and digests, those that do not change are left as they are.
+    """
 
     archive: Archive
     ledger: Ledger | None
     on_release: OnRelease
+    known: Mapping[str, str]
+    digests: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
 
     def write_dataset(
@@ -114,7 +131,7 @@ class _Pages:
             except BundleError:
                 unreadable.add(release.name)
                 continue
-            self.archive.write_page(f"{release.name}/{INDEX}", html)
+            self._write(release_page(*release.key), html)
             self.written.append(release.name)
         intact = [each for each in releases if each.name not in unreadable]
         newest = self._description(intact)
@@ -130,36 +147,42 @@ class _Pages:
             self._latest_change(intact, newest),
             period_series(self.archive, intact),
         )
-        self.archive.write_page(f"{dataset}/{INDEX}", dataset_page(page))
+        self._write(f"{dataset}/{INDEX}", dataset_page(page))
         # A new release only fills the last page of older ones; a withdrawal changes its own page.
-        changed = {page.older_pages, page.page_of(only[1])} if only else {*range(page.older_pages)}
-        for number in changed | {page.older_pages}:
-            if number:
-                text = older_releases_page(page, number)
-                self.archive.write_page(older_page(dataset, number), text)
+        changed = {page.older_pages, page.page_of(only[1])} if only else set()
+        for number in range(1, page.older_pages + 1):
+            name = older_page(dataset, number)
+            if name in self.known and number not in changed:
+                self.digests[name] = self.known[name]
+            else:
+                self._write(name, older_releases_page(page, number))
         return DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
 
-    def write_index(self, root: ListingRoot, changed: dict[str, DatasetEntry]) -> None:
-        """Write the list of data sets and the glossary; entries not given are of the root.
+    def write_index(self, update: ListingUpdate, changed: Mapping[str, DatasetEntry]) -> None:
+        """Write the list of data sets and the glossary; entries not given are of the listing.
 
         Pages that have not changed are left as they are.
         """
-        budgets = self._budgets()
+        budgets, before = self._budgets(), update.before.datasets
+        read = {name: each for name, each in update.entries.items() if each}
         datasets = []
-        for name in sorted({*root.datasets, *changed}):
+        for name in sorted({*before, *read, *changed}):
             entry = changed.get(name)
             if entry is None:
-                listing = root.datasets[name]
-                newest = list(map(_listed, with_names(listing.newest)))
-                entry = DatasetEntry(name, newest, listing.releases)
+                entries = read.get(name) or with_names(before[name].newest)
+                count = len(read[name]) if name in read else before[name].releases
+                entry = DatasetEntry(name, list(map(_listed, entries[-NEWEST:])), count)
             datasets.append(replace(entry, budgets=budgets.get(name, ())))
-        pages = dict(index_pages(datasets))
-        for name, html in pages.items():
-            self.archive.write_page(name, html)
-        # A data set without intact releases may have been on one more page.
-        self.archive.remove_file(index_page(len(pages) + 1))
+        for name, html in index_pages(datasets):
+            self._write(name, html)
         described = [each.description() for each in mechanisms.registry.values()]
-        self.archive.write_page(GLOSSARY, glossary_page(described))
+        self._write(GLOSSARY, glossary_page(described))
+        for name, digest in self.known.items():
+            if "/" in name and name.split("/")[0] not in changed:
+                self.digests[name] = digest
+
+    def _write(self, name: str, html: str) -> None:
+        self.digests[name] = self.archive.write_page(name, html)
 
     def _budgets(self) -> dict[str, list[BudgetState]]:
         """What is spent of every budget, by data set."""

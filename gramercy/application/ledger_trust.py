@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gramercy.application.context import verify_ledger_anchor
-from gramercy.application.listing_checks import listing_problem
 from gramercy.archive.anchors import newest_of
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release_manifest
@@ -32,7 +31,7 @@ class LedgerCheck:
     Parameters
     ----------
     problems
-        (subject, problem) of each contradiction: a data set, a release, ``ledger`` or ``listing``.
+        (subject, problem) of each contradiction: a data set, a release, or ``ledger``.
     notes
         What is not a contradiction.
     anchors
@@ -104,8 +103,6 @@ def check_ledger(
                     ledger.verify_anchor(newest, witness.location)
         except (LedgerError, Invalid, ArchiveError) as error:
             check.problems.append(("ledger", error))
-    if (unusable := listing_problem(archive)) is not None:
-        check.problems.append(("listing", unusable))
     if history is not None:
         found["history"] = list(history.anchors)
     check.anchors = {place: len(anchors) for place, anchors in found.items()}

@@ -1,8 +1,11 @@
-"""Write the signed listing of the archive, from its bundles.
+"""Write the signed listing of the archive, from its bundles and its pages.
 
 Publishing updates the entries of one data set; ``gramercy site`` writes all of them again. An entry
-is never removed and the digest in it never changes: a bundle that was lost or replaced afterwards
-no longer agrees with the listing, as readers are then warned.
+is never removed and the digest of a bundle in it never changes: a bundle that was lost or replaced
+afterwards no longer agrees with the listing, as readers are then warned.
+
+The root is written last, after the pages and the parts that it names. If that is interrupted, the
+root before does not name what is new, until the listing and the pages are written again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from gramercy.application.context import Context
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.descriptions import DescribedRelease, describe_release, try_describe
-from gramercy.archive.layout import in_release_order
+from gramercy.archive.layout import CATALOGUE_LOCK, in_release_order, release_page
 from gramercy.archive.package import read_manifest
 from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import (
@@ -27,6 +30,7 @@ from gramercy.archive.signed_listing import (
 )
 from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.ledger import Ledger
+from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import BundleError, GramercyError, Invalid
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
@@ -38,7 +42,7 @@ from gramercy.schemas.listing import (
 )
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 
-LOCK = "catalogue.pages"  # no data set can have this name
+_RELEASE_PAGE = 2  # separators in the name of the page of a release
 
 OnRelease = Callable[[str], None]
 _KINDS: dict[str, type[EstimateManifest] | type[ReportManifest]] = {
@@ -49,22 +53,34 @@ _KINDS: dict[str, type[EstimateManifest] | type[ReportManifest]] = {
 
 @dataclass(frozen=True)
 class ListingUpdate:
-    """A listing that was just written.
+    """The entries of a listing that is to be written.
 
     Parameters
     ----------
-    root
-        Its root.
+    before
+        The root so far; without data sets if there is none, or if it is not valid.
+    ledger
+        The last entry of the ledger before the bundles were read; None without a ledger.
     entries
         The releases of the data sets that were read, oldest first.
     damaged
-        Names of the releases of these data sets that could not be listed, because their
-        descriptions are damaged.
+        Names of the releases of these data sets that cannot be listed, because their descriptions
+        are damaged.
     """
 
-    root: ListingRoot
+    before: ListingRoot
+    ledger: Anchor | None
     entries: Mapping[str, tuple[ListingEntry, ...]]
     damaged: tuple[str, ...]
+
+    def release_pages(self) -> dict[str, str]:
+        """The digests of the pages that releases had before, by their names."""
+        return {
+            release_page(dataset, each.facts.release): each.page
+            for dataset, entries in self.entries.items()
+            for each in entries
+            if each.page is not None
+        }
 
 
 @contextmanager
@@ -72,39 +88,20 @@ def catalogue_lock(context: Context) -> Iterator[HeldLock]:
     """Hold the lock of the listing and the pages, which all publishers of a ledger share."""
     ledger = context.existing_ledger
     if ledger is None:
-        with file_lock(context.home.locks, LOCK) as lock:
+        with file_lock(context.home.locks, CATALOGUE_LOCK) as lock:
             yield lock
     else:
-        with ledger.lock(LOCK) as lock:
+        with ledger.lock(CATALOGUE_LOCK) as lock:
             yield lock
 
 
-def update_listing(context: Context, dataset: str, release: str) -> None:
-    """Write the entries of a data set in the listing of the archive; all, if there is none yet.
-
-    Parameters
-    ----------
-    context
-        The archive; and the ledger, if it exists.
-    dataset, release
-        The release that has new bundles. Other new releases of the data set are listed as well.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive cannot be read or written.
-    """
-    with catalogue_lock(context):
-        write_listing(context.archive, context.existing_ledger, (dataset, release))
-
-
-def write_listing(
+def read_entries(
     archive: Archive,
     ledger: Ledger | None,
     only: tuple[str, str] | None = None,
     on_release: OnRelease = lambda name: None,
 ) -> ListingUpdate:
-    """Write the listing; the caller holds the `catalogue_lock`.
+    """Read the entries of a listing from the bundles; the caller holds the `catalogue_lock`.
 
     Parameters
     ----------
@@ -122,11 +119,11 @@ def write_listing(
     Raises
     ------
     ArchiveError
-        If the archive cannot be read or written.
+        If the archive cannot be read.
     """
     head = ledger.head() if ledger is not None else None
-    old = _old_root(archive)
-    before = old or ListingRoot(format=LISTING_FORMAT, datasets={})
+    old = _old_root(archive, head)
+    before = old or ListingRoot(format=LISTING_FORMAT, datasets={}, pages={})
     from_bundles = old is None or only is None
     bundles = archive.bundles(None if from_bundles or only is None else only[0])
     present: dict[str, dict[str, list[tuple[str, ...]]]] = {}
@@ -134,7 +131,6 @@ def write_listing(
         present.setdefault(dataset, {}).setdefault(release, []).append(tuple(bundle))
     if from_bundles:
         present |= {dataset: {} for dataset in before.datasets.keys() - present.keys()}
-    listings: dict[str, DatasetListing] = dict(before.datasets)
     entries: dict[str, tuple[ListingEntry, ...]] = {}
     damaged: list[str] = []
     for dataset in sorted(present):
@@ -144,13 +140,42 @@ def write_listing(
         made = _Entries(archive, dataset, known, changed, on_release)
         entries[dataset] = tuple(made.of(present[dataset]))
         damaged += made.damaged
-        if entries[dataset]:
-            listings[dataset] = write_dataset(archive, dataset, entries[dataset], listing)
-    root = ListingRoot(format=LISTING_FORMAT, ledger=head, datasets=listings)
+    return ListingUpdate(before, head, entries, tuple(damaged))
+
+
+def write_listing(archive: Archive, update: ListingUpdate, pages: Mapping[str, str]) -> None:
+    """Write the parts and then the root; the caller holds the `catalogue_lock`.
+
+    Parameters
+    ----------
+    archive
+        The archive.
+    update
+        The entries.
+    pages
+        The digests of all pages, by their names; of releases, only of those that were written.
+
+    Raises
+    ------
+    ArchiveError
+        If the archive cannot be written.
+    """
+    listings: dict[str, DatasetListing] = dict(update.before.datasets)
+    for dataset, entries in update.entries.items():
+        listed = [
+            each.model_copy(
+                update={"page": pages.get(release_page(dataset, each.facts.release), each.page)}
+            )
+            for each in entries
+        ]
+        if listed:
+            before = update.before.datasets.get(dataset)
+            listings[dataset] = write_dataset(archive, dataset, listed, before)
+    others = {name: digest for name, digest in pages.items() if name.count("/") < _RELEASE_PAGE}
+    root = ListingRoot(format=LISTING_FORMAT, ledger=update.ledger, datasets=listings, pages=others)
     write_root(archive, root)
-    for dataset in entries:
-        remove_superseded(archive, dataset, before.datasets.get(dataset), root)
-    return ListingUpdate(root, entries, tuple(damaged))
+    for dataset in update.entries:
+        remove_superseded(archive, dataset, update.before.datasets.get(dataset), root)
 
 
 class _Entries:
@@ -206,6 +231,7 @@ class _Entries:
             withdrawn=_withdrawal(result),
             estimates=known.estimates if known else {},
             reports=known.reports if known else {},
+            page=known.page if known else None,
         )
 
     def _with_attached(
@@ -246,11 +272,12 @@ class _Entries:
         return None
 
 
-def _old_root(archive: Archive) -> ListingRoot | None:
-    """The root so far; None if there is none, or if it is not valid."""
+def _old_root(archive: Archive, head: Anchor | None) -> ListingRoot | None:
+    """The root so far; None if there is none, or if it is not valid or of another ledger."""
     with suppress(BundleError):
         signed = read_root(archive)
-        return None if signed is None else signed.root
+        if signed is not None and (head is None or signed.root.is_of(head.ledger)):
+            return signed.root
     return None
 
 

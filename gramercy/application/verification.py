@@ -161,10 +161,10 @@ def _verify(
             words, notice = _run_check(path, check_report, archive, path, bundle)
             checks.append(f"report {name}: {words}")
             unchecked += [notice] if notice else []
-    listed, notice = check_listed(archive, dataset, release)
-    checks += [listed] if listed else []
-    unchecked += [notice] if notice else []
-    if ledger is not None:
+    if ledger is None:
+        listed = check_listed(archive, dataset, release)
+        checks += [listed] if listed else []
+    else:  # which knows more than the listing
         _run_check(place, check_charge, place, bundle, ledger)
         unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)
         checks.append("ledger: this guarantee was charged, and these bundles published")

@@ -88,7 +88,7 @@ class HttpArchive(MirroredArchive):
     def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
         return self._contents.names(dataset)
 
-    def unknown_files(self) -> list[str]:
+    def other_files(self) -> list[str]:
         return []  # a server tells only what the listing names
 
     def anchor(self, signed_from: int = 0) -> Anchor | None:

@@ -3,7 +3,7 @@
 Its estimates are at ``<dataset>/<release>/estimates/<id>``, its reports at
 ``<dataset>/<release>/reports/<id>``, its notice of withdrawal at ``<dataset>/<release>/withdrawn``.
 ``listing.json`` and ``<dataset>/listing-*.json`` are the signed listing; HTML files are pages of
-the catalogue, which are not signed.
+the catalogue, whose digests it holds.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
 LISTING_FILE = "listing.json"
+CATALOGUE_LOCK = "catalogue.pages"  # of the listing and the pages; no data set can have this name
 ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, FOLDER})  # every archive has one of them
 _PART = re.compile(r"listing-[0-9a-f]{16}\.json", re.ASCII)
-_OLDER_PAGE = re.compile(r"releases-[1-9][0-9]{0,8}\.html", re.ASCII)
-_INDEX_PAGE = re.compile(r"datasets-[1-9][0-9]{0,8}\.html", re.ASCII)
+_PAGE = re.compile(
+    r"index\.html|glossary\.html|datasets-[1-9][0-9]{0,8}\.html"
+    r"|[^/]+/(?:index|releases-[1-9][0-9]{0,8})\.html|[^/]+/[^/]+/index\.html",
+    re.ASCII,
+)
 # Path components of a bundle, by kind.
 DEPTH = {"release": 3, "withdrawn": 3, "estimates": 4, "reports": 4}
 _MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a release id
@@ -50,17 +54,18 @@ def is_redirected(root: Path, path: Path) -> bool:
 
 
 def is_archive_file(name: str) -> bool:
-    """Whether a file is of a bundle, a page, an anchor of the ledger, or in the staging area."""
+    """Whether a file is of a bundle or the listing, an anchor, or in the staging area."""
     parts = name.split("/")
-    if name in {GLOSSARY, LISTING_FILE} or (parts[-1] == INDEX and len(parts) <= 3):
-        return True
-    if _INDEX_PAGE.fullmatch(name):
-        return True
-    if len(parts) == 2 and (is_part(parts[1]) or _OLDER_PAGE.fullmatch(parts[1])):
+    if name == LISTING_FILE or (len(parts) == 2 and is_part(parts[1])):
         return True
     if parts[0] in {STAGING, FOLDER}:
         return True
     return len(parts) > 2 and DEPTH.get(parts[2]) == len(parts) - 1
+
+
+def is_page(name: str) -> bool:
+    """Whether a file has the name of a page of the catalogue."""
+    return _PAGE.fullmatch(name) is not None
 
 
 def part_name(dataset: str, digest: str) -> str:
@@ -76,6 +81,11 @@ def is_part(file: str) -> bool:
 def index_page(number: int) -> str:
     """The name of a page of the list of data sets; the first is the index of the archive."""
     return INDEX if number == 1 else f"datasets-{number}.html"
+
+
+def release_page(dataset: str, release: str) -> str:
+    """The name of the page of a release."""
+    return f"{dataset}/{release}/{INDEX}"
 
 
 def older_page(dataset: str, number: int) -> str:

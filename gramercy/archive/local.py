@@ -85,7 +85,7 @@ class LocalArchive(Archive):
             _parts(folder) for folder in folders if _is_folder(f"{folder}/release")
         )
 
-    def unknown_files(self) -> list[str]:
+    def other_files(self) -> list[str]:
         with disk_errors(self.root, reading=True):
             names = [name for name in _files_and_links(self.root) if not is_archive_file(name)]
         left = [name for name in names if is_temporary(name.rpartition("/")[2])]

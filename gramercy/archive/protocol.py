@@ -6,6 +6,7 @@ in the same way, and differ only in how bundles are committed, found and read.
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.archive.bundle import SIGNATURE, signer
+from gramercy.archive.layout import is_page
 from gramercy.archive.signature import key_id
 from gramercy.archive.staged_bundles import StagedBundles
 from gramercy.schemas.anchor import Anchor
@@ -142,8 +144,12 @@ class Archive(StagedBundles):
         return self._ids(dataset, release, "reports")
 
     @abstractmethod
+    def other_files(self) -> list[str]:
+        """Names of the pages of the catalogue, and of files that Gramercy did not write."""
+
     def unknown_files(self) -> list[str]:
         """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
+        return [name for name in self.other_files() if not is_page(name)]
 
     @abstractmethod
     def anchor(self, signed_from: int = 0) -> Anchor | None:
@@ -243,9 +249,11 @@ class Archive(StagedBundles):
     def remove_file(self, name: str) -> None:
         """Remove a file that is not part of a bundle, if the store allows it."""
 
-    def write_page(self, name: str, text: str) -> None:
-        """Write or replace a page of the catalogue, in HTML; raises as `write_file` does."""
-        self.write_file(name, text.encode())
+    def write_page(self, name: str, text: str) -> str:
+        """Write or replace a page of the catalogue; returns its SHA-256, raises as `write_file`."""
+        content = text.encode()
+        self.write_file(name, content)
+        return hashlib.sha256(content).hexdigest()
 
     @abstractmethod
     def _path(self, *names: str) -> Path:

@@ -86,7 +86,7 @@ class RemoteArchive(MirroredArchive):
         found = self.bundles(dataset)
         return in_release_order((each[0], each[1]) for each in found if each[2] == "release")
 
-    def unknown_files(self) -> list[str]:
+    def other_files(self) -> list[str]:
         return [name for name in self.objects.names("") if not is_archive_file(name)]
 
     def anchor(self, signed_from: int = 0) -> Anchor | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gramercy.application.context import Context
-from gramercy.application.listing_checks import missing_listing
+from gramercy.application.listing_checks import listing_problem, missing_listing
 from gramercy.application.readable_ledger import readable_ledger
 from gramercy.application.verification import select_releases, verify_release
 from gramercy.archive.protocol import Archive
@@ -59,6 +59,11 @@ def verify(
         done.append(facts)
         if not json:
             _print(facts)
+    intact = [pair for pair, facts in zip(releases, done, strict=True) if "error" not in facts]
+    if (problem := listing_problem(store, intact, ledger)) is not None:
+        done.append({"ledger": "listing", "error": str(problem)})
+        if not json:
+            _print(done[-1])
     if archive is None and not missing:
         for facts in _ledger_facts(context, store, ledger, releases, of_copy=copy):
             done.append(facts)

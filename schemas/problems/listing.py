@@ -5,7 +5,10 @@ from __future__ import annotations
 from gramercy.schemas.errors import ArchiveError, BundleError, InvalidValue, RequestError
 from gramercy.schemas.problem import problem
 
-_ASK = "Ask the curator to run 'gramercy site'."
+_SITE = (
+    "As the steward, run 'gramercy site', which writes all pages and the listing again; "
+    "as a reader, ask the curator to."
+)
 
 
 @problem("GRM-480", InvalidValue, "A release refers to columns that the listing does not have.")
@@ -13,14 +16,67 @@ def columns_not_listed() -> None:
     """A part of a listing names each list of columns once; a release states an unknown one."""
 
 
-@problem("GRM-481", BundleError, "{path} is not a listing of an archive ({reason}).", _ASK)
+@problem("GRM-481", BundleError, "{path} is not a listing of an archive ({reason}).", _SITE)
 def not_a_listing(path: str, reason: str) -> None:
     """The file is too large, is not JSON of the expected form, or contradicts its place."""
 
 
-@problem("GRM-482", BundleError, "{path} has no valid signature.", _ASK)
+@problem("GRM-482", BundleError, "{path} has no valid signature.", _SITE)
 def listing_not_signed(path: str) -> None:
     """The listing was changed after it was signed, or its signature is missing."""
+
+
+@problem(
+    "GRM-491",
+    BundleError,
+    "{path} is missing, although releases were published.",
+    f"It was deleted, or a command was interrupted. {_SITE}",
+)
+def listing_missing(path: str) -> None:
+    """The ledger has published releases, and the archive does not have a signed listing."""
+
+
+@problem(
+    "GRM-492",
+    BundleError,
+    "{path} is not the listing of the archive of this ledger.",
+    f"It was copied from another archive, or written without the ledger. {_SITE}",
+)
+def listing_of_another_ledger(path: str) -> None:
+    """The listing is signed by a trusted key, and states another ledger or none."""
+
+
+@problem(
+    "GRM-493",
+    BundleError,
+    "{path} names a part of the listing that is missing.",
+    f"It was deleted, or the archive was copied incompletely. {_SITE}",
+)
+def listing_part_missing(path: str) -> None:
+    """The root of the listing is valid, and one of the files that it names does not exist."""
+
+
+@problem(
+    "GRM-494",
+    BundleError,
+    "{path} does not name {names}.",
+    f"An older listing was put back, or a command was interrupted or is still running. {_SITE}",
+)
+def bundles_not_listed(path: str, names: tuple[str, ...]) -> None:
+    """The archive has bundles that are newer than its signed listing: readers do not see them."""
+
+
+@problem(
+    "GRM-495",
+    BundleError,
+    "Pages of the archive are not those that {path} names: {pages}.",
+    f"They were changed, or a command was interrupted while it wrote them. {_SITE}",
+)
+def pages_differ(path: str, pages: tuple[str, ...]) -> None:
+    """The signed listing holds the SHA-256 of every page of the catalogue.
+
+    In parentheses: whether the page was changed, is missing, or is not listed.
+    """
 
 
 @problem("GRM-483", ArchiveError, "{path} changes while it is read.", "Try again.")
@@ -35,7 +91,7 @@ def listing_changing(path: str) -> None:
     "GRM-490",
     BundleError,
     "{path} is not the part that the signed listing of the archive names.",
-    "Fetch the archive again. As its steward, run 'gramercy site', which writes the listing again.",
+    f"It was changed or damaged. {_SITE}",
 )
 def listing_part_changed(path: str) -> None:
     """A part of the listing was changed or damaged: its digest differs from that in the root."""

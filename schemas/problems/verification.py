@@ -216,16 +216,6 @@ def bundles_not_recorded(release: str, names: tuple[str, ...]) -> None:
 
 
 @problem(
-    "GRM-847",
-    Notice,
-    "{release}: the signed listing of the archive does not name {names}.",
-    "Readers over HTTP see an older archive: run 'gramercy site'.",
-)
-def bundles_not_listed(release: str, names: tuple[str, ...]) -> None:
-    """A process has crashed before it wrote the listing, or an older listing was put back."""
-
-
-@problem(
     "GRM-849",
     Notice,
     "{path} is missing, so a deleted release or withdrawal would not be noticed.",

@@ -34,6 +34,7 @@ from gramercy.ledger import Ledger
 from gramercy.schemas.errors import LedgerError
 from gramercy.schemas.problems.budget import charge_interrupted
 from gramercy.schemas.problems.installation import archive_not_writable, disk_too_full
+from tests.support.archives import update_listing
 from tests.support.databases import KINDS, ledger_location, new_database, new_server
 from tests.support.factories import at_scale, read_plan, run_release, write_request
 from tests.support.faults.forkserver import ChildResult, ForkServer
@@ -238,6 +239,7 @@ def assert_recovers(request: Path, kind: str, *, recorded_as_spent: bool = False
         assert states() == [final]
     ledger = Ledger.of(Home.default())
     assert ledger.find_inconsistencies([ledger.head()]) == []
+    update_listing(Context.default(), "toy", "v1-r1")
     assert make_audit(Context.default()).discrepancies == []
 
 

@@ -28,6 +28,7 @@ from gramercy.schemas.problems.keys import not_a_short_name
 from gramercy.schemas.problems.publication import bundle_missing, ledger_lacks_release
 from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
+from tests.support.archives import update_listing
 from tests.support.factories import (
     MECHANISM,
     contract_facts,
@@ -240,6 +241,7 @@ def test_copied_ledger_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run_release(request_for(tmp_path))
+    update_listing(Context.default(), "toy", "v1-r1")
     database.save("copy")
     database.use("copy", monkeypatch)
     for version in ("v1", "v2"):

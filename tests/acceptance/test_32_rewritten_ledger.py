@@ -28,6 +28,7 @@ from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import archive as archive_problems
 from gramercy.schemas.problems import bundle, installation, ledger, verification
+from tests.support.archives import update_listing
 from tests.support.factories import edit_json, run_command, run_release, write_request
 from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
 from tests.support.problems import raises
@@ -41,6 +42,7 @@ def published(tmp_path: Path, home: Path) -> Home:
     context = Context.default()
     name = make_estimate(context, "toy", "v1-r1", Ridge()).manifest.estimate
     make_report(context, "toy", "v1-r1", [name])
+    update_listing(context, "toy", "v1-r1")
     return Home.default()
 
 
@@ -211,9 +213,11 @@ def test_witness_remembers_what_ledger_and_archive_forgot(
     monkeypatch.setenv("GRAMERCY_WITNESS_URL", str(tmp_path / "witness"))
     run_release(write_request(tmp_path))
     of_home = Home.default()
+    update_listing(Context.default(), "toy", "v1-r1")
     kept = tmp_path / "kept"
     shutil.copytree(home, kept)
     run_release(write_request(tmp_path, request={"version": "v2"}))
+    update_listing(Context.default(), "toy", "v2-r2")
     assert make_audit(Context(of_home)).anchors == {"archive": 1, "releases": 2, "witness": 2}
     assert found(of_home, capsys) == set()
     _restore(of_home, kept)

@@ -16,6 +16,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification
+from tests.support.archives import update_listing
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -69,6 +70,7 @@ def test_ledger_of_version_0_1_is_upgraded(version_0_1: Home) -> None:
 
 def test_audit_names_what_old_versions_may_affect(version_0_1: Home) -> None:
     Ledger.of(version_0_1).move("unpacked")
+    update_listing(Context.default(), "whole", "v1-r1")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     notices = [note for note in audit.notes if isinstance(note, Notice)]

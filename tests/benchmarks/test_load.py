@@ -12,13 +12,14 @@ from benchmarks.load import cells, page, synthetic
 from benchmarks.measuring import append
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
-from gramercy.application.listing_update import update_listing
+from gramercy.application.listing_checks import listing_problem
 from gramercy.archive.contents import Contents
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.signed_listing import PART, read_root
 from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
+from tests.support.archives import update_listing
 from tests.support.factories import run_json
 
 MANY, FEW = PART + 3, 4
@@ -129,7 +130,9 @@ def test_pages_of_older_releases_stay_when_new_ones_appear(large: Path, tmp_path
     assert not others.exists()  # no page of another data set was written
     write_site(Context.default(), ("many", f"v{MANY}-r{MANY}"))
     assert older.stat().st_mtime_ns == before
-    assert LocalArchive(large / "archive").unknown_files() == []
+    archive = LocalArchive(large / "archive")
+    assert archive.unknown_files() == []
+    assert listing_problem(archive, archive.releases(), Context.default().ledger) is None
 
 
 def test_benchmark_is_measured_stored_and_reported(

@@ -18,6 +18,7 @@ from gramercy.ledger import Ledger
 from gramercy.schemas.problems.budget import state_not_allowed
 from gramercy.schemas.problems.bundle import untrusted_signer
 from gramercy.schemas.problems.installation import archive_not_writable
+from tests.support.archives import update_listing
 from tests.support.databases import ledger_location
 from tests.support.factories import run_command, run_pipeline, run_release, write_request
 from tests.support.problems import raises
@@ -41,6 +42,7 @@ def test_release_and_audit_with_remote_stores(
     assert run_release(request) == "v1-r1"
     assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
     withdraw(Context.default(), "toy", "v2-r2", "wrong file")
+    update_listing(Context.default(), "toy", "v2-r2")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert audit.archive == archive_of(Home.default()).location
@@ -89,6 +91,7 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     assert run_release(request) == "v1-r1"
     (done,) = ledger.charges("toy")
     assert (done.state, done.sha256) == ("published", sealed.sha256)
+    update_listing(Context.default(), "toy", "v1-r1")
     assert make_audit(Context.default()).discrepancies == []
     with raises(state_not_allowed, release="toy/v1-r1", state="published"):
         ledger.mark("toy", "v1-r1", "drawn")

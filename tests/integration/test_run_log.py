@@ -87,16 +87,16 @@ def test_runs_log_fixed_sentences_and_public_facts(tmp_path: Path) -> None:
         f"Bundle of {done}: {folder}",
     ]
     assert first.spent == 0 < second.spent
-    steps_of = ("replay", "validate", "accumulate", "publish", "update_listing")
+    steps_of = ("replay", "validate", "accumulate", "publish", "catalogue")
     assert [line for line in logged if line not in facts] == expected_log(*steps_of)
     assert logged[0] == facts[0]
     assert logged[-7:-2] == facts[1:]
     release(request)
     again = logged_messages("release")
     assert again[0] == facts[3]  # nothing was charged since
-    assert [line for line in again if line not in facts] == expected_log("replay", "update_listing")
+    assert [line for line in again if line not in facts] == expected_log("replay", "catalogue")
     estimate(done, request.estimates[:1])
-    assert logged_messages("estimate") == expected_log("estimate", "update_listing")
+    assert logged_messages("estimate") == expected_log("estimate", "catalogue")
     made = report(done, ())
     page = context.archive.report(*done.split("/"), made) / "report.html"
     assert logged_messages("report") == [

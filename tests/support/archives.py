@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gramercy.application.context import Context
+from gramercy.application.listing_update import catalogue_lock, read_entries, write_listing
 from gramercy.archive.bundle import seal
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.object_store import ObjectStore, is_url
@@ -28,6 +30,13 @@ def archive_at(
     return RemoteArchive(
         mirror, **options, objects=objects or ObjectStore(url), staging_folder=folder / "staging"
     )
+
+
+def update_listing(context: Context, dataset: str, release: str) -> None:
+    """Write the listing as after a release, and no pages, which takes less time."""
+    with catalogue_lock(context):
+        update = read_entries(context.archive, context.existing_ledger, (dataset, release))
+        write_listing(context.archive, update, update.before.pages)
 
 
 def seal_bundle(folder: Path, text: str, files: int = 3) -> str:

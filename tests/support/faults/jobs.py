@@ -29,6 +29,7 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
+from tests.support.archives import update_listing
 from tests.support.faults.kill_points import KillPoints, Point, Send, die, die_in, fail
 from tests.support.whole.commands import Command, answer, plain_page
 from tests.support.whole.planted import FAULTS
@@ -152,6 +153,7 @@ def recover(send: Send, request: str) -> None:
     send("visible after", *_visible(request))
     send("charge after", *_charged(ledger, request))
     findings = [str(each.notice) for each in ledger.find_inconsistencies(anchors)]
+    update_listing(Context.default(), "toy", "v1-r1")
     audit = make_audit(Context.default())
     findings += [str(each) for each in audit.discrepancies]
     send("findings", *findings)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from gramercy.application.accumulation import accumulate
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
-from gramercy.application.listing_update import update_listing
 from gramercy.application.planning import Plan
 from gramercy.application.publishing import publish, replay
 from gramercy.application.reporting import make_report
@@ -17,6 +16,7 @@ from gramercy.application.withdrawal import withdraw
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError
+from tests.support.archives import update_listing
 from tests.support.factories import as_flow_step
 
 

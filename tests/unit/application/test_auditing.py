@@ -35,6 +35,7 @@ from gramercy.schemas.problems import ledger as ledger_problems
 from gramercy.schemas.problems.budget import release_withdrawn
 from gramercy.schemas.problems.prefect import discrepancies_found
 from gramercy.tasks.history import History
+from tests.support.archives import update_listing
 from tests.support.factories import (
     contract_facts,
     edit_json,
@@ -61,6 +62,7 @@ def audited(tmp_path: Path, home: Path) -> Home:
     run_release(write_request(tmp_path))
     run_release(write_request(tmp_path, request={"version": "v2"}))
     make_estimate(Context.default(), "toy", "v1-r1", Ridge())
+    update_listing(Context.default(), "toy", "v1-r1")
     return Home.default()
 
 
@@ -68,6 +70,7 @@ def audited(tmp_path: Path, home: Path) -> Home:
 def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -> None:
     run_pipeline(write_request(tmp_path))
     run_release(write_request(tmp_path, request={"version": "v2"}))
+    update_listing(Context.default(), "toy", "v1-r1")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert audit.notes == []
@@ -104,6 +107,7 @@ def forged_guarantee(home: Home) -> None:
 
 def forged_reason(home: Home) -> None:
     withdraw(Context.default(), "toy", "v1-r1", "wrong file")
+    update_listing(Context.default(), "toy", "v1-r1")
     place = home.archive / "toy/v1-r1/withdrawn"
     notice = place / "NOTICE.md"
     notice.chmod(0o644)
@@ -138,6 +142,7 @@ def untrusted_signature(home: Home) -> None:
 
 def notice_without_a_withdrawal(home: Home) -> None:
     withdraw(Context.default(), "toy", "v2-r2", "wrong file")
+    update_listing(Context.default(), "toy", "v1-r1")
     shutil.move(home.archive / "toy/v2-r2/withdrawn", home.archive / "toy/v1-r1/withdrawn")
 
 
@@ -266,6 +271,7 @@ VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
 def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, column: str) -> None:
     """The audit completes, and reports every changed value in any entry."""
     run_release(write_request(tmp_path))
+    update_listing(Context.default(), "toy", "v1-r1")
     intact = (home / "ledger.sqlite").read_bytes()
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
     nullable |= column in {"epsilon", "delta"}
@@ -292,6 +298,7 @@ def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, co
 
 def test_audit_finds_removed_ledger_entries(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
+    update_listing(Context.default(), "toy", "v1-r1")
     intact = (home / "ledger.sqlite").read_bytes()
     for seq in range(1, 7):
         (home / "ledger.sqlite").write_bytes(intact)
@@ -442,6 +449,7 @@ def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
     with raises(release_withdrawn, release="toy/v1-r1", reason="wrong file"):
         run_release(request)
     assert run_release(write_request(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
+    update_listing(Context.default(), "toy", "v1-r1")
     assert audit_findings() == []
 
 
@@ -449,10 +457,12 @@ def test_interrupted_withdrawal_can_be_finished(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_release(write_request(tmp_path))
+    update_listing(Context.default(), "toy", "v1-r1")
     with monkeypatch.context() as broken:
         broken.setattr("gramercy.application.withdrawal.write_withdrawal", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             withdraw(Context.default(), "toy", "v1-r1", "wrong file")
     assert [subject for subject, _ in audit_findings()] == ["toy/v1-r1"]
     withdraw(Context.default(), "toy", "v1-r1", "another reason")
+    update_listing(Context.default(), "toy", "v1-r1")
     assert audit_findings() == []

@@ -17,11 +17,9 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
-from gramercy.application.listing_update import update_listing
 from gramercy.application.verification import verify_release
 from gramercy.application.withdrawal import withdraw
 from gramercy.archive.bundle import SUMS, file_digest, seal
@@ -31,7 +29,7 @@ from gramercy.archive.local import LocalArchive
 from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.signature import LISTING, sign
-from gramercy.archive.signed_listing import read_part, read_root, write_root
+from gramercy.archive.signed_listing import read_root, write_root
 from gramercy.archive.signing_keys import create_signing_key, steward_key
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
@@ -41,11 +39,8 @@ from gramercy.schemas.problems import archive as archive_problems
 from gramercy.schemas.problems import listing as problems
 from gramercy.schemas.problems.bundle import untrusted_signer
 from gramercy.schemas.problems.publication import bundle_missing
-from gramercy.schemas.problems.verification import (
-    bundles_not_listed,
-    no_signed_listing,
-    withdrawal_missing,
-)
+from gramercy.schemas.problems.verification import no_signed_listing, withdrawal_missing
+from tests.support.archives import update_listing
 from tests.support.factories import (
     MECHANISM,
     edit_json,
@@ -469,24 +464,6 @@ def test_listing_of_many_data_sets_can_be_read(
         assert [entry.facts.release for entry in each.newest.releases] == ["v2-r2"]
 
 
-def test_older_listing_is_noticed(home_copy: Path) -> None:
-    """Readers over HTTP would see a withdrawn release as valid, or no release."""
-    context = Context.default()
-    archive, signed = context.archive, read_root(context.archive)
-    assert signed is not None
-    assert make_audit(context).notes == []
-    write_root(archive, signed.root.model_copy(update={"datasets": {}}))
-    estimates = [f"estimates/{each}" for each in archive.estimates("toy", "v1-r1")]
-    (report,) = archive.reports("toy", "v1-r1")
-    unlisted = [
-        bundles_not_listed("toy/v1-r1", ("release", *estimates, f"reports/{report}")),
-        bundles_not_listed("toy/v2-r2", ("release", "withdrawn")),
-    ]
-    assert make_audit(context).notes == unlisted
-    verified = verify_release(archive, "toy", "v2-r2", context.existing_ledger)
-    assert verified.unchecked == (unlisted[1],)
-
-
 def test_deleted_notice_of_withdrawal_is_found(home_copy: Path) -> None:
     """By `verify` as well, even if the listing, which names the notice, is deleted with it."""
     context = Context.default()
@@ -512,25 +489,3 @@ def test_reader_learns_that_a_listing_is_missing(
     shutil.rmtree(home_copy / "archive/toy/v2-r2/withdrawn")
     (home_copy / "archive" / LISTING_FILE).unlink()
     assert no_signed_listing.code in unchecked()
-
-
-def test_damaged_listing_is_found(home_copy: Path) -> None:
-    def problems_of_listing() -> list[str]:
-        found = make_audit(Context.default()).discrepancies
-        return [each.code for each in found if each.subject == "listing"]
-
-    assert problems_of_listing() == []
-    root = home_copy / "archive" / LISTING_FILE
-    parts = list((home_copy / "archive/toy").glob("listing-*.json"))
-    for part in parts:
-        part.write_bytes(part.read_bytes().replace(b"wrong bounds", b"right bounds"))
-    read_part.cache_clear()
-    assert problems_of_listing() == [problems.listing_part_changed.code]
-    with raises(problems.listing_part_changed):  # in a copy too, which has no ledger
-        verify_release(open_archive(str(home_copy / "archive")), "toy", "v2-r2", None)
-    for part in parts:
-        part.unlink()
-    read_part.cache_clear()
-    assert problems_of_listing() == [problems.listing_changing.code]
-    root.write_bytes(root.read_bytes().replace(b'"releases":2', b'"releases":3'))
-    assert problems_of_listing() == [problems.listing_not_signed.code]

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
+from tests.support.archives import update_listing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 from tests.support.ledger_writers import charge, contract
 from tests.support.problems import raises
@@ -107,6 +109,7 @@ def test_moved_ledger_is_accepted_with_a_reason(
     assert run_json("budget", "--moved", "--reason", "a new disk", capsys=capsys)[0]["charges"]
     assert run_release(request) == "v1-r1"
     assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
+    update_listing(Context.default(), "toy", "v2-r2")
     assert run_json("audit", capsys=capsys)["discrepancies"] == []
 
 

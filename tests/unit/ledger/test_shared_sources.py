@@ -15,6 +15,7 @@ from gramercy.ledger.sources import datasets_with_same_source, normalised_source
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.problems.verification import table_shared
 from gramercy.schemas.source import Files
+from tests.support.archives import update_listing
 from tests.support.factories import (
     contract_facts,
     run_command,
@@ -53,6 +54,7 @@ def test_budget_and_audit_name_data_sets_with_the_same_table(
     budgets = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
     assert budgets["toy"]["same_table_as"] == ["other"]
     assert budgets["other"]["same_table_as"] == ["toy"]
+    update_listing(Context.default(), "other", "v1-r1")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert table_shared(("other", "toy")) in audit.notes

@@ -69,7 +69,7 @@ def test_forged_reports_fail_verification(
     noise[:, 1] += noise[:, 0]
     pd.DataFrame(noise, columns=list(columns)).to_csv(tmp_path / "table.csv", index=False)
     root = run_pipeline(write_request(tmp_path, rows=4000, columns=columns))
-    assert run_command("verify", capsys=capsys)[0] == 0
+    assert run_command("verify", "--archive", root.parents[1], capsys=capsys)[0] == 0
     (place,) = (root / "reports").iterdir()
     shutil.copytree(place, tmp_path / "whole")
     page = place / "report.html"
@@ -162,7 +162,7 @@ def test_another_process_draws_the_same_page(tmp_path: Path) -> None:
     """Whatever the order of its hashes: a process that made a report keeps its page."""
     root = run_pipeline(write_request(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-m", "gramercy", "verify", "--json"],
+        [sys.executable, "-m", "gramercy", "verify", "--archive", root.parents[1], "--json"],
         env=dict(os.environ) | {"PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
