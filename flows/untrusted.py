@@ -1,8 +1,8 @@
 """What a run that a Prefect server starts may ask for.
 
 Anyone who can log in to the server, or write to its database, chooses the parameters of a run. So
-they are treated as hostile: they name a contract that the steward has registered, and no path, address
-or file. What the contract allows is left: versions, mechanisms, estimates, within its limits.
+they are treated as hostile: they name a contract that the steward has registered, and no path,
+address or file. What the contract allows is left: versions, mechanisms, estimates, in its limits.
 """
 
 from __future__ import annotations

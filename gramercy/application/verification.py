@@ -6,7 +6,7 @@ is protected by the seal, and by the ledger if it is available.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -21,7 +21,7 @@ from gramercy.archive.bundle import check, signer
 from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
@@ -145,22 +145,9 @@ def _verify(
         words, notice = _run_check(place, check_sources, archive, place, bundle)
         checks += [words] if words else []
         unchecked += [notice] if notice else []
-    for name in archive.estimates(dataset, release):
-        path = archive.estimate(dataset, release, name)
-        _check_seal(archive, path)
-        _run_check(path, check_belongs, path, bundle, EstimateManifest)
-        if recompute_derived:
-            words, notice = _run_check(path, check_estimate, archive, path, bundle)
-            checks.append(f"estimate {name}: {words}")
-            unchecked += [notice] if notice else []
-    for name in archive.reports(dataset, release):
-        path = archive.report(dataset, release, name)
-        _check_seal(archive, path)
-        _run_check(path, check_belongs, path, bundle, ReportManifest)
-        if recompute_derived:
-            words, notice = _run_check(path, check_report, archive, path, bundle)
-            checks.append(f"report {name}: {words}")
-            unchecked += [notice] if notice else []
+    for words, notice in _check_derived(archive, dataset, release, bundle, recompute_derived):
+        checks += [words] if words else []
+        unchecked += [notice] if notice else []
     if ledger is None:
         listed = check_listed(archive, dataset, release)
         checks += [listed] if listed else []
@@ -169,6 +156,23 @@ def _verify(
         unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)
         checks.append("ledger: this guarantee was charged, and these bundles published")
     return VerificationResult(f"{dataset}/{release}", tuple(checks), tuple(unchecked))
+
+
+def _check_derived(
+    archive: Archive, dataset: str, release: str, bundle: ReleaseBundle, recompute: bool
+) -> Iterator[tuple[str | None, Notice | None]]:
+    """Check estimates and reports; yields what was checked of each, and what could not be."""
+    for kind, names, place_of, check_numbers, manifest in (
+        ("estimate", archive.estimates, archive.estimate, check_estimate, EstimateManifest),
+        ("report", archive.reports, archive.report, check_report, ReportManifest),
+    ):
+        for name in names(dataset, release):
+            path = place_of(dataset, release, name)
+            _check_seal(archive, path)
+            _run_check(path, check_belongs, path, bundle, manifest)
+            if recompute:
+                words, notice = _run_check(path, check_numbers, archive, path, bundle)
+                yield f"{kind} {name}: {words}", notice
 
 
 def _check_seal(archive: Archive, place: Path) -> None:

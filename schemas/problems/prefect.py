@@ -196,8 +196,8 @@ def login_refused(url: str) -> None:
 @problem(
     "GRM-768",
     Notice,
-    "The Prefect server at {url} asks for no login: anyone who reaches it can start releases of all "
-    "registered contracts, up to their budgets.",
+    "The Prefect server at {url} asks for no login: anyone who reaches it can start releases of "
+    "all registered contracts, up to their budgets.",
     "Set PREFECT_SERVER_API_AUTH_STRING for that server.",
 )
 def server_without_login(url: str) -> None:
