@@ -146,7 +146,7 @@ def _verify(
         checks += [words] if words else []
         unchecked += [notice] if notice else []
     for words, notice in _check_derived(archive, dataset, release, bundle, recompute_derived):
-        checks += [words] if words else []
+        checks.append(words)
         unchecked += [notice] if notice else []
     if ledger is None:
         listed = check_listed(archive, dataset, release)
@@ -160,7 +160,7 @@ def _verify(
 
 def _check_derived(
     archive: Archive, dataset: str, release: str, bundle: ReleaseBundle, recompute: bool
-) -> Iterator[tuple[str | None, Notice | None]]:
+) -> Iterator[tuple[str, Notice | None]]:
     """Check estimates and reports; yields what was checked of each, and what could not be."""
     for kind, names, place_of, check_numbers, manifest in (
         ("estimate", archive.estimates, archive.estimate, check_estimate, EstimateManifest),
