@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 needs_chromium = pytest.mark.skipif(
     not shutil.which("chromium"), reason="Chromium is not on this machine"
 )
 
 _SCHEMES = {"dark": "0", "light": "1"}
+_START_SECONDS = 120
 _QUIET = "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
 
 
@@ -78,16 +79,30 @@ class Browser:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        announced = profile / "DevToolsActivePort"
-        self.wait_for(announced.is_file)
+        try:
+            self._socket = self._connected(profile / "DevToolsActivePort")
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _connected(self, announced: Path) -> ClientConnection:
+        """The tab's socket, when the browser has announced its port."""
+        end = time.monotonic() + _START_SECONDS
+        while not announced.is_file() or len(announced.read_text().split()) < 2:
+            assert self._process.poll() is None, self._process.returncode
+            assert time.monotonic() < end
+            time.sleep(0.2)
         port = announced.read_text().split()[0]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as reply:
             (page,) = (each for each in json.load(reply) if each["type"] == "page")
-        self._socket = connect(page["webSocketDebuggerUrl"], max_size=None)
-        return self
+        return connect(page["webSocketDebuggerUrl"], max_size=None)
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
         self._process.wait()
 
