@@ -38,6 +38,6 @@ def is_healthy(service: str, pool: str = "gramercy") -> bool:
 if __name__ == "__main__":
     try:
         healthy = is_healthy(*sys.argv[1:])
-    except OSError as failure:
+    except (OSError, KeyError, ValueError) as failure:
         sys.exit(f"{type(failure).__name__}: the Prefect server does not answer")
     sys.exit(0 if healthy else f"{sys.argv[1]}: not healthy")

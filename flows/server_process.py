@@ -6,6 +6,7 @@ machine can take the port and pass for the server.
 
 from __future__ import annotations
 
+import resource
 import socket
 import sys
 
@@ -17,6 +18,9 @@ _STOP_SECONDS = 10
 
 def main(handle: int) -> None:
     """Serve Prefect's API, pages and services until SIGTERM."""
+    # So that idle connections of others cannot use up the handles of files.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = uvicorn.Config(
         create_app(final=True), log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS
     )

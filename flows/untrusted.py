@@ -7,6 +7,8 @@ address or file. What the contract allows is left: versions, mechanisms, estimat
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import re
 
@@ -47,5 +49,15 @@ def check_estimates(estimates: tuple[AnyEstimator, ...]) -> None:
 
 
 def estimate_minutes() -> float:
-    """After how many minutes a run of estimates or a report is ended."""
-    return float(os.environ.get("GRAMERCY_ESTIMATE_MINUTES", _MINUTES))
+    """After how many minutes a run of estimates or a report is ended.
+
+    Raises
+    ------
+    RequestError
+        If ``GRAMERCY_ESTIMATE_MINUTES`` is not a positive number.
+    """
+    with contextlib.suppress(ValueError):
+        minutes = float(os.environ.get("GRAMERCY_ESTIMATE_MINUTES", _MINUTES))
+        if 0 < minutes < math.inf:
+            return minutes
+    raise problems.minutes_not_positive()

@@ -33,7 +33,7 @@ def job_template() -> dict[str, Any]:
     also protects against a changed template. A template that stated an environment would have
     that of a deployment merged into it.
     """
-    command = command_to_string([sys.executable, "-m", "gramercy.flows.run"])
+    command = command_to_string([sys.executable, "-P", "-m", "gramercy.flows.run"])
     return {
         "job_configuration": {"command": command},
         "variables": {"type": "object", "properties": {}},

@@ -28,11 +28,13 @@ from prefect.workers.base import (
     BaseWorkerResult,
 )
 
+from gramercy.flows.untrusted import estimate_minutes
+
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from prefect.client.schemas.objects import FlowRun
 
-PROGRAM = (sys.executable, "-m", "gramercy.flows.run")
+PROGRAM = (sys.executable, "-P", "-m", "gramercy.flows.run")
 _POLL_SECONDS = 3.0  # until a cancelled run is ended
 _STOP_SECONDS = 20.0
 _MOST_RUNS = max(4, os.cpu_count() or 1)  # at a time
@@ -55,6 +57,10 @@ class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
     type = "process"
     job_configuration = FixedJob
 
+    def __init__(self, pool: str) -> None:
+        super().__init__(pool, create_pool_if_not_found=False)
+        self._places = anyio.Semaphore(_MOST_RUNS)
+
     @classmethod
     def __dispatch_key__(cls) -> str:
         """Its name among the classes of workers: Prefect has one of this type."""
@@ -67,6 +73,12 @@ class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
         task_status: TaskStatus[int] | None = None,
     ) -> BaseWorkerResult:
         """Run one flow run in a process of its own, until it ends or is cancelled."""
+        async with self._places:  # Prefect's own limit loses a place with every deleted deployment
+            return await self._run(flow_run, task_status)
+
+    async def _run(
+        self, flow_run: FlowRun, task_status: TaskStatus[int] | None
+    ) -> BaseWorkerResult:
         environ = {**os.environ, "PREFECT__FLOW_RUN_ID": str(flow_run.id)}
         with tempfile.TemporaryDirectory(prefix="gramercy-run-") as folder:
             # Runs are stopped by the worker: Ctrl-C must not end them before it.
@@ -78,6 +90,7 @@ class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
                 if task_status is not None:
                     task_status.started(process.pid)
                 cancelled = await self._ended_by_cancellation(flow_run, process)
+                cancelled = cancelled and process.returncode is None
             finally:
                 with anyio.CancelScope(shield=True):
                     await _end(process)
@@ -112,7 +125,8 @@ async def _end(process: Any) -> None:
 
 async def work(pool: str) -> None:
     """Run the scheduled runs of a work pool until SIGTERM or SIGINT."""
-    worker = HomeWorker(work_pool_name=pool, limit=_MOST_RUNS, create_pool_if_not_found=False)
+    estimate_minutes()  # refused here, and not in every run
+    worker = HomeWorker(pool)
     working = asyncio.ensure_future(worker.start())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, working.cancel)

@@ -91,26 +91,36 @@ def server(home: Home, port: int) -> Iterator[Server]:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError:
         raise port_in_use(port, f"http://127.0.0.1:{port}/api") from None
-    terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
+    # Kept open: if the server ends alone, no one else can take its port before the worker ends.
+    with listener:
+        terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
+        folder = _folder(home)
+        login, login_file, log = new_login(), folder / f"{port}.login", folder / "server.log"
+        write_atomically(login_file, login.encode(), 0o600)
+        origin, handle = f"http://127.0.0.1:{port}", listener.fileno()
+        api = f"{origin}/api"
+        settings = {
+            **server_settings(login, origin),
+            "PREFECT_SERVER_UI_API_URL": api,  # otherwise that of port 4200
+        }
+        program = ("gramercy.flows.server_process", str(handle))
+        with (
+            log.open("wb") as out,
+            _child(folder, settings, *program, out=out, handles=[handle]) as process,
+        ):
+            end = time.monotonic() + _START_SECONDS
+            while _status(f"{api}/health") != 200:
+                if process.poll() is not None or time.monotonic() > end:
+                    raise server_not_started(port, str(log))
+                time.sleep(0.5)
+            yield Server(api, login, login_file, process)
+
+
+def _folder(home: Home) -> Path:
+    """The private folder of the server and the worker."""
     folder = home.root / "serve"
     make_folder(folder, 0o700)
-    login, login_file, log = new_login(), folder / f"{port}.login", folder / "server.log"
-    write_atomically(login_file, login.encode(), 0o600)
-    api = f"http://127.0.0.1:{port}/api"
-    settings = server_settings(
-        login, [f"http://{host}:{port}" for host in ("127.0.0.1", "localhost")]
-    )
-    settings = {**settings, "PREFECT_SERVER_UI_API_URL": api}  # otherwise that of port 4200
-    handle = listener.fileno()
-    program = ("gramercy.flows.server_process", str(handle))
-    with log.open("wb") as out, _child(settings, *program, out=out, handles=[handle]) as process:
-        listener.close()
-        end = time.monotonic() + _START_SECONDS
-        while _status(f"{api}/health") != 200:
-            if process.poll() is not None or time.monotonic() > end:
-                raise server_not_started(port, str(log))
-            time.sleep(0.5)
-        yield Server(api, login, login_file, process)
+    return folder
 
 
 def _configured(api: str) -> Server:
@@ -120,7 +130,7 @@ def _configured(api: str) -> Server:
         raise server_not_answering(shown)
     if _status(f"{api}/admin/version", _BUSY_SECONDS) == 200:
         terminal.warn(server_without_login(shown))
-    elif _status(f"{api}/admin/version", _BUSY_SECONDS, login) in {401, 403}:
+    elif _status(f"{api}/admin/version", _BUSY_SECONDS, login) != 200:
         raise login_refused(shown)
     return Server(api, login)
 
@@ -140,7 +150,7 @@ def worker(home: Home, server: Server, pool: str) -> Iterator[Process]:
         "GRAMERCY_HOME": str(home.root),
         **({} if server.login is None else {"PREFECT_API_AUTH_STRING": server.login}),
     }
-    with _child(settings, "gramercy.flows.worker", pool) as process:
+    with _child(_folder(home), settings, "gramercy.flows.worker", pool) as process:
         yield process
 
 
@@ -164,15 +174,18 @@ def _status(url: str, seconds: float = _ANSWER_SECONDS, login: str | None = None
 
 @contextlib.contextmanager
 def _child(
+    folder: Path,
     settings: dict[str, str],
     *program: str,
     out: IO[Any] | None = None,
     handles: Sequence[int] = (),
 ) -> Iterator[Process]:
-    """A Python module that runs as a program, and is stopped at the end of the block."""
+    """A Python module as a program, in a folder; it is stopped at the end of the block."""
     quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
     child = subprocess.Popen(  # noqa: S603  a list of words, without a shell
-        [sys.executable, "-m", *program],
+        # Neither modules nor Prefect's settings are taken from the folder of the command.
+        [sys.executable, "-P", "-m", *program],
+        cwd=folder,
         env={**os.environ, **quiet, "PREFECT_LOGGING_LEVEL": "WARNING", **settings},
         stdout=out or sys.stderr,
         stderr=out or sys.stderr,

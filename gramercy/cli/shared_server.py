@@ -141,7 +141,7 @@ def _start() -> None:
     begun, closed_when_ready = os.pipe()
     module = "gramercy.cli.shared_server_process"
     subprocess.Popen(  # noqa: S603  a list of words, without a shell
-        [sys.executable, "-m", module, str(closed_when_ready), str(_minutes())],
+        [sys.executable, "-P", "-m", module, str(closed_when_ready), str(_minutes())],
         env={k: v for k, v in os.environ.items() if not k.startswith("GRAMERCY_")},
         pass_fds=(closed_when_ready,),
         start_new_session=True,  # Ctrl-C is for the command

@@ -78,7 +78,7 @@ def _announce(record: Path, stated: Mapping[str, str]) -> socket.socket:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.chdir(record.parent)  # the settings of the command's folder are stated
-    os.environ |= {**stated, **_SETTINGS, **server_settings(secret, [origin])}
+    os.environ |= {**stated, **_SETTINGS, **server_settings(secret, origin)}
     reload_settings()
     return listener
 

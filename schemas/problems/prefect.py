@@ -212,3 +212,13 @@ def server_without_login(url: str) -> None:
 )
 def registered_differently(path: str, contract: str) -> None:
     """Another version of the contract was registered, and scheduled runs use it."""
+
+
+@problem(
+    "GRM-770",
+    RequestError,
+    "GRAMERCY_ESTIMATE_MINUTES must be a positive number.",
+    "Write a number such as 60, or unset it.",
+)
+def minutes_not_positive() -> None:
+    """The limit on runs of estimates and reports is not a number of minutes."""

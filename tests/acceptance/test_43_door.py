@@ -26,7 +26,7 @@ from gramercy.application.context import Context
 from gramercy.flows.estimate import estimate
 from gramercy.flows.release import release
 from gramercy.flows.report import report
-from gramercy.flows.untrusted import MOST_ESTIMATES
+from gramercy.flows.untrusted import MOST_ESTIMATES, estimate_minutes
 from gramercy.flows.work_pool import job_template
 from gramercy.flows.worker import FixedJob
 from gramercy.schemas.errors import GramercyError, UnknownRelease
@@ -530,6 +530,15 @@ def test_flows_check_their_parameters_themselves(
             with pytest.raises(UnknownRelease):
                 flow(name, ())
     assert not (tmp_path / "other" / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "inf", "nan", "long"])
+def test_limit_on_estimates_is_a_positive_number(
+    minutes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_ESTIMATE_MINUTES", minutes)
+    with raises(problems.minutes_not_positive):
+        estimate_minutes()
 
 
 def test_estimates_that_run_for_hours_are_ended(door: Served, tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from gramercy.cli import prefect_processes
@@ -51,3 +55,22 @@ def test_a_server_that_answers_everybody_is_named(
     monkeypatch.setenv("PREFECT_API_URL", API)
     with prefect_processes.server(Home.default(), 4200):
         assert server_without_login.code in capsys.readouterr().err
+
+
+def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anyone may write to a shared folder, such as /tmp."""
+    hostile = tmp_path / "shared"
+    hostile.mkdir()
+    (hostile / "gramercy").mkdir()
+    (hostile / "gramercy" / "__init__.py").write_text("raise SystemExit(99)")
+    (hostile / ".env").write_text("PREFECT_LOGGING_LEVEL=hostile")
+    monkeypatch.chdir(hostile)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    started = prefect_processes.Server("http://127.0.0.1:9/api", "login")
+    with prefect_processes.worker(Home(home), started, "gramercy") as process:
+        assert Path(f"/proc/{process.pid}/cwd").resolve() == home / "serve"
+        assert process.args[1] == "-P"  # type: ignore[index]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            assert process.wait(5) != 99
