@@ -73,4 +73,4 @@ def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
         assert Path(f"/proc/{process.pid}/cwd").resolve() == home / "serve"
         assert process.args[1] == "-P"  # type: ignore[index]
         with contextlib.suppress(subprocess.TimeoutExpired):
-            assert process.wait(5) != 99
+            assert process.wait(2) != 99
