@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from gramercy.cli import prefect_processes
+from gramercy.cli import serve
 from gramercy.common.home import Home
+from gramercy.schemas.problems.command_line import server_not_answering
 from gramercy.schemas.problems.prefect import login_refused, server_without_login
 from tests.support.problems import raises
 
@@ -18,9 +21,9 @@ def test_a_busy_server_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(url: str, seconds: float, login: str | None = None) -> int | None:
         return 200 if seconds >= 10 else None
 
-    monkeypatch.setattr(prefect_processes, "_status", answer)
+    monkeypatch.setattr(serve, "_status", answer)
     monkeypatch.setenv("PREFECT_API_URL", API)
-    with prefect_processes.server(Home.default(), 4200) as found:
+    with serve.running_server(Home.default(), 4200) as found:
         assert (found.api, found.process) == (API, None)
 
 
@@ -31,23 +34,32 @@ def test_the_login_of_a_configured_server(
     def answer(url: str, seconds: float, given: str | None = None) -> int:
         return 200 if url.endswith("/health") or given == "right" else 401
 
-    monkeypatch.setattr(prefect_processes, "_status", answer)
+    monkeypatch.setattr(serve, "_status", answer)
     monkeypatch.setenv("PREFECT_API_URL", API)
     if login is not None:
         monkeypatch.setenv("PREFECT_API_AUTH_STRING", login)
     if login == "right":
-        with prefect_processes.server(Home.default(), 4200) as found:
+        with serve.running_server(Home.default(), 4200) as found:
             assert found.login == login
         assert capsys.readouterr().err == ""
     else:
-        with raises(login_refused, url=API), prefect_processes.server(Home.default(), 4200):
+        with raises(login_refused, url=API), serve.running_server(Home.default(), 4200):
             pass
 
 
 def test_a_server_that_answers_everybody_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(prefect_processes, "_status", lambda *_: 200)
+    monkeypatch.setattr(serve, "_status", lambda *_: 200)
     monkeypatch.setenv("PREFECT_API_URL", API)
-    with prefect_processes.server(Home.default(), 4200):
+    with serve.running_server(Home.default(), 4200):
         assert server_without_login.code in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["localhost", "file:///etc", "ftp://127.0.0.1/api"])
+def test_only_a_web_address_is_a_server(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    with raises(server_not_answering, url=url), serve.running_server(Home(home), 4200):
+        pass
