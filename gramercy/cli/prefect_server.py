@@ -31,8 +31,6 @@ from gramercy.common.home import Home
 _MINUTES = 10.0
 _FILES = (".env", "prefect.toml", "pyproject.toml")  # with Prefect's settings, in any folder
 
-_started: list[subprocess.Popen[bytes]] = []  # Python warns of a forgotten child that still runs
-
 
 def new_login() -> str:
     """A random login: the text that Prefect's pages ask for, and its clients send."""
@@ -136,7 +134,7 @@ def _start_shared(record: Path, handle: int) -> None:
     ):
         users, minutes = str(record.with_suffix(".users")), str(_minutes())
         server = start_server(listener, login, log, users, minutes, handles=[handle])
-        _started.append(server)
+        server.returncode = 0  # it outlives this process, of which Python would warn
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
     os.ftruncate(handle, 0)
     os.write(handle, json.dumps({"url": url, "login": login, "process": server.pid}).encode())
