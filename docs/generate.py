@@ -105,7 +105,7 @@ ENVIRONMENT = """\
 | `GRAMERCY_WITNESS_URL` | folder or URL that keeps an anchor of every charge | none |
 | `GRAMERCY_PUBLIC_URL` | where the archive is served, for links from pages elsewhere | none |
 | `GRAMERCY_ESTIMATE_MINUTES` | after how long Prefect's runs of estimates and reports end | `60` |
-| `GRAMERCY_SERVER_MINUTES` | how long a shared Prefect server waits; `0`: none is shared | `10` |
+| `GRAMERCY_SERVER_MINUTES` | how long the shared Prefect server outlives its last command | `10` |
 | `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
 
 IN_A_REQUEST = "Keys in a request, `--set key=value` on the command line, parameters in Python."

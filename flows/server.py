@@ -1,40 +1,39 @@
-"""What Prefect's settings say about the server that flows of this process use."""
+"""The server that flows of this process use."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
-from prefect.context import refresh_global_settings_context
 from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
     get_current_settings,
     temporary_settings,
 )
 
+_RETRIES = 2  # of a request: a server on this machine is not restarted
+
 
 def has_configured_server() -> bool:
-    """Whether flows use a server at an address, instead of one that is started for them."""
+    """Whether Prefect's settings name a server."""
     return get_current_settings().api.url is not None
 
 
-def stated_settings() -> tuple[Path, dict[str, str]]:
-    """Prefect's home, and the variables with its settings that differ from their defaults."""
-    settings = get_current_settings()
-    return settings.home, settings.to_environment_variables(exclude_unset=True)
-
-
-def reload_settings() -> None:
-    """Make Prefect read the variables of this process again."""
-    refresh_global_settings_context()
-
-
 @contextlib.contextmanager
-def without_heartbeats() -> Iterator[None]:
-    """Flows send no heartbeats, which nothing watches on a server of this machine's commands.
+def using_server(url: str, login: str) -> Iterator[None]:
+    """Flows in the block use a server of this machine's commands.
 
-    Each flow would wait up to a second for the thread that sends them.
+    They send no heartbeats, which nothing watches there: each flow would wait up to a second for
+    the thread that sends them.
     """
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    settings = {
+        PREFECT_API_URL: url,
+        PREFECT_API_AUTH_STRING: login,
+        PREFECT_CLIENT_MAX_RETRIES: _RETRIES,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+    }
+    with temporary_settings(settings):
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import gc
 import os
@@ -34,9 +33,8 @@ sys.dont_write_bytecode = False
 
 # Before anything imports Prefect, which reads its settings once.
 os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
-os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
-os.environ["GRAMERCY_SERVER_MINUTES"] = "0"  # no server outlives a test
+os.environ["GRAMERCY_SERVER_MINUTES"] = "0"  # a server ends with those that use it
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
 # The session's server schedules no runs; integration/test_server.py starts servers that do.
 _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"
@@ -209,23 +207,12 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 @pytest.fixture(scope="session")
 def prefect_server() -> Iterator[None]:
-    """A temporary Prefect database and server."""
-    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-    from prefect.testing.utilities import prefect_test_harness
+    """The Prefect server of this process, which commands share that tests start."""
+    from gramercy.cli.prefect_server import shared_server
+    from tests.support.prefect_services import copy_migrated_database
 
-    from gramercy.flows.new_database import write_tables
-
-    def folder_with_tables() -> str:
-        """Of the harness, which removes it when this process exits; migrations take seconds."""
-        folder = SCRATCH.session_folder("prefect-database")
-        write_tables(folder / "prefect-test.db")
-        return str(folder)
-
-    with contextlib.ExitStack() as stack:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("prefect.testing.utilities.mkdtemp", folder_with_tables)
-            stack.enter_context(prefect_test_harness(server_startup_timeout=120))
-        stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
+    copy_migrated_database(Path(os.environ["PREFECT_HOME"]))
+    with shared_server():
         yield
 
 

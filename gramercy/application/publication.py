@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.application.context import Context
-from gramercy.application.open_publication import publishing
 from gramercy.application.planning import Plan
 from gramercy.archive.protocol import Archive
 from gramercy.archive.recovery import commit_leftover
@@ -159,7 +158,7 @@ class Publication:
             If the lock was lost, and another run has charged this request, or closed its charge.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
-        with archive.staging(self.dataset, sweep_first=True) as staged, publishing():
+        with archive.staging(self.dataset, sweep_first=True) as staged:
             self.check_ledger_is_complete()
             self.check_space()
             self.context.record_head()

@@ -1,7 +1,7 @@
 """Run the flows in this process, one after the other.
 
 Prefect takes seconds to import, and reads its settings at import. So the flows are imported where
-they are run, after `start_prefect`, and errors in the input are reported before.
+they are run, in `start_prefect`, and errors in the input are reported before.
 """
 
 from __future__ import annotations
@@ -25,19 +25,15 @@ from gramercy.application.progress import PROGRESS_VARIABLE
 from gramercy.archive.bundle import SUMS
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.protocol import Archive
+from gramercy.cli.interruption import interruptible
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
-from gramercy.cli.run_guard import guarded
-from gramercy.cli.shared_server import start_ahead, use_shared_server, uses_shared_server
+from gramercy.cli.prefect_server import shared_server, start_ahead
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import Discrepancies, GramercyError
-from gramercy.schemas.problems.command_line import (
-    flow_not_run,
-    flow_not_run_here,
-    not_a_sealed_release,
-)
+from gramercy.schemas.problems.command_line import flow_not_run, not_a_sealed_release
 
 NOTHING_CHARGED = "Nothing was charged or published."
 UNKNOWN_CHARGE = "The ledger cannot be read: 'gramercy history' shows later what was charged."
@@ -98,47 +94,42 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
         if not (Path(folder) / SUMS).is_file():
             raise not_a_sealed_release(folder)
     charged = context.ledger.releases(plan.contract.id)
-    with guarded(lambda: charge_outcome(context, plan, charged)):
-        return _publish(context, plan, reports, charged)
-
-
-def _publish(context: Context, plan: Plan, reports: Sequence[str], charged: set[str]) -> Published:
-    problems: list[str] = []
-    name = finished_release(context, plan)
-    if name is None:
-        name = _run_flows(context, plan, reports, problems)
     archive, dataset = context.archive, plan.contract.id
     requested = {estimator.id for estimator in plan.request.estimates}
-    return Published(
-        release=f"{dataset}/{name}",
-        path=archive.display_path(archive.release(dataset, name)),
-        estimates=[each for each in archive.estimates(dataset, name) if each in requested],
-        report=_report_path(archive, f"{dataset}/{name}"),
-        problems=problems,
-        replayed=name in charged,
-    )
+    problems: list[str] = []
+    with interruptible(lambda: charge_outcome(context, plan, charged)):
+        name = finished_release(context, plan) or _run_flows(context, plan, reports, problems)
+        done = Published(
+            release=f"{dataset}/{name}",
+            path=archive.display_path(archive.release(dataset, name)),
+            estimates=[each for each in archive.estimates(dataset, name) if each in requested],
+            report=_report_path(archive, f"{dataset}/{name}"),
+            problems=problems,
+            replayed=name in charged,
+        )
+    return done
 
 
 def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: list[str]) -> str:
     """The id of the release; messages of the steps after it that fail are collected."""
-    start_prefect()
-    from gramercy.flows.estimate import estimate as estimate_flow
-    from gramercy.flows.report import report as report_flow
-
     request = plan.request
-    if plan.averaging:
-        from gramercy.flows.aggregate import aggregate_as_planned
+    with start_prefect():
+        from gramercy.flows.estimate import estimate as estimate_flow
+        from gramercy.flows.report import report as report_flow
 
-        done = _run(aggregate_as_planned(context, plan), request, list(reports))
-    else:
-        from gramercy.flows.release import release_as_planned
+        if plan.averaging:
+            from gramercy.flows.aggregate import aggregate_as_planned
 
-        _load_ahead()
-        done = _run(release_as_planned(context, plan), request)
-    with collect_problems(problems):
-        _run(estimate_flow, done, request.estimates)
-    with collect_problems(problems):
-        _run(report_flow, done, request.estimates)
+            done = _run(aggregate_as_planned(context, plan), request, list(reports))
+        else:
+            from gramercy.flows.release import release_as_planned
+
+            _load_ahead()
+            done = _run(release_as_planned(context, plan), request)
+        with collect_problems(problems):
+            _run(estimate_flow, done, request.estimates)
+        with collect_problems(problems):
+            _run(report_flow, done, request.estimates)
     return split_name(done)[1]
 
 
@@ -170,27 +161,18 @@ def estimate(
     tuple
         Id of the estimate, path of the report, and messages of later steps that failed.
     """
-    with guarded(lambda: NOTHING_CHARGED):
-        return _estimate(context, release, estimator)
-
-
-def _estimate(
-    context: Context, release: str, estimator: Estimator
-) -> tuple[str, str | None, list[str]]:
-    start_prefect()
-    from gramercy.flows.estimate import estimate as estimate_flow
-    from gramercy.flows.report import report as report_flow
-
-    (done,) = _run(estimate_flow, release, (estimator,))
     archive, (dataset, name) = context.archive, split_name(release)
     problems: list[str] = []
-    with collect_problems(problems):
-        ids = archive.estimates(dataset, name)
-        folders = [archive.estimate(dataset, name, each) for each in ids]
-        estimators = tuple(
-            estimator_from_settings(read_estimate(folder).manifest.estimator) for folder in folders
-        )
-        _run(report_flow, release, estimators)
+    with interruptible(lambda: NOTHING_CHARGED), start_prefect():
+        from gramercy.flows.estimate import estimate as estimate_flow
+        from gramercy.flows.report import report as report_flow
+
+        (done,) = _run(estimate_flow, release, (estimator,))
+        with collect_problems(problems):
+            ids = archive.estimates(dataset, name)
+            folders = [archive.estimate(dataset, name, each) for each in ids]
+            settings = [read_estimate(folder).manifest.estimator for folder in folders]
+            _run(report_flow, release, tuple(map(estimator_from_settings, settings)))
     return done, _report_path(archive, release), problems
 
 
@@ -200,8 +182,7 @@ def audit(context: Context, folder: Path | None) -> Path:
     Discrepancies raise no error: the caller reads them from the audit's JSON file.
     """
     target = folder or new_audit_folder(context.home)
-    with guarded(lambda: NOTHING_CHARGED):
-        start_prefect()
+    with interruptible(lambda: NOTHING_CHARGED), start_prefect():
         from gramercy.flows.audit import audit_into
 
         with contextlib.suppress(Discrepancies):
@@ -231,27 +212,25 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
     return OUTCOMES.get(new[-1].state, CHARGED).format(release=name)
 
 
-def start_prefect() -> None:
-    """Say that Prefect starts, and start its server unless there is one."""
+@contextlib.contextmanager
+def start_prefect() -> Iterator[None]:
+    """Say that Prefect starts; flows in the block use its server, which is started if need be."""
     os.environ[PROGRESS_VARIABLE] = "1"
     terminal.say(Text("Starting Prefect ...", style="dim"), to=terminal.err)
     start_ahead()
-    use_shared_server()
+    with shared_server():
+        yield
 
 
 def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     """Run a flow; an error that is not a `GramercyError` comes from Prefect itself."""
-    from gramercy.flows.server import has_configured_server, without_heartbeats
-
-    own, reason = uses_shared_server() or not has_configured_server(), ""
     try:
-        with without_heartbeats() if own else contextlib.nullcontext():
-            return flow(*arguments, **named)
+        return flow(*arguments, **named)
     except GramercyError:
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    raise (flow_not_run_here if own else flow_not_run)(reason)
+    raise flow_not_run(reason)
 
 
 def _report_path(archive: Archive, release: str) -> str | None:

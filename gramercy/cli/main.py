@@ -5,10 +5,8 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import signal
 import sys
 import warnings
-from types import FrameType
 from typing import Annotated, TextIO
 
 import typer
@@ -17,9 +15,9 @@ from typer.exceptions import TyperException
 
 from gramercy import __version__
 from gramercy.cli.commands import LazyGroup
+from gramercy.cli.interruption import catch_signals, release_signals
 from gramercy.cli.output import terminal
 from gramercy.cli.output.failure import report_failure
-from gramercy.cli.run_guard import exit_at_once, has_ended_early, remember_interruptions
 from gramercy.common.extras import publishing
 from gramercy.schemas.errors import FormerName, GramercyError
 from gramercy.schemas.problems.command_line import argument_not_text, usage
@@ -53,26 +51,13 @@ def global_options(
 
 
 def run() -> None:
-    """The entry point of the command: `main`; Ctrl-C while the process exits ends it at once."""
-    # Registered first, so called last: then only the interpreter remains to be ended.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    """The entry point of the command: `main`; a signal while the process exits ends it at once."""
     atexit.register(gc.freeze)  # the interpreter would look through all objects as it ends
-    remember_interruptions()
+    catch_signals()
     try:
         main()
-    except SystemExit as done:
-        if has_ended_early():
-            exit_at_once(int(done.code or 0))
-        raise
     finally:
-        # After Ctrl-C in a text that was executed, such as a named tuple's, `python -m` would end
-        # by the signal and not with the exit code, unless another text was executed since.
-        exec("")  # noqa: S102
-        signal.signal(signal.SIGINT, _exit_now)
-
-
-def _exit_now(number: int, frame: FrameType | None) -> None:
-    exit_at_once(_INTERRUPTED)
+        release_signals()
 
 
 def main() -> None:

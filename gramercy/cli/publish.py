@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes
-from gramercy.cli.shared_server import start_for_first_release
+from gramercy.cli.prefect_server import start_for_first_release
 
 NewCharge = Annotated[
     bool, typer.Option("--new-charge", help="Charge again after an interrupted release.")

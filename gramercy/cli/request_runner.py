@@ -25,7 +25,7 @@ from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.plan_text import period_warning, print_plan
 from gramercy.cli.output.steward_notes import print_steward_notes
-from gramercy.cli.shared_server import start_ahead
+from gramercy.cli.prefect_server import start_ahead
 from gramercy.schemas.problems.command_line import not_the_local_mechanism, useless_release
 from gramercy.schemas.problems.warnings import later_step_failed
 

@@ -1,11 +1,24 @@
-"""``gramercy serve``: releases on a schedule, on this machine."""
+"""``gramercy serve``: releases on a schedule, on this machine.
+
+A Prefect server and a worker are child processes that end with this one. Each has its own event
+loop, signal handlers and logs.
+"""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import os
 import shlex
+import signal
+import socket
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +26,51 @@ import typer
 
 from gramercy.application.context import Context
 from gramercy.application.yaml_files import read_request
-from gramercy.cli import prefect_processes
 from gramercy.cli.output import terminal
+from gramercy.cli.prefect_server import new_login, start_server
+from gramercy.common.disk import make_folder, write_atomically
+from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments
 from gramercy.flows.work_pool import WorkPool
-from gramercy.schemas.problems.command_line import port_out_of_range, serving_stopped
+from gramercy.schemas.problems.command_line import (
+    port_in_use,
+    port_out_of_range,
+    server_not_answering,
+    server_not_started,
+    serving_stopped,
+)
+from gramercy.schemas.problems.prefect import login_refused, server_without_login
 from gramercy.schemas.url import without_secrets
 
 _POLL_SECONDS = 2
+_START_SECONDS = 180
+_STOP_SECONDS = 30
+_ANSWER_SECONDS = 5
+_BUSY_SECONDS = 30  # a server that is in use may be busy
+
+Process = subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Prefect server that answers.
+
+    Parameters
+    ----------
+    api
+        URL of its API.
+    login
+        What its clients send; None if it asks for no login.
+    login_file
+        The private file with the login, if the server was started here.
+    process
+        Its process, if it was started here.
+    """
+
+    api: str
+    login: str | None
+    login_file: Path | None = None
+    process: Process | None = None
 
 
 def serve(
@@ -46,16 +96,16 @@ def serve(
 
     Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
     """
-    prefect_processes.stop_children_on_signals()
+    stop_children_on_signals()
     context = Context.default()
     scheduled = [read_request(path) for path in requests or []]
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
         raise port_out_of_range(port)
-    with prefect_processes.server(context.home, port) as server:
+    with running_server(context.home, port) as server:
         for name in WorkPool(server.api, pool, context.home, server.login).deploy(served):
             terminal.say(f"No longer scheduled: {name}", to=terminal.err)
-        with prefect_processes.worker(context.home, server, pool) as worker:
+        with running_worker(context.home, server, pool) as worker:
             _print_deployments(served, server)
             while worker.poll() is None and (
                 server.process is None or server.process.poll() is None
@@ -64,7 +114,7 @@ def serve(
             raise serving_stopped()
 
 
-def _print_deployments(served: Sequence[Any], server: prefect_processes.Server) -> None:
+def _print_deployments(served: Sequence[Any], server: Server) -> None:
     for deployment in served:
         when = "when a release is published"
         if deployment.schedules:
@@ -87,3 +137,127 @@ def _print_deployments(served: Sequence[Any], server: prefect_processes.Server) 
         )
     else:
         terminal.say("No release is scheduled; pass requests as arguments to schedule them.")
+
+
+def stop_children_on_signals() -> None:
+    """End the children on SIGINT, SIGTERM and SIGHUP: an orphaned schedule would keep charging."""
+
+    def stop(number: int, _: object) -> None:
+        terminal.say("Stopping ...", to=terminal.err)
+        raise SystemExit(0 if number == signal.SIGINT else 128 + number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), stop)
+
+
+@contextlib.contextmanager
+def running_server(home: Home, port: int) -> Iterator[Server]:
+    """The server at PREFECT_API_URL, or a new one on a port of this machine, with a new login.
+
+    Raises
+    ------
+    ServerError
+        If it does not answer, or refuses the login in PREFECT_API_AUTH_STRING.
+    """
+    url = os.environ.get("PREFECT_API_URL")
+    if url:
+        yield _configured(url)
+        return
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError:
+        raise port_in_use(port, f"http://127.0.0.1:{port}/api") from None
+    # Kept open: if the server ends alone, no one else can take its port before the worker ends.
+    with listener:
+        terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
+        folder, login, api = _folder(home), new_login(), f"http://127.0.0.1:{port}/api"
+        login_file, log = folder / f"{port}.login", folder / "server.log"
+        write_atomically(login_file, login.encode(), 0o600)
+        with log.open("wb") as out:
+            started = start_server(listener, login, out, folder=folder)
+        with _stopped_at_end(started) as process:
+            end = time.monotonic() + _START_SECONDS
+            while _status(f"{api}/health") != 200:
+                if process.poll() is not None or time.monotonic() > end:
+                    raise server_not_started(port, str(log))
+                time.sleep(0.5)
+            yield Server(api, login, login_file, process)
+
+
+def _folder(home: Home) -> Path:
+    """The private folder of the server and the worker."""
+    folder = home.root / "serve"
+    make_folder(folder, 0o700)
+    return folder
+
+
+def _configured(api: str) -> Server:
+    """The server at an address, after checking that it accepts this login."""
+    shown, login = without_secrets(api), os.environ.get("PREFECT_API_AUTH_STRING") or None
+    if _status(f"{api}/health", _BUSY_SECONDS) != 200:
+        raise server_not_answering(shown)
+    if _status(f"{api}/admin/version", _BUSY_SECONDS) == 200:
+        terminal.warn(server_without_login(shown))
+    elif _status(f"{api}/admin/version", _BUSY_SECONDS, login) != 200:
+        raise login_refused(shown)
+    return Server(api, login)
+
+
+@contextlib.contextmanager
+def running_worker(home: Home, server: Server, pool: str) -> Iterator[Process]:
+    """A worker that runs the scheduled runs of a work pool in this home.
+
+    Yields
+    ------
+    Process
+        The worker; it prints when a run begins and ends.
+    """
+    settings = {
+        "PREFECT_API_URL": server.api,
+        "PREFECT_LOGGING_LEVEL": "INFO",
+        "GRAMERCY_HOME": str(home.root),
+        **({} if server.login is None else {"PREFECT_API_AUTH_STRING": server.login}),
+    }
+    started = subprocess.Popen(  # noqa: S603  a list of words, without a shell
+        # Neither modules nor Prefect's settings are taken from the folder of the command.
+        [sys.executable, "-P", "-m", "gramercy.flows.worker", pool],
+        cwd=_folder(home),
+        env={**os.environ, **settings},
+        stdout=sys.stderr,
+        start_new_session=True,  # Ctrl-C reaches this process, which stops the child
+    )
+    with _stopped_at_end(started) as process:
+        yield process
+
+
+def _status(url: str, seconds: float = _ANSWER_SECONDS, login: str | None = None) -> int | None:
+    """The status of the answer to a GET request; None if there is none."""
+    if not url.startswith(("http://", "https://")):
+        return None
+    request = urllib.request.Request(url)  # noqa: S310  see above
+    if login is not None:
+        encoded = base64.b64encode(login.encode()).decode()
+        request.add_header("Authorization", f"Basic {encoded}")
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as reply:  # noqa: S310  see above
+            return int(reply.status)
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        return refused.code
+    except (urllib.error.URLError, OSError):
+        return None
+
+
+@contextlib.contextmanager
+def _stopped_at_end(child: Process) -> Iterator[Process]:
+    """Stop a child at the end of the block."""
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()

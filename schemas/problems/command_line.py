@@ -356,8 +356,8 @@ def serving_stopped() -> None:
     "GRM-039",
     ServerError,
     "Prefect could not run the flow ({reason}).",
-    "Check that the server at PREFECT_API_URL answers, or unset it. Then run the same command "
-    "again: it shows what became of the release.",
+    "Run the same command again: it shows what became of the release. If PREFECT_API_URL is set, "
+    "check that the server answers.",
 )
 def flow_not_run(reason: str) -> None:
     """An error came from Prefect itself and not from a step of the flow."""
@@ -416,34 +416,3 @@ def answer_not_bounds() -> None:
 )
 def interrupted(outcome: str) -> None:
     """Ctrl-C while a flow was running."""
-
-
-@problem(
-    "GRM-047",
-    ServerError,
-    "The temporary Prefect server of this command has ended. {outcome}",
-    "Run the same command again: it starts a new server.",
-)
-def temporary_server_ended(outcome: str) -> None:
-    """The server that Prefect started for the command was killed, or ran out of memory."""
-
-
-@problem(
-    "GRM-048",
-    ServerError,
-    "The Prefect server at {url} does not answer any more. {outcome}",
-    "Start it again, or unset PREFECT_API_URL. Then run the same command again.",
-)
-def server_ended(url: str, outcome: str) -> None:
-    """The server at PREFECT_API_URL has refused connections while a flow was running."""
-
-
-@problem(
-    "GRM-049",
-    ServerError,
-    "Prefect could not run the flow ({reason}).",
-    "Run the same command again: it starts a new temporary server, and shows what became of the "
-    "release.",
-)
-def flow_not_run_here(reason: str) -> None:
-    """An error came from Prefect itself, while it used its temporary server."""

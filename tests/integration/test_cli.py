@@ -425,9 +425,7 @@ def test_failures_outside_the_steps_are_typed_errors(
         raise RuntimeError("connection to 10.0.0.1 failed")
 
     monkeypatch.setattr("gramercy.flows.release.release_as_planned", lambda *_: unreachable)
-    # As with a server of its own, not that of another test of this process.
     monkeypatch.setattr("gramercy.flows.server.has_configured_server", lambda: True)
-    monkeypatch.setattr("gramercy.cli.flow_runner.uses_shared_server", lambda: False)
     code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
     assert flow_not_run.code in err

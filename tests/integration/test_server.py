@@ -18,7 +18,6 @@ from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.demo import write_demo_files
 from gramercy.archive.local import LocalArchive
-from gramercy.cli import prefect_processes
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
@@ -229,8 +228,8 @@ def test_serve_refuses_before_anything_starts(
     def start_nothing(*_: Any) -> None:
         pytest.fail("something was started")
 
-    monkeypatch.setattr(prefect_processes, "stop_children_on_signals", lambda: None)
-    monkeypatch.setattr(prefect_processes, "server", start_nothing)
+    monkeypatch.setattr("gramercy.cli.serve.stop_children_on_signals", lambda: None)
+    monkeypatch.setattr("gramercy.cli.serve.running_server", start_nothing)
     folders = [tmp_path / name for name in ("braces", "unregistered", "cluster")]
     for folder in folders:
         folder.mkdir()

@@ -18,15 +18,34 @@ from typing import Any
 
 import pytest
 
+from gramercy.schemas.problems.command_line import flow_not_run
 from tests.support.factories import write_request
+from tests.support.prefect_services import copy_migrated_database
 
 pytestmark = pytest.mark.slow
+
+# A command whose server is killed between charge and draw.
+WITHOUT_SERVER = """
+import json, os, pathlib, signal, sys
+from gramercy.application import drawing
+from gramercy.cli import main
+
+def denoise(*args, **named):
+    (record,) = pathlib.Path(os.environ["PREFECT_HOME"]).glob("gramercy/*.json")
+    os.kill(json.loads(record.read_bytes())["process"], signal.SIGKILL)
+    return draw(*args, **named)
+
+draw, drawing.denoise = drawing.denoise, denoise
+main.run()
+"""
 
 
 @pytest.fixture
 def prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of Prefect; its server is ended after the test."""
     folder = tmp_path / "prefect"
+    folder.mkdir()
+    copy_migrated_database(folder)
     monkeypatch.setenv("PREFECT_HOME", str(folder))
     monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "10")
     yield folder
@@ -46,7 +65,7 @@ def server(record: Path) -> int:
         command = Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
     except FileNotFoundError:
         raise LookupError(record) from None
-    if "gramercy.cli.shared_server_process" not in command:
+    if "gramercy.flows.server_process" not in command:
         raise LookupError(record)
     return process
 
@@ -83,7 +102,7 @@ def test_commands_share_a_server(prefect: Path, home: Path, tmp_path: Path) -> N
     process = server(record)
     facts = json.loads(record.read_bytes())
     assert record.stat().st_mode & 0o077 == 0
-    assert status(facts["url"], facts["secret"]) == 200
+    assert status(facts["url"], facts["login"]) == 200
     assert status(facts["url"]) == 401
     assert run("estimate", first["release"], "--estimator", "ridge")["problems"] == []
     assert records(prefect) == [record]
@@ -96,9 +115,25 @@ def test_commands_share_a_server(prefect: Path, home: Path, tmp_path: Path) -> N
     assert server(record) != process
 
 
+def test_charged_publication_is_finished_without_a_server(
+    prefect: Path, home: Path, tmp_path: Path
+) -> None:
+    """Ending the process between charge and publication would spend the charge."""
+    arguments = ("release", str(write_request(tmp_path)), "--yes", "--despite")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SERVER, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == flow_not_run.kind.exit_code, done.stderr
+    assert flow_not_run.code in done.stderr
+    assert run(*arguments)["replayed"]
+
+
 def test_server_ends_when_it_is_not_used(prefect: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "0.01")
-    command = "from gramercy.cli.shared_server import use_shared_server; use_shared_server()"
+    command = "from gramercy.cli.prefect_server import start_ahead; start_ahead()"
     subprocess.run([sys.executable, "-c", command], check=True)
     (record,) = records(prefect)
     process = server(record)
@@ -106,4 +141,3 @@ def test_server_ends_when_it_is_not_used(prefect: Path, monkeypatch: pytest.Monk
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < end
         time.sleep(0.2)
-    assert records(prefect) == []

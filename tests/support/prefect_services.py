@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gramercy.flows.new_database import write_tables
+from filelock import FileLock
+
 from tests.support.prefect_api import Login, post
+from tests.support.scratch import SCRATCH
 
 ROOT = Path(__file__).parents[2]
 _WAITS = (60, 120, 240)  # seconds
@@ -24,10 +27,21 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def copy_migrated_database(prefect_home: Path) -> None:
+    """Copy the database that Prefect has made once in this session, which takes seconds."""
+    made = SCRATCH.folder / "session" / "migrated"
+    with FileLock(f"{made}.lock"):
+        if not made.exists():
+            environ = os.environ | {"PREFECT_HOME": str(made)}
+            command = [sys.executable, "-m", "prefect", "server", "database", "upgrade", "-y"]
+            subprocess.run(command, env=environ, check=True, stdout=subprocess.DEVNULL)
+    shutil.copy(made / "prefect.db", prefect_home)
+
+
 def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     """Environment of server, worker and client, which write only to `folder` and `home`."""
     (folder / "prefect").mkdir()
-    write_tables(folder / "prefect" / "prefect.db")
+    copy_migrated_database(folder / "prefect")
     return _inherited() | {
         "PREFECT_HOME": str(folder / "prefect"),
         "TMPDIR": str(folder),  # where a worker leaves its runs' storage

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.cli import prefect_processes
+from gramercy.cli import serve
 from gramercy.common.home import Home
+from gramercy.schemas.problems.command_line import server_not_answering
 from gramercy.schemas.problems.prefect import login_refused, server_without_login
 from tests.support.problems import raises
 
@@ -22,9 +23,9 @@ def test_a_busy_server_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(url: str, seconds: float, login: str | None = None) -> int | None:
         return 200 if seconds >= 10 else None
 
-    monkeypatch.setattr(prefect_processes, "_status", answer)
+    monkeypatch.setattr(serve, "_status", answer)
     monkeypatch.setenv("PREFECT_API_URL", API)
-    with prefect_processes.server(Home.default(), 4200) as found:
+    with serve.running_server(Home.default(), 4200) as found:
         assert (found.api, found.process) == (API, None)
 
 
@@ -35,26 +36,35 @@ def test_the_login_of_a_configured_server(
     def answer(url: str, seconds: float, given: str | None = None) -> int:
         return 200 if url.endswith("/health") or given == "right" else 401
 
-    monkeypatch.setattr(prefect_processes, "_status", answer)
+    monkeypatch.setattr(serve, "_status", answer)
     monkeypatch.setenv("PREFECT_API_URL", API)
     if login is not None:
         monkeypatch.setenv("PREFECT_API_AUTH_STRING", login)
     if login == "right":
-        with prefect_processes.server(Home.default(), 4200) as found:
+        with serve.running_server(Home.default(), 4200) as found:
             assert found.login == login
         assert capsys.readouterr().err == ""
     else:
-        with raises(login_refused, url=API), prefect_processes.server(Home.default(), 4200):
+        with raises(login_refused, url=API), serve.running_server(Home.default(), 4200):
             pass
 
 
 def test_a_server_that_answers_everybody_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(prefect_processes, "_status", lambda *_: 200)
+    monkeypatch.setattr(serve, "_status", lambda *_: 200)
     monkeypatch.setenv("PREFECT_API_URL", API)
-    with prefect_processes.server(Home.default(), 4200):
+    with serve.running_server(Home.default(), 4200):
         assert server_without_login.code in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["localhost", "file:///etc", "ftp://127.0.0.1/api"])
+def test_only_a_web_address_is_a_server(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    with raises(server_not_answering, url=url), serve.running_server(Home(home), 4200):
+        pass
 
 
 def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
@@ -68,8 +78,8 @@ def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
     (hostile / ".env").write_text("PREFECT_LOGGING_LEVEL=hostile")
     monkeypatch.chdir(hostile)
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    started = prefect_processes.Server("http://127.0.0.1:9/api", "login")
-    with prefect_processes.worker(Home(home), started, "gramercy") as process:
+    started = serve.Server("http://127.0.0.1:9/api", "login")
+    with serve.running_worker(Home(home), started, "gramercy") as process:
         assert Path(f"/proc/{process.pid}/cwd").resolve() == home / "serve"
         assert process.args[1] == "-P"  # type: ignore[index]
         with contextlib.suppress(subprocess.TimeoutExpired):
