@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
@@ -108,7 +108,6 @@ class Contract(Model):
     rows_by_period: RowsByPeriod | None = None
     arithmetic: Literal["exact", "floating-point"] = "exact"
 
-    former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
     _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")

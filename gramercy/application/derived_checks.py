@@ -9,7 +9,6 @@ from gramercy.application.comparison import (
     check_facts,
     check_no_extra_files,
     contradiction,
-    in_stated_format,
     tables_close,
     tunings_close,
 )
@@ -22,7 +21,7 @@ from gramercy.application.estimating import estimator_from_settings, fit
 from gramercy.application.reporting import report_manifest, report_page
 from gramercy.archive.estimate_bundle import estimate_descriptor, read_estimate
 from gramercy.archive.estimate_graph import GRAPH
-from gramercy.archive.package import DESCRIPTOR, comparable_descriptor, read_manifest
+from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, ReleaseBundle, read_report, report_descriptor
 from gramercy.common.extras import INSTALL_PUBLISH
@@ -67,11 +66,6 @@ def check_estimate(
     bundle = read_estimate(place)
     stated = bundle.manifest
     estimator = estimator_from_settings(stated.estimator)
-    of_intercept = estimator.intercept_since if release.manifest.intercept else 0
-    if stated.format < max(estimator.method_since, of_intercept):
-        _check_facts_only(place, release, stated, estimator)
-        version = f"{stated.software.get('gramercy', '?'):.20}"
-        return "names this release", problems.estimate_by_former_method(stated.estimate, version)
     if missing := missing_releases(archive, estimator):
         _check_facts_only(place, release, stated, estimator)
         return "names this release", problems.pool_not_recomputed(stated.estimate, missing[0])
@@ -82,7 +76,7 @@ def check_estimate(
             raise problems.pooled_release_replaced(str(place / DESCRIPTOR), name)
     manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
-    check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
@@ -96,7 +90,7 @@ def check_estimate(
     # Edges are on the scale of correlations.
     if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
         raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
-    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
     words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
     if withdrawn := withdrawn_releases(archive, estimator):
@@ -121,7 +115,7 @@ def _check_facts_only(
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
-    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
 
@@ -143,10 +137,10 @@ def check_report(
     ]
     manifest = report_manifest(release, estimates)
     recomputed = manifest.model_copy(update={"software": stated.software})
-    check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
     if place.name != stated.report:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.report)
-    check_facts(place, comparable_descriptor(place), report_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
     report, named = stated.report, "names this release and its estimates"
     if stated.software.get("report") != manifest.software["report"]:

@@ -12,21 +12,16 @@ _CONTROL = {"Cc", "Cs"}
 _LINES = "\t\n\r"  # a query to a database may have several lines
 
 
-def within_limits(facts: Any, *, printable: bool) -> bool:
-    """Whether a manifest has a size and a depth that a release can have.
+def within_limits(facts: Any) -> bool:
+    """Whether a manifest has a size and a depth that a release can have, and no control characters.
 
-    Parameters
-    ----------
-    facts
-        The manifest, as read from JSON.
-    printable
-        Whether to refuse control characters, which a terminal would execute.
+    A terminal would execute them.
     """
     left = _MOST_VALUES
     level: list[Any] = [facts]
     for _ in range(_MOST_DEPTH):
         left -= len(level)
-        if left < 0 or (printable and any(map(_has_control_characters, level))):
+        if left < 0 or any(map(_has_control_characters, level)):
             return False
         level = [inner for value in level for inner in _parts(value)]
         if not level:

@@ -17,15 +17,12 @@ from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (
-    ESCAPING_FORMAT,
     FORMAT,
-    FORMATS,
     EstimateManifest,
     ReleaseManifest,
     ReportManifest,
     WithdrawalManifest,
 )
-from gramercy.schemas.manifest_formats import with_present_names, with_stated_names
 from gramercy.schemas.model import Model, parse
 from gramercy.schemas.problems.bundle import (
     file_unreadable,
@@ -78,7 +75,7 @@ def descriptor(
         "title": title,
         "version": manifest.dataset.version,
         "resources": [_resource(folder / file, manifest) for file in files],
-        "dp": with_stated_names(manifest.model_dump(mode="json")),
+        "dp": manifest.model_dump(mode="json"),
     }
     plain: dict[str, Any] = json.loads(json.dumps(package, allow_nan=False))
     return plain
@@ -109,25 +106,6 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
     return package
 
 
-def comparable_descriptor(folder: Path) -> dict[str, Any]:
-    """datapackage.json, less the correct sizes of Parquet files, which earlier versions stated.
-
-    Raises
-    ------
-    BundleError
-        If it is missing, or not a JSON object.
-    """
-    package = read_descriptor(folder)
-    entries = package.get("resources")
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and "bytes" in entry:
-            path = folder / Path(str(entry.get("path"))).name
-            with contextlib.suppress(OSError, ValueError):
-                if path.suffix == ".parquet" and path.stat().st_size == entry["bytes"]:
-                    del entry["bytes"]
-    return package
-
-
 def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """The ``dp`` object of a bundle.
 
@@ -138,12 +116,11 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
-    if not isinstance(stated, int) or stated not in FORMATS:
-        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMATS)
-    if not within_limits(facts, printable=stated >= ESCAPING_FORMAT):
+    if type(stated) is not int or stated != FORMAT:
+        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMAT)
+    if not within_limits(facts):
         raise manifest_out_of_limits(str(folder / DESCRIPTOR))
-    present = with_present_names(facts) if isinstance(facts, dict) else facts
-    return parse(kind, present, str(folder / DESCRIPTOR), BundleError)
+    return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
@@ -170,12 +147,11 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
         entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
-        if kind == "csv" and manifest.format >= ESCAPING_FORMAT:
+        if kind == "csv":
             for field in entry["schema"]["fields"]:
                 field["name"] = not_a_formula(field["name"])
     elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
-        label = not_a_formula if manifest.format >= ESCAPING_FORMAT else str
-        numbers = [{"name": label(name), "type": "number"} for name in manifest.names]
+        numbers = [{"name": not_a_formula(name), "type": "number"} for name in manifest.names]
         entry["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return entry
 

@@ -212,7 +212,7 @@ def recorded_bundle_replaced(path: str) -> None:
     "Repeat the command that made them: it records them.",
 )
 def bundles_not_recorded(release: str, names: tuple[str, ...]) -> None:
-    """Earlier versions did not record estimates and reports; or a process has crashed."""
+    """The process that made them crashed before it recorded them."""
 
 
 @problem(
@@ -274,16 +274,6 @@ def run_without_charge(runs: tuple[str, ...]) -> None:
 
 
 # What verification could not check.
-
-
-@problem(
-    "GRM-822",
-    Notice,
-    "The card was not compared: its bundle has the older format {format}.",
-    _COMPARE,
-)
-def card_not_compared(format: int) -> None:
-    """The wording of cards has changed since; all facts in the bundle were recomputed."""
 
 
 @problem(
@@ -362,53 +352,6 @@ def figures_not_compared(report: str) -> None:
 
 
 @problem(
-    "GRM-827",
-    Notice,
-    "Version 0.1 assigned the rows of '{release}' by their position. If a row's values "
-    "determine its file or folder in the source, the guarantee does not hold.",
-    "See docs/security-history.md, 1.",
-)
-def rows_assigned_by_position(release: str) -> None:
-    """Folds, noisy rows and reports of version 0.1 depend on the order of the source's files."""
-
-
-@problem(
-    "GRM-828",
-    Notice,
-    "{dataset}: the budget is per year and protects persons, whose rows may be in many years. A "
-    "person is protected by the sum of what all years have spent.",
-    "See docs/security-history.md, 2.",
-)
-def yearly_budget_of_persons(dataset: str) -> None:
-    """Version 0.1 accepted such a contract, which later versions refuse."""
-
-
-@problem(
-    "GRM-829",
-    Notice,
-    "{dataset}: {charges} charges were admitted by the rule of version 0.1. Together with all "
-    "later ones they guarantee epsilon at twice the delta of the budget.",
-    "See docs/security-history.md, 3.",
-)
-def adaptive_failure_share(dataset: str, charges: int) -> None:
-    """Version 0.1 let failure probabilities and noise share the same delta."""
-
-
-@problem(
-    "GRM-830",
-    Notice,
-    "On {day} the ledger was upgraded: a tenth of every delta is reserved for failures.",
-)
-def ledger_upgraded(day: str) -> None:
-    """Since manifest format 6, a fixed share of delta covers mechanisms that may fail."""
-
-
-@problem("GRM-845", Notice, "On {day} the ledger was upgraded: its anchors are signed since then.")
-def anchors_signed_since(day: str) -> None:
-    """Earlier versions did not sign anchors: write access to the archive sufficed to make one."""
-
-
-@problem(
     "GRM-831",
     Notice,
     "On {day} the ledger was declared to be moved, or its archive lost: {reason}",
@@ -451,15 +394,3 @@ def table_shared(datasets: tuple[str, ...]) -> None:
 @problem("GRM-834", Notice, "{release}: its flow run is no longer in Prefect's history.")
 def run_forgotten(release: str) -> None:
     """Prefect's database was cleaned or replaced since the release was published."""
-
-
-@problem(
-    "GRM-835",
-    Notice,
-    "Estimate {estimate}: the numbers were not recomputed, because version {version} of Gramercy "
-    "computed them by a former method.",
-    "Its seal, its settings and its release were verified. A request with another level or rate "
-    "computes a new estimate.",
-)
-def estimate_by_former_method(estimate: str, version: str) -> None:
-    """A later version replaced the method of this estimator."""
