@@ -5,8 +5,6 @@ Every method is one transaction, which reads from one snapshot.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +19,11 @@ from gramercy.ledger.database import display_location, error_name, open_engine, 
 from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
-from gramercy.ledger.journal import PARTS, read, read_all
+from gramercy.ledger.journal import PARTS, open_journal, read, read_all
 from gramercy.ledger.location import location_of
 from gramercy.ledger.overview import LedgerOverview
-from gramercy.ledger.schema_upgrade import upgrade_schema
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
-from gramercy.ledger.terms import terms_of, verify_terms
+from gramercy.ledger.terms import verify_terms
 from gramercy.ledger.timelines import timelines
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
@@ -57,7 +54,7 @@ class LedgerReader(LedgerOverview):
         with self._database_errors():
             self._engine = open_engine(where)
             self.location = display_location(self._engine)
-            upgrade_schema(self._engine)
+            open_journal(self._engine)
 
     @classmethod
     def of(cls, home: Home) -> Self:
@@ -88,13 +85,6 @@ class LedgerReader(LedgerOverview):
                 return Statement(contract.budget, window=window)
             verify_terms(db, contract)
             return queries.statement(db, contract.id, window)
-
-    def has_intercept(self, dataset: str) -> bool | None:
-        """Whether a data set was registered with an intercept; None if it is not registered."""
-        registered = (entries.c.dataset == dataset, entries.c.kind == "registered")
-        with self._reading() as db:
-            terms = [terms_of(entry) for entry in read(db, *registered)]
-        return bool(terms[0].get("intercept", False)) if terms else None
 
     def statement(self, dataset: str, window: str = "") -> Statement:
         """Budget and total of a registered data set, or of one period of its data.
@@ -166,11 +156,6 @@ class LedgerReader(LedgerOverview):
         with self._reading() as db:
             return queries.derived(db, dataset, release)
 
-    def anchors_signed_from(self) -> int | None:
-        """Number of the first entry that says that anchors are signed; None in older ledgers."""
-        with self._reading() as db:
-            return queries.anchors_signed_from(db)
-
     def find_charge(self, dataset: str, request: str) -> Charge | None:
         """The charge of a request: the published one if there is one, otherwise the last."""
         with self._reading() as db:
@@ -191,46 +176,16 @@ class LedgerReader(LedgerOverview):
             return set(db.scalars(select(entries.c.release).where(*queries.is_charge(dataset))))
 
     def sources(self) -> dict[str, set[str]]:
-        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`.
-
-        Charges of version 0.1 do not state them.
-        """
+        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`."""
         by_dataset: dict[str, set[str]] = {}
         query = select(entries.c.kind, entries.c.dataset, entries.c.facts, entries.c.seq)
         with self._reading() as db:
             rows = db.execute(query.where(entries.c.kind == "reserved"), execution_options=PARTS)
             for row in rows:
                 entry = Entry(row.kind, row.dataset, facts=row.facts, seq=row.seq)
-                if entry.has_fact("source"):
-                    sources = by_dataset.setdefault(str(entry.dataset), set())
-                    sources.add(entry.fact("source", str))
+                sources = by_dataset.setdefault(str(entry.dataset), set())
+                sources.add(entry.fact("source", str))
         return by_dataset
-
-    def adaptive_shares(self) -> dict[tuple[str, str], int]:
-        """Budgets with several charges by the rule of version 0.1, and the number of those charges.
-
-        The keys are data set and period of the data, or an empty string where budgets are for a
-        lifetime.
-        """
-        counts: dict[tuple[str, str], int] = {}
-        for dataset in self.datasets():
-            with self._reading() as db:
-                budgets = read(db, *queries.has_budget(dataset))
-                charged = read(db, *queries.is_charge(dataset))
-            upgraded = next((each.seq for each in budgets if each.has_fact("failures")), math.inf)
-            older = Counter(str(entry.window) for entry in charged if entry.seq < upgraded)
-            counts |= {(dataset, window): n for window, n in older.items() if n > 1}
-        return counts
-
-    def yearly_budgets_of_persons(self) -> list[str]:
-        """Data sets that were registered with persons as their unit and a budget per year."""
-        names = []
-        with self._reading() as db:
-            for entry in read(db, entries.c.kind == "registered"):
-                unit = terms_of(entry).get("unit")
-                if entry.budget.per == "year" and unit not in {"row", "cell"}:
-                    names.append(str(entry.dataset))
-        return names
 
     def steward_changes(self) -> list[Entry]:
         """Entries by which a steward changed what may be charged: moves, and new budgets."""

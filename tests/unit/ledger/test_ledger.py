@@ -31,7 +31,7 @@ from tests.support.problems import raises
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}
 
 
-# In `make quick`, test_migrations.py uses both databases.
+# In `make quick`, test_schema.py uses both databases.
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """The location of a new ledger, for every kind of database."""
