@@ -290,18 +290,14 @@ class Contract(Model):
         return {
             "id": self.id,
             "neighbours": self.neighbours,
-            "unit": self.privacy_unit,
+            "privacy_unit": self.privacy_unit,
             "budget": self.budget.model_dump(),
             "columns": [
                 {"name": n, "levels": list(c.levels)} if isinstance(c, Levels) else _terms_of(n, c)
                 for n, c in self.columns.items()
             ],
-            **({"intercept": True} if self.intercept else {}),
-            **(
-                {"period": self.period.model_dump(include={"column", "timezone"})}
-                if self.period
-                else {}
-            ),
+            "intercept": self.intercept,
+            "period": self.period and self.period.model_dump(include={"column", "timezone"}),
         }
 
 

@@ -93,7 +93,7 @@ def verify_release(
     *,
     recompute_derived: bool = True,
 ) -> VerificationResult:
-    """Verify a release, its estimates and its reports by recomputing them.
+    """Verify a release and its estimates by recomputing them, and what its reports state.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def verify_release(
     ledger
         Where it was charged, if available.
     recompute_derived
-        Whether to recompute estimates and reports; otherwise only their seals are verified.
+        Whether to recompute estimates, and verify reports; otherwise only their seals are.
 
     Raises
     ------

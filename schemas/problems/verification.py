@@ -6,7 +6,6 @@ from gramercy.schemas.errors import BundleError, Invalid, RequestError, UnknownR
 from gramercy.schemas.problem import Notice, problem
 
 _ASK = "Ask the curator for the bundle that was published."
-_COMPARE = "Verify with the version of Gramercy that the manifest names under 'software'."
 
 # What to verify.
 
@@ -315,37 +314,6 @@ def pool_not_recomputed(estimate: str, release: str) -> None:
 )
 def pooled_release_withdrawn(estimate: str, release: str) -> None:
     """A notice of withdrawal asks not to use a release, nor what was estimated from it."""
-
-
-@problem(
-    "GRM-824",
-    Notice,
-    "Report {report}: the page was not compared, because version {version} of Gramercy wrote it.",
-    _COMPARE,
-)
-def page_of_other_version(report: str, version: str) -> None:
-    """Another version lays out pages differently; the facts in the bundle were verified."""
-
-
-@problem(
-    "GRM-825",
-    Notice,
-    "Report {report}: the page was not compared, because that needs more packages.",
-    "Install them with: {command}",
-)
-def page_needs_packages(report: str, command: str) -> None:
-    """Comparing a page means rendering it again, which an installation for analysts cannot do."""
-
-
-@problem(
-    "GRM-826",
-    Notice,
-    "Report {report}: the figures were not compared, because other versions of libraries drew "
-    "them.",
-    "Verify with the library versions that the manifest names under 'software'.",
-)
-def figures_not_compared(report: str) -> None:
-    """Libraries draw the same figure differently from version to version; the text agrees."""
 
 
 # What an auditor or an analyst should know.

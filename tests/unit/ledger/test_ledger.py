@@ -101,7 +101,7 @@ def test_statement_counts_how_many_more_charges_fit(tmp_path: Path) -> None:
     ("changes", "term"),
     [
         ({"neighbours": "add-remove"}, "neighbours"),
-        ({"privacy_unit": "cell"}, "unit"),
+        ({"privacy_unit": "cell"}, "privacy_unit"),
         ({"budget": {"epsilon": 5.0, "delta": 1e-5}}, "budget.epsilon"),
         ({"budget": {"epsilon": 3.0, "delta": 1e-4}}, "budget.delta"),
         (YEARLY, "budget.per"),
