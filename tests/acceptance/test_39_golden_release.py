@@ -1,7 +1,7 @@
 """A home that was made once, in format 1 of manifests and schema 1 of the ledger, stays readable.
 
 ``python -m tests.acceptance.test_39_golden_release`` makes it, as `make_golden` says. Until version
-0.2.0 is released, a change of the format makes it anew; from then on it is kept, and a changed
+0.2.0 is released, a change of the format makes it again; from then on it is kept, and a changed
 format gets a number and a golden home of its own.
 """
 
