@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from gramercy.archive.bundle import file_digest, read_limited
-from gramercy.archive.manifest_limits import within_limits
 from gramercy.archive.parquet_limits import open_checked
 from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
@@ -35,6 +35,11 @@ from gramercy.schemas.problems.bundle import (
 DESCRIPTOR = "datapackage.json"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _DESCRIPTOR_BYTES, _MOST_VALUES = 16 << 20, 1 << 20
+# Of the manifest of a hostile archive, checked before it is validated.
+_MOST_PARTS = 300_000  # 5000 columns or levels have about 100,000
+_MOST_DEPTH = 16
+_CONTROL = {"Cc", "Cs"}
+_LINES = "\t\n\r"  # a query to a database may have several lines
 EDGES = "edges"  # the table of an estimate's graph
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
@@ -118,9 +123,38 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if type(stated) is not int or stated != FORMAT:
         raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMAT)
-    if not within_limits(facts):
+    if not _within_limits(facts):
         raise manifest_out_of_limits(str(folder / DESCRIPTOR))
     return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
+
+
+def _within_limits(facts: Any) -> bool:
+    """Whether a manifest has a size and a depth that a release can have, and no control characters.
+
+    A terminal would execute them.
+    """
+    left = _MOST_PARTS
+    level: list[Any] = [facts]
+    for _ in range(_MOST_DEPTH):
+        left -= len(level)
+        if left < 0 or any(map(_has_control_characters, level)):
+            return False
+        level = [inner for value in level for inner in _parts(value)]
+        if not level:
+            return True
+    return False
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else ()
+
+
+def _has_control_characters(value: Any) -> bool:
+    return isinstance(value, str) and any(
+        unicodedata.category(x) in _CONTROL and x not in _LINES for x in value
+    )
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
