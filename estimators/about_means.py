@@ -53,7 +53,6 @@ class DependenceEstimator(Estimator):
     """An estimator of dependences between columns, about the means if there is an intercept."""
 
     conditional: ClassVar[bool] = True  # whether an edge is given all other columns
-    intercept_since: ClassVar[int] = 9
 
     @property
     def source(self) -> Source:

@@ -55,7 +55,6 @@ class Discoveries(Estimator):
     can be tested even if the variances of its columns are unknown.
     """
 
-    method_since = 8
     name: Literal["discoveries"] = "discoveries"
     of: Literal["correlation", "partial-correlation"] = "partial-correlation"
     rate: Rate = 0.05

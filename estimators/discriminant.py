@@ -116,7 +116,6 @@ class Discriminant(Estimator):
             evidence.law,
             evidence.rows,
             unit=evidence.unit,
-            format=evidence.format,
         )
         spec = Ridge if self.precision == "ridge" else GraphicalLasso
         fitted = spec(penalty=self.penalty).fit(within)

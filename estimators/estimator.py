@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -57,19 +56,7 @@ class Estimate:
 
 
 class Estimator(EstimatorSpec, ABC):
-    """An estimator; its fields are its settings.
-
-    Attributes
-    ----------
-    method_since
-        The first manifest format whose estimates have this method. Earlier ones cannot be
-        recomputed, and are verified up to their numbers.
-    intercept_since
-        The same for estimates of releases with an intercept.
-    """
-
-    method_since: ClassVar[int] = 0
-    intercept_since: ClassVar[int] = 0
+    """An estimator; its fields are its settings."""
 
     @abstractmethod
     def fit(self, evidence: Evidence) -> Estimate:

@@ -67,15 +67,12 @@ class GraphicalLasso(DependenceEstimator):
         denoised matrix is empty.
     """
 
-    method_since = 9
     name: Literal["graphical-lasso"] = "graphical-lasso"
     penalty: Literal["auto"] | Rule | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"
     penalize_diagonal: Annotated[bool, Field(strict=True)] = False
     refit: Annotated[bool, Field(strict=True)] = False
     scale: Literal["covariance", "correlation"] = "covariance"
-
-    later_keys = DependenceEstimator.later_keys | {"scale"}
 
     @model_validator(mode="after")
     def _refit_of_denoised(self) -> Self:

@@ -79,7 +79,6 @@ class Intervals(Estimator):
     are the same; among covariances they are the released ones.
     """
 
-    method_since = 8
     name: Literal["intervals"] = "intervals"
     of: Literal["covariance", "correlation", "partial-correlation"] = "correlation"
     level: Level = 0.95

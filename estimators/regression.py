@@ -65,8 +65,6 @@ class LinearRegression(Estimator):
     outcome: str | None = None
     predictors: Annotated[tuple[str, ...], BeforeValidator(names_of)] | None = None
     selection: Literal["lasso"] | None = None
-
-    later_keys = Estimator.later_keys | {"selection"}
     level: Level = 0.95
 
     @model_validator(mode="after")

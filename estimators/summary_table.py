@@ -54,7 +54,6 @@ class SummaryTable(Estimator):
     completely at random; otherwise a missing cell counts as the column's centre.
     """
 
-    method_since = 9
     name: Literal["moments"] = "moments"
     by: str | None = None
     level: Level = 0.95

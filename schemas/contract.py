@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
@@ -108,7 +108,6 @@ class Contract(Model):
     rows_by_period: RowsByPeriod | None = None
     arithmetic: Literal["exact", "floating-point"] = "exact"
 
-    former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
     _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
@@ -291,18 +290,14 @@ class Contract(Model):
         return {
             "id": self.id,
             "neighbours": self.neighbours,
-            "unit": self.privacy_unit,
+            "privacy_unit": self.privacy_unit,
             "budget": self.budget.model_dump(),
             "columns": [
                 {"name": n, "levels": list(c.levels)} if isinstance(c, Levels) else _terms_of(n, c)
                 for n, c in self.columns.items()
             ],
-            **({"intercept": True} if self.intercept else {}),
-            **(
-                {"period": self.period.model_dump(include={"column", "timezone"})}
-                if self.period
-                else {}
-            ),
+            "intercept": self.intercept,
+            "period": self.period and self.period.model_dump(include={"column", "timezone"}),
         }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gramercy.schemas.form_choices import Select
-from gramercy.schemas.model import Model, expand_kind, warn_of_former_name
+from gramercy.schemas.model import Model, expand_kind
 from gramercy.schemas.problems.request import scheduler_address
 from gramercy.schemas.url import has_secrets
 
@@ -50,15 +50,7 @@ class DaskEngine(Model):
     scheduler: Scheduler | None = None
 
 
-def _engine(value: Any) -> Any:
-    value = expand_kind(value)
-    if value == {"kind": "here"}:
-        warn_of_former_name("here", "local")
-        return {"kind": "local"}
-    return value
-
-
 Engine = Annotated[
     Annotated[LocalEngine | DaskEngine, Field(discriminator="kind"), Select("kind")],
-    BeforeValidator(_engine),
+    BeforeValidator(expand_kind),
 ]

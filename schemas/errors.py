@@ -9,10 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 
-class FormerName(FutureWarning):
-    """A key or a value under the name that it had one version ago; the next version refuses it."""
-
-
 class UnitRows(UserWarning):
     """Correlations of rows divided by their own length are not those of the table."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
-from gramercy.schemas.manifest import FORMAT, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -123,9 +123,6 @@ class Evidence:
     present
         Published share of rows with a value, of each matrix column: 1 for the intercept and for
         levels. Empty if unknown. Missing cells are zero in scaled units.
-    format
-        Format of the release's bundle. Results for earlier formats are kept, so that their bundles
-        can be verified.
     histograms
         Published noisy histograms of the columns and of the rows' lengths, if there are any.
     terms
@@ -150,7 +147,6 @@ class Evidence:
     rows_sd: float = 0.0
     radius: float | None = None
     present: tuple[float, ...] = ()
-    format: int = FORMAT
     histograms: tuple[Histogram, ...] = ()
     terms: tuple[NoiseTerm, ...] = ()
     parts: tuple[PoolPart, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -35,7 +35,6 @@ from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
 from gramercy.schemas.problems.bundle import (
-    budget_of_format,
     card_incomplete,
     constants_incomplete,
     groups_incomplete,
@@ -47,13 +46,7 @@ from gramercy.schemas.problems.keys import not_a_day
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.scaling import ScalingFacts
 
-Format = Literal[5, 6, 7, 8, 9]
-FORMAT: Format = 9
-# Since this format, texts have no control characters, and files escape them for their readers.
-ESCAPING_FORMAT: Format = 8
-# Since this format, a release has a .npy file of its large noisy matrix only.
-COMPACT_FORMAT: Format = 9
-FORMATS: tuple[Format, ...] = get_args(Format)  # formats that can be read
+FORMAT: Literal[1] = 1
 CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision", "marginals"]
 
@@ -77,8 +70,8 @@ def _named(facts: dict[str, Any]) -> dict[str, Any]:
 Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what `name` names
 
 
-# Keys that are left out where they have no value, as in bundles of older formats.
-_OPTIONAL = ["budget", "period", "scaling", "by", "groups", "missing_codes", "selection", "ledger"]
+# Keys that are left out where they have no value.
+_OPTIONAL = ["period", "scaling", "by", "groups", "missing_codes", "selection", "ledger"]
 
 
 class ReleaseSpec(Model):
@@ -87,7 +80,7 @@ class ReleaseSpec(Model):
     Parameters
     ----------
     dataset, columns, intercept, neighbours, privacy_unit, budget
-        From the contract. Bundles before format 6 do not state a budget.
+        From the contract.
     normalisation, mechanism, folds
         From the request; `mechanism` has the keys that differ from their defaults.
     by
@@ -103,7 +96,7 @@ class ReleaseSpec(Model):
     selection
         What was read, if the table is in a database; from the contract.
     ledger
-        Where the release was charged; null in a plan, and in bundles of version 0.1.
+        Where the release was charged; null in a plan.
     """
 
     dataset: DatasetFacts
@@ -119,7 +112,7 @@ class ReleaseSpec(Model):
     mechanism: Named
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     by: LevelsFacts | None = None
-    budget: BudgetFacts | None = None
+    budget: BudgetFacts
     period: PeriodFacts | None = None
     scaling: ScalingFacts | None = None
     missing_codes: dict[str, tuple[Real, ...]] = Field(default_factory=dict)
@@ -128,7 +121,7 @@ class ReleaseSpec(Model):
 
     @model_serializer(mode="wrap")
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The facts; missing ones are left out of keys that older formats lack."""
+        """The facts, without optional ones that have no value."""
         facts: dict[str, Any] = handler(self)
         for key in _OPTIONAL:
             if not facts.get(key):
@@ -227,7 +220,7 @@ class ReleaseManifest(ReleaseSpec):
         NIST SP 800-226.
     """
 
-    format: Format
+    format: Literal[1]
     kind: ReleaseKind
     release: Label
     published: Annotated[str, AfterValidator(_day)]
@@ -247,10 +240,8 @@ class ReleaseManifest(ReleaseSpec):
         return self.noise.divided_by(math.sqrt(self.groups_count) * rows / self.rows.value)
 
     @model_validator(mode="after")
-    def _check_format(self) -> Self:
-        if (self.budget is None) != (self.format < 6):
-            raise budget_of_format()
-        if self.budget is not None and self.budget.delta >= 1 / self.dataset.count:
+    def _check_delta(self) -> Self:
+        if self.budget.delta >= 1 / self.dataset.count:
             raise delta_too_large(self.count_key, 1 / self.dataset.count)
         return self
 
@@ -296,7 +287,7 @@ class ReportManifest(Model):
         Digests of the estimates in the report, by their ids.
     """
 
-    format: Format
+    format: Literal[1]
     kind: Literal["report"]
     report: Label
     dataset: DatasetFacts
@@ -341,7 +332,7 @@ class EstimateManifest(Model):
         Whether the estimate has a graph.
     """
 
-    format: Format
+    format: Literal[1]
     kind: EstimateKind
     estimate: Label
     dataset: DatasetFacts
@@ -379,7 +370,7 @@ class WithdrawalManifest(Model):
         Day of the withdrawal.
     """
 
-    format: Format
+    format: Literal[1]
     kind: Literal["withdrawal"]
     dataset: DatasetFacts
     release: Label

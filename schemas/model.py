@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import unicodedata
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -18,14 +17,12 @@ from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import (
     BundleError,
     ContractError,
-    FormerName,
     Invalid,
     InvalidValue,
     RequestError,
 )
 from gramercy.schemas.form import describe_schema
 from gramercy.schemas.problems import keys as problems
-from gramercy.schemas.problems.warnings import former_name
 from gramercy.schemas.url import without_secrets
 
 
@@ -38,31 +35,18 @@ class Model(BaseModel):
 
     # Whether a form sends null keys, too, by which it recognises the member of a union.
     form_keeps_null: ClassVar[bool] = False
-    former_keys: ClassVar[Mapping[str, str]] = {}  # former names of keys, and their present names
 
     @model_validator(mode="before")
     @classmethod
-    def _translate_and_check_keys(cls, data: Any) -> Any:
+    def _check_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            if not cls.former_keys and data.keys() <= cls.model_fields.keys():
-                return data  # thousands of times for a listing
-            keys = list(cls.model_fields)
-            for former, present in cls.former_keys.items():
-                if former in data and present not in data:
-                    data = {present if key == former else key: data[key] for key in data}
-                    warn_of_former_name(former, present)
             for key in data:
-                if key not in keys:
-                    display = without_secrets(str(key))
+                if key not in cls.model_fields:
+                    keys, display = list(cls.model_fields), without_secrets(str(key))
                     if similar := difflib.get_close_matches(str(key), keys, n=1):
                         raise problems.key_misspelt(display, similar[0])
                     raise problems.key_unknown(display, tuple(keys))
         return data
-
-
-def warn_of_former_name(former: str, present: str) -> None:
-    """Warn that a key or a value still has the name of one version ago."""
-    warnings.warn(str(former_name(former, present)), FormerName, stacklevel=2)
 
 
 def label(value: Any) -> Any:

@@ -68,8 +68,6 @@ class ScalingFacts(Model):
     ----------
     kind
         ``private``: from this release's own noisy histograms; ``release``: from those of another.
-    rule
-        Version of the rule that computes constants from histograms; see `scaling`.
     bounds
         Declared bounds of every column of the table; null for levels, and without bounds.
     stages, lengths
@@ -82,7 +80,6 @@ class ScalingFacts(Model):
     """
 
     kind: Literal["private", "release"]
-    rule: Annotated[int, Field(strict=True, ge=1)]
     bounds: tuple[tuple[Real, Real] | None, ...]
     stages: tuple[Positive, ...] = ()
     lengths: NotNegative = 0.0

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from gramercy.schemas.model import Delta, DeltaOrZero, Epsilon, Model, Mu, MuOfPure
 from gramercy.schemas.problems import request as problems
@@ -87,26 +82,9 @@ class EstimatorSpec(Model):
     ----------
     group
         Name of the group of rows to estimate from, if the release has groups. Default: all rows.
-
-    Attributes
-    ----------
-    later_keys
-        Keys that estimates were sealed without. Their defaults are left out of manifests and ids,
-        so that those estimates keep their ids.
     """
 
     name: str
     group: Annotated[str, Field(min_length=1)] | None = None
 
-    later_keys: ClassVar[frozenset[str]] = frozenset({"group"})
     form_keeps_null: ClassVar[bool] = True
-
-    @model_serializer(mode="wrap")
-    def _without_later_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        keys: dict[str, Any] = handler(self)
-        fields = type(self).model_fields
-        return {
-            key: value
-            for key, value in keys.items()
-            if key not in self.later_keys or getattr(self, key) != fields[key].default
-        }

@@ -166,17 +166,6 @@ def home(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def migrated_once() -> Iterator[None]:
-    """New ledgers copy the tables of the first one; tests/unit/ledger migrates every one."""
-    from gramercy.ledger import schema_upgrade  # takes long, and xdist's controller runs no test
-    from tests.support.ledger_schema import copy_or_migrate
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema_upgrade, "_upgrade", copy_or_migrate)
-        yield
-
-
 @pytest.fixture(params=KINDS)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """The location of a new ledger, for every kind of database."""

@@ -17,8 +17,9 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.grid import Grid
 from gramercy.scaling.shares import Shares, shares
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Clip
@@ -96,9 +97,9 @@ def _spec(survey: Survey, planned: Shares) -> ReleaseSpec:
         privacy_unit="row",
         normalisation=Clip(),
         mechanism={"name": "gaussian"},
+        budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
         scaling=ScalingFacts(
             kind="private",
-            rule=1,
             bounds=tuple(
                 None if levels else each for levels, each in zip(survey.levels, limits, strict=True)
             ),

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.machine import single_blas_thread
-from gramercy.estimators.noise import earlier_method
 from gramercy.estimators.noise.released_trace import estimate_trace
 from gramercy.estimators.noise.shrinkage import shrunken_spectrum
 from gramercy.estimators.noise.spectrum_projection import project_spectrum
-from gramercy.schemas.manifest import FORMAT
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -48,7 +46,6 @@ def denoise(
     rows: float | None = None,
     *,
     unit: bool = True,
-    format: int = FORMAT,
 ) -> Array:
     """Estimate the matrix before noise, with the same eigenvectors.
 
@@ -65,8 +62,6 @@ def denoise(
     unit
         Whether rows were divided by their own length. Then the trace is `trace`, unless the
         released trace contradicts it: see `estimate_trace`.
-    format
-        Format of the release's bundle; the results for earlier formats are kept.
 
     Returns
     -------
@@ -88,8 +83,6 @@ def denoise(
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
             shrunk = project_spectrum(values, trace)
-        elif format <= earlier_method.LAST_FORMAT:
-            shrunk = earlier_method.earlier_spectrum(values, law, trace, rows)
         else:
             shrunk = _shrink(values, law, trace, rows or 1.0, unit)
         return _assemble(vectors, shrunk)

@@ -25,7 +25,6 @@ from gramercy.estimators.pooling.noise_sum import noise_sum, noise_terms
 from gramercy.estimators.pooling.weights import sampling_variance, weights
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.manifest import FORMAT
 
 Array = NDArray[np.float64]
 
@@ -102,7 +101,6 @@ def pooled(
             rows * math.hypot(*relative),
             None if evidences[0].radius is None else units.radius,
             tuple(units.present.tolist()) if any(e.present for e in evidences) else (),
-            FORMAT,
             evidences[best].histograms if same_rows else (),
             terms,
         ),

@@ -92,7 +92,7 @@ def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Ar
 
 def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
     """Evidence with the same columns and another matrix, denoised like a release; no folds."""
-    repaired = denoise(raw, law, like.trace, rows, unit=like.unit, format=like.format)
+    repaired = denoise(raw, law, like.trace, rows, unit=like.unit)
     return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=(), terms=())
 
 

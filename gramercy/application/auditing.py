@@ -15,12 +15,10 @@ from gramercy.application.audit_record import Audit, AuditedCharge, Discrepancy,
 from gramercy.application.context import Context
 from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.listing_checks import listing_problem
-from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
 from gramercy.archive.layout import is_page
 from gramercy.archive.protocol import Archive
 from gramercy.ledger import Charge, Ledger
-from gramercy.ledger.entry import ANCHORS
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.errors import (
     ArchiveError,
@@ -95,8 +93,6 @@ def make_audit(
     audit.discrepancies += _unexpected_files(archive, bundles, files, charged)
     audit.discrepancies += _listing_discrepancy(archive, bundles, files, ledger, audit.releases)
     audit.notes += [*check.notes, *_steward_changes(ledger), *_shared_tables(ledger)]
-    with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
-        audit.notes += security_advisories(ledger, archive)
     if history is not None:
         audit.discrepancies += _runs_without_charge(history, audit.releases)
         audit.notes += [*_forgotten_runs(audit.releases), *history.elsewhere]
@@ -141,17 +137,7 @@ def _listing_discrepancy(
 
 def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
     """Changes that a steward declared without proof, for an auditor to confirm."""
-    changes = ledger.steward_changes()
-    upgrades = [entry for entry in changes if entry.has_fact("upgraded")]
-    for since, notice in (
-        ([each for each in upgrades if not each.has_fact(ANCHORS)], problems.ledger_upgraded),
-        ([each for each in upgrades if each.has_fact(ANCHORS)], problems.anchors_signed_since),
-    ):
-        if since:
-            yield notice(str(since[0].at).partition("T")[0])
-    for entry in changes:
-        if entry.has_fact("upgraded"):
-            continue
+    for entry in ledger.steward_changes():
         reason, day = "the reason is lost", str(entry.at).partition("T")[0]
         with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
             reason = entry.fact("reason", str)

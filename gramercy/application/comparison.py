@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,7 @@ from gramercy.archive.bundle import SEAL
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import Array
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
 from gramercy.schemas.problems.verification import fact_contradicts, file_not_listed
-
-Manifest = TypeVar("Manifest", ReleaseManifest, EstimateManifest, ReportManifest)
 
 _SHOWN = 12  # parts of a fact that an error states
 # Relative tolerance: eigenvectors differ in their last digits between machines.
@@ -114,13 +111,3 @@ def arrays_close(left: Array, right: Array | None, scale: float = 0.0) -> bool:
         return False
     tolerance = _TOLERANCE * max(scale, float(np.abs(left).max(initial=0)))
     return bool(np.allclose(left, right, rtol=0, atol=tolerance))
-
-
-def in_stated_format(stated: Manifest, recomputed: Manifest) -> Manifest:
-    """A recomputed manifest in the format of the stated one, whose card has other wording."""
-    if stated.format == FORMAT:
-        return recomputed
-    update: dict[str, Any] = {"format": stated.format}
-    if isinstance(stated, ReleaseManifest):
-        update["card"] = stated.card
-    return recomputed.model_copy(update=update)

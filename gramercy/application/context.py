@@ -106,11 +106,10 @@ class Context:
 
 def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:
     """Compare a ledger with its anchor in the archive; raises as `Ledger.verify_anchor`."""
-    signed_from = ledger.anchors_signed_from() or 0
-    anchor = archive.anchor(signed_from)
+    anchor = archive.anchor()
     try:
         ledger.verify_anchor(anchor)
     except UntrustedLedger:
-        if anchor is not None or (later := archive.anchor(signed_from)) is None:
+        if anchor is not None or (later := archive.anchor()) is None:
             raise
         ledger.verify_anchor(later)  # another run has just published the first release

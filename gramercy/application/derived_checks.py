@@ -1,4 +1,4 @@
-"""Verify estimates and reports: recompute them from their release."""
+"""Verify estimates by recomputing them from their release, and what reports state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from gramercy.application.comparison import (
     check_facts,
     check_no_extra_files,
     contradiction,
-    in_stated_format,
     tables_close,
     tunings_close,
 )
@@ -19,16 +18,13 @@ from gramercy.application.estimable import (
     withdrawn_releases,
 )
 from gramercy.application.estimating import estimator_from_settings, fit
-from gramercy.application.reporting import report_manifest, report_page
+from gramercy.application.reporting import report_manifest
 from gramercy.archive.estimate_bundle import estimate_descriptor, read_estimate
 from gramercy.archive.estimate_graph import GRAPH
-from gramercy.archive.package import DESCRIPTOR, comparable_descriptor, read_manifest
+from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import PAGE, ReleaseBundle, read_report, report_descriptor
-from gramercy.common.extras import INSTALL_PUBLISH
+from gramercy.archive.release_bundle import ReleaseBundle, read_report, report_descriptor
 from gramercy.estimators import Estimator
-from gramercy.reports.page_equality import same_figures, same_text
-from gramercy.schemas.errors import MissingPackages
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification as problems
@@ -67,11 +63,6 @@ def check_estimate(
     bundle = read_estimate(place)
     stated = bundle.manifest
     estimator = estimator_from_settings(stated.estimator)
-    of_intercept = estimator.intercept_since if release.manifest.intercept else 0
-    if stated.format < max(estimator.method_since, of_intercept):
-        _check_facts_only(place, release, stated, estimator)
-        version = f"{stated.software.get('gramercy', '?'):.20}"
-        return "names this release", problems.estimate_by_former_method(stated.estimate, version)
     if missing := missing_releases(archive, estimator):
         _check_facts_only(place, release, stated, estimator)
         return "names this release", problems.pool_not_recomputed(stated.estimate, missing[0])
@@ -82,7 +73,7 @@ def check_estimate(
             raise problems.pooled_release_replaced(str(place / DESCRIPTOR), name)
     manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
-    check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
@@ -96,7 +87,7 @@ def check_estimate(
     # Edges are on the scale of correlations.
     if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
         raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
-    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
     words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
     if withdrawn := withdrawn_releases(archive, estimator):
@@ -121,47 +112,28 @@ def _check_facts_only(
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
-    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
 
-def check_report(
-    archive: Archive, place: Path, release: ReleaseBundle
-) -> tuple[str, Notice | None]:
-    """Verify a report.
+def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple[str, None]:
+    """Verify what a report states; its page is what was sealed.
 
     Returns
     -------
     tuple
-        What was verified, in words; and what could not be compared, if anything.
+        What was verified, in words; nothing is left that could not be compared.
     """
-    bundle, facts = read_report(place), release.manifest
-    stated = bundle.manifest
+    stated, facts = read_report(place).manifest, release.manifest
     estimates = [
         read_estimate(archive.estimate(facts.dataset.id, facts.release, name))
         for name in stated.estimates
     ]
     manifest = report_manifest(release, estimates)
     recomputed = manifest.model_copy(update={"software": stated.software})
-    check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
     if place.name != stated.report:
         raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.report)
-    check_facts(place, comparable_descriptor(place), report_descriptor(place, stated))
+    check_facts(place, read_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
-    report, named = stated.report, "names this release and its estimates"
-    if stated.software.get("report") != manifest.software["report"]:
-        version = f"{stated.software.get('gramercy', '?'):.20}"
-        return named, problems.page_of_other_version(report, version)
-    try:
-        page = report_page(release, estimates)
-    except MissingPackages:
-        return named, problems.page_needs_packages(report, INSTALL_PUBLISH)
-    source = "the release and its estimates"
-    if not same_text(page, bundle.page):
-        raise problems.file_contradicts(str(place / PAGE), source)
-    if stated.software != manifest.software:
-        agreed = "the text agrees with this release and its estimates"
-        return agreed, problems.figures_not_compared(report)
-    if not same_figures(page, bundle.page):
-        raise problems.file_contradicts(str(place / PAGE), source)
-    return "text and figures agree with this release and its estimates", None
+    return "names this release and its estimates", None

@@ -121,7 +121,7 @@ def write_matrices(
     if law.has_noise:
         bound, rows = manifest.trace_bound, manifest.rows.value
         unit = isinstance(manifest.normalisation, Unit)
-        denoised.append(denoise(unbiased, law, bound, rows, unit=unit, format=manifest.format))
+        denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
     matrices = [matrix, projected, *denoised, *folds]
     write_release(folder, manifest, matrices, histograms, groups)
 

@@ -86,7 +86,7 @@ def check_ledger(
         "releases": list(_anchors_of_releases(archive, releases, head.ledger)),
     }
     try:
-        anchor = archive.anchor(ledger.anchors_signed_from() or 0)
+        anchor = archive.anchor()
         if anchor is not None and anchor.ledger == head.ledger:
             found["archive"].append(anchor)  # `find_inconsistencies` compares it with the entries
         else:

@@ -114,5 +114,5 @@ def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
     """
     law, unit = manifest.group_noise(rows), isinstance(manifest.normalisation, Unit)
     bound = manifest.trace_bound
-    matrix: Array = denoise(raw, law, bound, rows, unit=unit, format=manifest.format)
+    matrix: Array = denoise(raw, law, bound, rows, unit=unit)
     return matrix

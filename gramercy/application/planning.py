@@ -273,23 +273,10 @@ def load_contract(context: Context, request: Request) -> Contract:
     contract = read_contract(path)
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
         raise problems.contract_has_other_id(request.dataset, contract.id)
-    contract = _with_registered_intercept(context, contract)
     if "%" not in request.version:
         contract = with_columns_of_table(contract.for_version(request.version), path)
         check_names(context, contract, in_pairs=request.mechanism.name == "local")
     request.check_delta(contract)
-    return contract
-
-
-def _with_registered_intercept(context: Context, contract: Contract) -> Contract:
-    """The contract; a data set that was registered without an intercept keeps having none.
-
-    Its terms are fixed, and its contract may be older than the default.
-    """
-    if "intercept" in contract.model_fields_set or context.existing_ledger is None:
-        return contract
-    if context.existing_ledger.has_intercept(contract.id) is False:
-        return contract.model_copy(update={"intercept": False})
     return contract
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gramercy.common.lattice import row_lattice
 from gramercy.mechanisms.mechanism import PublicParameters, SensitivityBounds
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.manifest import FORMAT, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
 
 AnyFacts = ColumnFacts | LevelsFacts
@@ -39,11 +39,10 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         privacy_unit=spec.privacy_unit,
         sensitivity_bounds=bounds,
         mean_squared_norm=mean_squared_norm,
-        failure_share=spec.budget.failure_share if spec.budget else None,
+        failure_share=spec.budget.failure_share,
         table_columns=len(spec.columns),
         histogram_shares=_histogram_shares(spec),
         grouped=spec.by is not None,
-        format=FORMAT if spec.budget else 5,  # bundles of formats before 6 do not state a budget
     )
 
 

@@ -13,14 +13,13 @@ from gramercy.application.comparison import (
     arrays_close,
     check_facts,
     check_no_extra_files,
-    in_stated_format,
 )
 from gramercy.application.noisy_sums import denoised_group
 from gramercy.application.public_parameters import published_offset
 from gramercy.application.release_manifest import release_manifest
 from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.marginals_file import MARGINALS
-from gramercy.archive.package import DESCRIPTOR, comparable_descriptor
+from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import (
     CARD,
     Array,
@@ -40,7 +39,7 @@ from gramercy.mechanisms.rowwise import RowWise
 from gramercy.scaling.chain import replayed
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.histogram import Histogram
-from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import verification as problems
 
@@ -64,7 +63,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         sources=facts.sources,
         histograms=bundle.histograms,
     )
-    check_facts(place, facts.model_dump(), in_stated_format(facts, recomputed).model_dump())
+    check_facts(place, facts.model_dump(), recomputed.model_dump())
 
 
 def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
@@ -207,7 +206,6 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
             facts.trace_bound,
             facts.rows.value,
             unit=isinstance(facts.normalisation, Unit),
-            format=facts.format,
         )
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
@@ -216,9 +214,8 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
-    check_facts(place, comparable_descriptor(place), release_descriptor(place, bundle.manifest))
-    current = bundle.manifest.format == FORMAT
-    if current and (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
+    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
         raise problems.file_contradicts(str(place / CARD), DESCRIPTOR)
     check_no_extra_files(place)
 

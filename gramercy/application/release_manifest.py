@@ -66,7 +66,7 @@ def release_manifest(
     noise = noise_law(mechanism, rows.value, spec.parts)
     return ReleaseManifest(
         **{name: getattr(spec, name) for name in ReleaseSpec.model_fields},
-        format=FORMAT if spec.budget else 5,
+        format=FORMAT,
         kind=kind,
         release=release,
         published=published,

@@ -16,15 +16,11 @@ from gramercy.archive.release_bundle import (
     write_report,
 )
 from gramercy.common.extras import publishing
-from gramercy.reports.edition import edition
 from gramercy.schemas.manifest import FORMAT, ReportManifest
 from gramercy.schemas.model import digest
 from gramercy.schemas.problems.verification import estimate_of_other_release
 
 _DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
-_MOST_PAGES = 4
-# Pages that this process has drawn, by the digests of their bundles.
-_drawn: dict[tuple[str, ...], str] = {}
 
 
 def report(context: Context, dataset: str, release: str, estimates: Sequence[str]) -> str:
@@ -56,25 +52,11 @@ def make_report(
 def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
     """The page of a report.
 
-    A page is a function of sealed bundles alone, so each of the latest is drawn once in a process:
-    one that makes a report and then verifies it compares the file with the page that it drew.
-
     Raises
     ------
     MissingPackages
         If the packages that draw it are not installed.
     """
-    sealed = (release.sha256, *(each.sha256 for each in estimates))
-    page = _drawn.get(sealed)
-    if page is None:
-        page = _draw(release, estimates)
-        if len(_drawn) >= _MOST_PAGES:
-            _drawn.clear()
-        _drawn[sealed] = page
-    return page
-
-
-def _draw(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
     with publishing():
         # They need the extra 'publish'.
         from gramercy.reports.marginals_page import marginals_page
@@ -106,7 +88,7 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
         release_sha256=release.sha256,
         estimates={each.manifest.estimate: each.sha256 for each in estimates},
         privacy="post-processing of the release; no further privacy cost",
-        software=software_versions(*_DRAWING) | {"report": edition()},
+        software=software_versions(*_DRAWING),
     )
 
 

@@ -8,7 +8,7 @@ from gramercy.application.request_model import Request
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.scaling.chain import replayed, starting_facts
-from gramercy.scaling.shares import RULE, Shares, shares
+from gramercy.scaling.shares import Shares, shares
 from gramercy.schemas.column import Column
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError
@@ -56,7 +56,6 @@ def with_planned_scaling(
         return declared.model_copy(update={"normalisation": Unit()})
     facts = ScalingFacts(
         kind="private",
-        rule=RULE,
         bounds=_bounds(contract),
         stages=planned.stages,
         lengths=planned.lengths,
@@ -131,7 +130,6 @@ def _with_released_constants(
         raise problems.release_without_constants(scaling.release, reason)
     planned = ScalingFacts(
         kind="release",
-        rule=other.rule,
         bounds=other.bounds,
         release=scaling.release,
         sha256=bundle.sha256,

@@ -15,7 +15,6 @@ from gramercy.application.charge_checks import check_charge, check_guarantee, ch
 from gramercy.application.derived_checks import check_belongs, check_estimate, check_report
 from gramercy.application.listing_checks import check_listed
 from gramercy.application.release_checks import release_checks
-from gramercy.application.security_advisories import assigned_rows_by_position
 from gramercy.application.source_checks import source_checks
 from gramercy.archive.bundle import check, signer
 from gramercy.archive.contents import Contents
@@ -25,7 +24,7 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest
+from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification as problems
 from gramercy.schemas.problems.archive import no_release
@@ -94,7 +93,7 @@ def verify_release(
     *,
     recompute_derived: bool = True,
 ) -> VerificationResult:
-    """Verify a release, its estimates and its reports by recomputing them.
+    """Verify a release and its estimates by recomputing them, and what its reports state.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def verify_release(
     ledger
         Where it was charged, if available.
     recompute_derived
-        Whether to recompute estimates and reports; otherwise only their seals are verified.
+        Whether to recompute estimates, and verify reports; otherwise only their seals are.
 
     Raises
     ------
@@ -137,10 +136,6 @@ def _verify(
     for words, check_release in release_checks(bundle.manifest).items():
         _run_check(place, check_release, place, bundle)
         checks.append(words)
-    if bundle.manifest.format < FORMAT:
-        unchecked.append(problems.card_not_compared(bundle.manifest.format))
-    if assigned_rows_by_position(bundle.manifest):
-        unchecked.append(problems.rows_assigned_by_position(f"{dataset}/{release}"))
     for check_sources in source_checks(bundle.manifest):
         words, notice = _run_check(place, check_sources, archive, place, bundle)
         checks += [words] if words else []

@@ -2,7 +2,7 @@
 
 Each anchored entry has a file of its own: the anchor as JSON, and a line with the signature of a
 steward's key. Two writers never write one file with different anchors; of several anchors, the
-newest counts. Version 0.1 did not sign anchors.
+newest counts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write_anchor(files: FileStore, anchor: Anchor, keys: Path, *, keep: bool = F
 
 
 def newest_anchor(
-    files: FileStore, location: str, trusted: frozenset[str] = frozenset(), signed_from: int = 0
+    files: FileStore, location: str, trusted: frozenset[str] = frozenset()
 ) -> Anchor | None:
     """The newest anchor, or None before the first one is written.
 
@@ -61,8 +61,6 @@ def newest_anchor(
         Its folder or URL, for messages.
     trusted
         The trusted public keys, in hexadecimal; if empty, any key is accepted.
-    signed_from
-        Anchors of this and later entries must be signed.
 
     Raises
     ------
@@ -77,7 +75,7 @@ def newest_anchor(
         newest = newest_of(anchors, location)
         content = files.read(_name(newest))
         if content is not None:
-            _verify(content, newest, f"{location}/{_name(newest)}", trusted, signed_from)
+            _verify(content, newest, f"{location}/{_name(newest)}", trusted)
             return newest
         # In the meantime, a newer anchor was written and this one removed.
     raise problems.anchors_changing(f"{location}/{FOLDER}")
@@ -114,22 +112,18 @@ def all_anchors(
     anchors = _anchors(files, location)
     for anchor in anchors:
         content = files.read(_name(anchor)) or b""
-        _verify(content, anchor, f"{location}/{_name(anchor)}", trusted, signed_from=0)
+        _verify(content, anchor, f"{location}/{_name(anchor)}", trusted)
     return anchors
 
 
-def _verify(
-    content: bytes, anchor: Anchor, path: str, trusted: frozenset[str], signed_from: int
-) -> None:
+def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) -> None:
     """Refuse an anchor that is not what its name says, or that no trusted key has signed."""
     stated, _, line = content.partition(b"\n")
     if stated != _content(anchor):
         raise problems.anchor_contradicts_name(path)
     public = signer(line, stated, ANCHOR)
     if public is None:
-        if line or anchor.seq >= signed_from:
-            raise problems.anchor_not_signed(path)
-        return
+        raise problems.anchor_not_signed(path)
     if trusted and public not in trusted:
         raise untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
 

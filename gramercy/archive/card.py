@@ -227,15 +227,13 @@ def _groups(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def _accounting(spec: ReleaseSpec) -> str:
-    rule = "Gaussian-DP filter or basic composition"
     budget = spec.budget
-    if budget is None:
-        return rule
     scope = "lifetime budget"
     if budget.per != "lifetime":
         scope = f"budget for each {budget.per} of the data"
     return (
-        f"{rule} against a {scope} of {epsilon_delta(budget.epsilon, budget.delta)}, of which "
+        f"Gaussian-DP filter or basic composition against a {scope} of "
+        f"{epsilon_delta(budget.epsilon, budget.delta)}, of which "
         f"δ = {significant(budget.failure_share, 3)} is set aside for mechanisms that may fail"
     )
 

@@ -73,7 +73,7 @@ def read_graph(folder: Path, names: Sequence[str]) -> Array:
         Naming the file that is missing, that is not a graph of these columns, or that differs.
     """
     edges = _read_edges(folder / _PARQUET, names)
-    # Earlier bundles have every file for any number of edges.
+    # Other files may exist for any number of edges, and must then agree.
     if np.count_nonzero(edges) > 2 * MOST_EDGES and graph_files(folder) == [_PARQUET]:
         return edges
     read_table(folder, EDGES, len(names))

@@ -52,8 +52,7 @@ def read_table(folder: Path, stem: str, columns: int) -> pd.DataFrame:
         stated = (folder / f"{stem}.csv").read_bytes()
         # A line of CSV is a row, unless a text contains line breaks.
         table = _read_parquet(path, stated.count(b"\n"), len(stated))
-        # Earlier bundles have names that begin like formulas unchanged.
-        same = stated == csv_bytes(_without_formulas(table)) or stated == csv_bytes(table)
+        same = stated == csv_bytes(_without_formulas(table))
     except Exception:  # a file that was tampered with may make a parser raise anything
         raise not_a_table(str(path)) from None
     if not same:

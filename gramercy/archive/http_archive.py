@@ -91,7 +91,7 @@ class HttpArchive(MirroredArchive):
     def other_files(self) -> list[str]:
         return []  # a server tells only what the listing names
 
-    def anchor(self, signed_from: int = 0) -> Anchor | None:
+    def anchor(self) -> Anchor | None:
         signed = read_root(self)
         return None if signed is None else signed.root.ledger
 

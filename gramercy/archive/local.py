@@ -92,9 +92,9 @@ class LocalArchive(Archive):
         remove_abandoned(self.root / name for name in left)
         return [name for name in names if name not in left]
 
-    def anchor(self, signed_from: int = 0) -> Anchor | None:
+    def anchor(self) -> Anchor | None:
         with disk_errors(self.root, reading=True):
-            return newest_anchor(Files(self.root), self.location, self.trusted, signed_from)
+            return newest_anchor(Files(self.root), self.location, self.trusted)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         with disk_errors(self.root):

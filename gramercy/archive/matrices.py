@@ -126,8 +126,7 @@ def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool
         header, *lines = csv.reader(stream)
     cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
     stated = [line[0] for line in lines]
-    # Earlier bundles have names that begin like formulas unchanged.
-    labelled = header[1:] == stated and stated in (names, [not_a_formula(name) for name in names])
+    labelled = header[1:] == stated == [not_a_formula(name) for name in names]
     return labelled and np.array_equal(cells, matrix)
 
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from gramercy.archive.bundle import file_digest, read_limited
-from gramercy.archive.manifest_limits import within_limits
 from gramercy.archive.parquet_limits import open_checked
 from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (
-    ESCAPING_FORMAT,
     FORMAT,
-    FORMATS,
     EstimateManifest,
     ReleaseManifest,
     ReportManifest,
     WithdrawalManifest,
 )
-from gramercy.schemas.manifest_formats import with_present_names, with_stated_names
 from gramercy.schemas.model import Model, parse
 from gramercy.schemas.problems.bundle import (
     file_unreadable,
@@ -38,6 +35,11 @@ from gramercy.schemas.problems.bundle import (
 DESCRIPTOR = "datapackage.json"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _DESCRIPTOR_BYTES, _MOST_VALUES = 16 << 20, 1 << 20
+# Of the manifest of a hostile archive, checked before it is validated.
+_MOST_PARTS = 300_000  # 5000 columns or levels have about 100,000
+_MOST_DEPTH = 16
+_CONTROL = {"Cc", "Cs"}
+_LINES = "\t\n\r"  # a query to a database may have several lines
 EDGES = "edges"  # the table of an estimate's graph
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
@@ -78,7 +80,7 @@ def descriptor(
         "title": title,
         "version": manifest.dataset.version,
         "resources": [_resource(folder / file, manifest) for file in files],
-        "dp": with_stated_names(manifest.model_dump(mode="json")),
+        "dp": manifest.model_dump(mode="json"),
     }
     plain: dict[str, Any] = json.loads(json.dumps(package, allow_nan=False))
     return plain
@@ -109,25 +111,6 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
     return package
 
 
-def comparable_descriptor(folder: Path) -> dict[str, Any]:
-    """datapackage.json, less the correct sizes of Parquet files, which earlier versions stated.
-
-    Raises
-    ------
-    BundleError
-        If it is missing, or not a JSON object.
-    """
-    package = read_descriptor(folder)
-    entries = package.get("resources")
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and "bytes" in entry:
-            path = folder / Path(str(entry.get("path"))).name
-            with contextlib.suppress(OSError, ValueError):
-                if path.suffix == ".parquet" and path.stat().st_size == entry["bytes"]:
-                    del entry["bytes"]
-    return package
-
-
 def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """The ``dp`` object of a bundle.
 
@@ -138,12 +121,40 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
-    if not isinstance(stated, int) or stated not in FORMATS:
-        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMATS)
-    if not within_limits(facts, printable=stated >= ESCAPING_FORMAT):
+    if type(stated) is not int or stated != FORMAT:
+        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMAT)
+    if not _within_limits(facts):
         raise manifest_out_of_limits(str(folder / DESCRIPTOR))
-    present = with_present_names(facts) if isinstance(facts, dict) else facts
-    return parse(kind, present, str(folder / DESCRIPTOR), BundleError)
+    return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
+
+
+def _within_limits(facts: Any) -> bool:
+    """Whether a manifest has a size and a depth that a release can have, and no control characters.
+
+    A terminal would execute them.
+    """
+    left = _MOST_PARTS
+    level: list[Any] = [facts]
+    for _ in range(_MOST_DEPTH):
+        left -= len(level)
+        if left < 0 or any(map(_has_control_characters, level)):
+            return False
+        level = [inner for value in level for inner in _parts(value)]
+        if not level:
+            return True
+    return False
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else ()
+
+
+def _has_control_characters(value: Any) -> bool:
+    return isinstance(value, str) and any(
+        unicodedata.category(x) in _CONTROL and x not in _LINES for x in value
+    )
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
@@ -170,12 +181,11 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
         entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
-        if kind == "csv" and manifest.format >= ESCAPING_FORMAT:
+        if kind == "csv":
             for field in entry["schema"]["fields"]:
                 field["name"] = not_a_formula(field["name"])
     elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
-        label = not_a_formula if manifest.format >= ESCAPING_FORMAT else str
-        numbers = [{"name": label(name), "type": "number"} for name in manifest.names]
+        numbers = [{"name": not_a_formula(name), "type": "number"} for name in manifest.names]
         entry["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return entry
 

@@ -152,10 +152,8 @@ class Archive(StagedBundles):
         return [name for name in self.other_files() if not is_page(name)]
 
     @abstractmethod
-    def anchor(self, signed_from: int = 0) -> Anchor | None:
+    def anchor(self) -> Anchor | None:
         """The newest anchor of the ledger in the archive, or None.
-
-        Anchors of entry `signed_from` and later ones must be signed.
 
         Raises
         ------

@@ -33,7 +33,6 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import (
-    COMPACT_FORMAT,
     ReleaseKind,
     ReleaseManifest,
     ReleaseSpec,
@@ -122,7 +121,6 @@ class ReleaseBundle:
             facts.rows.sd,
             getattr(facts.normalisation, "radius", None),
             facts.present_shares,
-            facts.format,
             self.histograms,
         )
 
@@ -247,7 +245,7 @@ def write_release(
     if histograms:
         write_histograms(folder, histograms)
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
-        write_matrix(folder, stem, matrix, manifest.names, compact=_is_compact(manifest, stem))
+        write_matrix(folder, stem, matrix, manifest.names, compact=_is_compact(stem))
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, release_descriptor(folder, manifest))
 
@@ -279,7 +277,7 @@ def read_release(folder: Path) -> ReleaseBundle:
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
     raw, projected, *rest = (
-        read_matrix(folder, stem, manifest.names, compact=_is_compact(manifest, stem))
+        read_matrix(folder, stem, manifest.names, compact=_is_compact(stem))
         for stem in stems(manifest)
     )
     folds = rest[len(rest) - len(manifest.fold_rows) :]
@@ -391,12 +389,12 @@ def stems(manifest: ReleaseManifest) -> list[str]:
     return [stem, f"{stem}_projected", *denoised, *folds]
 
 
-def _is_compact(manifest: ReleaseManifest, stem: str) -> bool:
+def _is_compact(stem: str) -> bool:
     """Whether a matrix is in Parquet alone if it is large: if it follows from the noisy one.
 
     These are two at most, so that a hostile release needs little more memory than its .npy file.
     """
-    return manifest.format >= COMPACT_FORMAT and stem.endswith(("_projected", "_denoised"))
+    return stem.endswith(("_projected", "_denoised"))
 
 
 def has_histograms(manifest: ReleaseManifest) -> bool:
@@ -427,7 +425,7 @@ def _release_files(manifest: ReleaseManifest) -> list[str]:
     files = [
         file
         for stem in stems(manifest)
-        for file in matrix_files(stem, p, compact=_is_compact(manifest, stem))
+        for file in matrix_files(stem, p, compact=_is_compact(stem))
     ]
     histograms = [MARGINALS] if has_histograms(manifest) else []
     groups = [GROUPS] if manifest.groups else []

@@ -89,8 +89,8 @@ class RemoteArchive(MirroredArchive):
     def other_files(self) -> list[str]:
         return [name for name in self.objects.names("") if not is_archive_file(name)]
 
-    def anchor(self, signed_from: int = 0) -> Anchor | None:
-        return newest_anchor(self.objects, self.location, self.trusted, signed_from)
+    def anchor(self) -> Anchor | None:
+        return newest_anchor(self.objects, self.location, self.trusted)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         name = self._mirror.name(place)

@@ -15,7 +15,7 @@ from gramercy.archive.package import (
     write_descriptor,
 )
 from gramercy.common.markdown import markdown_text
-from gramercy.schemas.manifest import ESCAPING_FORMAT, WithdrawalManifest
+from gramercy.schemas.manifest import WithdrawalManifest
 from gramercy.schemas.problems.bundle import (
     descriptor_contradicts_manifest,
     notice_contradicts_manifest,
@@ -68,15 +68,15 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
 def notice_text(manifest: WithdrawalManifest) -> str:
     """The text of NOTICE.md; fixed, because reading a notice compares it with this text."""
     facts = manifest.dataset
-    text = markdown_text if manifest.format >= ESCAPING_FORMAT else str
     return "\n".join(
         [
-            f"# Withdrawn: {text(facts.title)}, version {facts.version}",
+            f"# Withdrawn: {markdown_text(facts.title)}, version {facts.version}",
             "",
-            f"{text(facts.curator)} has withdrawn the release `{facts.id}/{manifest.release}` on "
-            f"{manifest.date}. Please use it no longer, nor what was estimated from it.",
+            f"{markdown_text(facts.curator)} has withdrawn the release "
+            f"`{facts.id}/{manifest.release}` on {manifest.date}. "
+            "Please use it no longer, nor what was estimated from it.",
             "",
-            f"> {text(manifest.reason)}",
+            f"> {markdown_text(manifest.reason)}",
             "",
             "The release stays where it is, so that work that used it can be checked. The privacy "
             "budget that it cost stays spent: what was published cannot be taken back.",

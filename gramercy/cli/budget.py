@@ -13,7 +13,7 @@ from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.ledger import Charge, Ledger
-from gramercy.ledger.overview import DatasetAccounts
+from gramercy.ledger.reader import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import RequestError

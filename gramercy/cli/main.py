@@ -6,11 +6,9 @@ import atexit
 import gc
 import os
 import sys
-import warnings
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
-from rich.text import Text
 from typer.exceptions import TyperException
 
 from gramercy import __version__
@@ -19,7 +17,7 @@ from gramercy.cli.interruption import catch_signals, release_signals
 from gramercy.cli.output import terminal
 from gramercy.cli.output.failure import report_failure
 from gramercy.common.extras import publishing
-from gramercy.schemas.errors import FormerName, GramercyError
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.command_line import argument_not_text, usage
 from gramercy.schemas.problems.installation import operating_system
 from gramercy.schemas.url import without_secrets
@@ -70,9 +68,7 @@ def main() -> None:
     os.umask(os.umask(0o022) | 0o022)  # nothing that is written may be changed by others
     failure: GramercyError
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            code = _run()
+        code = _run()
         sys.stdout.flush()
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
@@ -127,21 +123,3 @@ def _check_encoding(arguments: list[str]) -> None:
         "".join(arguments).encode()
     except UnicodeEncodeError:
         raise argument_not_text() from None
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Print a `FormerName` warning with its code; show all other warnings as Python does."""
-    if issubclass(category, FormerName):
-        terminal.say(Text("Warning ", style="yellow"), str(message), to=terminal.err)
-    else:
-        _show_by_default(message, category, filename, lineno, file, line)
-
-
-_show_by_default = warnings.showwarning

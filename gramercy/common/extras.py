@@ -12,7 +12,6 @@ from gramercy.schemas.problems.installation import publishing_packages
 PUBLISH = frozenset(
     {
         "PIL",
-        "alembic",
         "great_expectations",
         "jinja2",
         "markupsafe",

@@ -37,7 +37,7 @@ def _remove_abandoned(prefix: str) -> None:
 
 
 def _remove_unless_locked(folder: Path) -> None:
-    # A folder without a lock is not locked yet, or of an earlier version.
+    # A folder without a lock is not locked yet.
     handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW)
     try:
         if lock_open_file(handle, wait=False):

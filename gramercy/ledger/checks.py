@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -12,13 +14,14 @@ from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import STATES_BEFORE
 from gramercy.ledger.journal import read
 from gramercy.ledger.location import location_of
-from gramercy.ledger.queries import head_anchor, last_move, recorded_location
+from gramercy.ledger.queries import has_budget, head_anchor, last_move, recorded_location
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import SpentFailure
-from gramercy.schemas.model import single_line
+from gramercy.schemas.model import canonical_json, single_line
 from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems import ledger as ledger_problems
 
@@ -55,6 +58,40 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
         raise ledger_problems.ledger_behind_anchor(ledger, head.seq, witness, anchor.seq)
     elif db.scalar(select(entries.c.hash).where(entries.c.seq == anchor.seq)) != anchor.hash:
         raise ledger_problems.ledger_differs_from_anchor(ledger, anchor.seq, witness)
+
+
+def verify_terms(db: Connection, contract: Contract) -> None:
+    """Verify that a contract states the terms with which its data set was registered.
+
+    Raises
+    ------
+    TermsChanged
+        Naming each term that differs; or if the table has grown so much that the budget's delta is
+        1/rows or more.
+    """
+    first, *_ = budgets = read(db, *has_budget(contract.id))
+    registered: dict[str, Any] = json.loads(first.fact("terms", str))
+    stated = json.loads(canonical_json(contract.terms()))
+    # A contract may state any budget that the data set has had; the last one is in use.
+    earlier = [each.budget.model_dump() for each in budgets]
+    registered["budget"] = stated["budget"] if stated["budget"] in earlier else earlier[-1]
+    if changed := _differences(registered, stated):
+        raise budget_problems.terms_changed(contract.id, tuple(changed))
+    delta, limit = budgets[-1].budget.delta, 1 / contract.count
+    if delta >= limit:
+        raise budget_problems.table_outgrew_delta(contract.id, delta, contract.count_key, limit)
+
+
+def _differences(old: Any, new: Any, key: str = "") -> list[str]:
+    """Keys of the terms that differ, columns by their names."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(k for k in new if k not in old)]
+        inner = [_differences(old.get(k), new.get(k), f"{key}.{k}".strip(".")) for k in keys]
+        return [name for names in inner for name in names]
+    if key == "columns" and [c["name"] for c in old] == [c["name"] for c in new]:
+        pairs = zip(old, new, strict=True)
+        return [x for a, b in pairs for x in _differences(a, b, f"columns.{a['name']}")]
+    return [] if old == new else [key]
 
 
 def checked_reason(reason: str) -> str:

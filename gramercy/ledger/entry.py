@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.mechanisms.accounting.composition import Filter, LegacyFilter, Total
+from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import UntrustedLedger
@@ -24,7 +24,6 @@ FIRST_PREVIOUS = "0" * 64  # the hash that the first entry states as that of the
 
 LEDGER_KINDS = ("opened", "moved")
 DERIVED, DERIVED_KINDS = "derived", ("estimate", "report")
-ANCHORS = "anchors"  # fact of the entry from which on anchors are signed
 BUDGET_CHANGES = ("raised", "lowered")
 BUDGET_KINDS = ("registered", *BUDGET_CHANGES)
 # The states from which a release may enter each state.
@@ -103,10 +102,6 @@ class Entry:
             raise self._malformed()
         return value
 
-    def has_fact(self, name: str) -> bool:
-        """Whether there is a fact of this name."""
-        return isinstance(self._facts, dict) and name in self._facts
-
     @cached_property
     def _facts(self) -> Any:
         try:
@@ -132,13 +127,8 @@ class Entry:
         raise self._malformed()
 
     @property
-    def rule(self) -> Filter | LegacyFilter:
-        """The rule by which the budget admits charges; raises as `fact` does.
-
-        Entries of version 0.1 state no share for failures, and have another rule.
-        """
-        if not self.has_fact("failures"):
-            return LegacyFilter(self.budget.epsilon, self.budget.delta)
+    def rule(self) -> Filter:
+        """The rule by which the budget admits charges; raises as `fact` does."""
         failures = self.fact("failures", float)
         if failures != self.budget.failure_share:
             raise self._malformed()

@@ -15,7 +15,7 @@ from gramercy.ledger.entry import (
     STATES_BEFORE,
     Entry,
 )
-from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, LegacyFilter, Total
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
@@ -47,7 +47,7 @@ class _Dataset:
     """The state of a data set after the entries read so far."""
 
     budget: Budget
-    rule: Filter | LegacyFilter
+    rule: Filter
     rows: int
     charge_count: int = 0
     totals: dict[str, Total] = field(default_factory=dict)
@@ -153,8 +153,6 @@ def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
     if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
         yield problems.wrong_budget_change(entry.seq, entry.kind)
-    if isinstance(entry.rule, LegacyFilter) and isinstance(dataset.rule, Filter):
-        yield problems.older_budget_rule(entry.seq)
     dataset.budget, dataset.rule, dataset.rows = after, entry.rule, entry.fact("rows", int)
     yield from _delta_errors(entry, dataset)
 

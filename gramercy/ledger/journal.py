@@ -1,4 +1,4 @@
-"""The journal: append entries at its end, one at a time, and read them in order."""
+"""The journal: open it, append entries at its end, one at a time, and read them in order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,37 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, insert, select, text, update
 
-from gramercy.ledger.database_tables import entries, head
+from gramercy.ledger import new_entries
+from gramercy.ledger.database import WRITES
+from gramercy.ledger.database_tables import create_tables, entries, has_tables, head
 from gramercy.ledger.entry import Entry
+from gramercy.ledger.location import location_of
 from gramercy.schemas.problems.ledger import writers_not_serialised
 
 _COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
 PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory stays small
+_LOCK = 7_261_993  # of PostgreSQL, while tables are created: an arbitrary number
+
+
+def open_journal(engine: Engine) -> None:
+    """Create the tables and the first entry, once, however many processes try at the same time.
+
+    Raises
+    ------
+    LedgerError
+        If the database has a ledger of another schema.
+    """
+    with engine.begin() as db:
+        if has_tables(db):
+            return
+    with engine.connect().execution_options(**WRITES) as db, db.begin():
+        if db.dialect.name == "postgresql":
+            db.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+        if not has_tables(db):
+            create_tables(db)
+            append(db, new_entries.opened(location_of(db)))
 
 
 def lock_head(db: Connection) -> tuple[int, str]:

@@ -30,16 +30,11 @@ def location_of(db: Connection) -> str:
         If the machine has no id and none can be stored.
     """
     if db.dialect.name == "sqlite":
-        path = resolved_path(db)
+        path = Path(str(db.engine.url.database)).resolve()
         file = os.stat(path)
         return f"{path} (machine {machine_digest()}, device {file.st_dev}, inode {file.st_ino})"
     system = db.scalar(text("SELECT system_identifier FROM pg_control_system()"))
     return f"postgresql:{system}:{db.scalar(text('SELECT current_database()'))}"
-
-
-def resolved_path(db: Connection) -> str:
-    """The path of an SQLite ledger, which was its whole location in version 0.1."""
-    return str(Path(str(db.engine.url.database)).resolve())
 
 
 def machine_digest() -> str:

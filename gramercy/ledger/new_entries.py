@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 
-from gramercy.ledger.entry import ANCHORS, DERIVED, Entry
+from gramercy.ledger.entry import DERIVED, Entry
 from gramercy.ledger.sources import normalised_source
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -16,14 +16,8 @@ from gramercy.schemas.model import canonical_json
 
 def opened(location: str) -> Entry:
     """The first entry of a journal: a random id of the ledger, and its location."""
-    facts = {"ledger": uuid.uuid4().hex, "place": location, ANCHORS: "signed"}
+    facts = {"ledger": uuid.uuid4().hex, "place": location}
     return Entry("opened", facts=canonical_json(facts))
-
-
-def anchors_signed(location: str) -> Entry:
-    """From here on, anchors of the ledger are signed; it stays at its location."""
-    facts = {"place": location, "reason": "upgraded", "upgraded": True, ANCHORS: "signed"}
-    return Entry("moved", facts=canonical_json(facts))
 
 
 def moved(location: str, reason: str) -> Entry:

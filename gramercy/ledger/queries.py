@@ -12,7 +12,6 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.ledger.database import display_location
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import (
-    ANCHORS,
     BUDGET_KINDS,
     DERIVED,
     LEDGER_KINDS,
@@ -55,21 +54,12 @@ def head_anchor(db: Connection) -> Anchor:
 
 def recorded_location(db: Connection) -> str:
     """The location of the ledger, as its last entry about itself states it."""
-    return _entry_about_ledger(db, last=True).fact("place", str)
+    return last_move(db).fact("place", str)
 
 
 def last_move(db: Connection) -> Entry:
-    """The last entry by which the ledger was opened or moved; an upgrade does not count."""
-    moves = [entry for entry in read(db, _ABOUT_LEDGER) if not entry.has_fact("upgraded")]
-    if not moves:
-        raise _head_missing(db)
-    return moves[-1]
-
-
-def anchors_signed_from(db: Connection) -> int | None:
-    """Number of the first entry that says that anchors are signed; None in older ledgers."""
-    signed = (each.seq for each in read(db, _ABOUT_LEDGER) if each.has_fact(ANCHORS))
-    return next(signed, None)
+    """The last entry by which the ledger was opened or moved."""
+    return _entry_about_ledger(db, last=True)
 
 
 def derived(db: Connection, dataset: str, release: str) -> dict[tuple[str, str], str]:

@@ -5,14 +5,13 @@ Every method is one transaction, which reads from one snapshot.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramercy.common.home import Home
@@ -21,13 +20,11 @@ from gramercy.ledger.database import display_location, error_name, open_engine, 
 from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
-from gramercy.ledger.journal import PARTS, read, read_all
+from gramercy.ledger.journal import PARTS, open_journal, read, read_all
 from gramercy.ledger.location import location_of
-from gramercy.ledger.overview import LedgerOverview
-from gramercy.ledger.schema_upgrade import upgrade_schema
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
-from gramercy.ledger.terms import terms_of, verify_terms
 from gramercy.ledger.timelines import timelines
+from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
@@ -36,7 +33,26 @@ from gramercy.schemas.problems.ledger import ledger_damaged, ledger_unusable
 from gramercy.schemas.timeline import Timeline
 
 
-class LedgerReader(LedgerOverview):
+@dataclass(frozen=True)
+class DatasetAccounts:
+    """The budgets of a data set and the charges to them.
+
+    Parameters
+    ----------
+    changes
+        The budget as it was registered, raised and lowered.
+    statements
+        One statement, or one for every period of the data that was charged.
+    charged
+        Number of charges, by the period of the data; the period is empty with one budget.
+    """
+
+    changes: tuple[BudgetChange, ...]
+    statements: tuple[Statement, ...]
+    charged: Mapping[str, int]
+
+
+class LedgerReader:
     """A budget ledger, for code that only reads it.
 
     Parameters
@@ -57,7 +73,7 @@ class LedgerReader(LedgerOverview):
         with self._database_errors():
             self._engine = open_engine(where)
             self.location = display_location(self._engine)
-            upgrade_schema(self._engine)
+            open_journal(self._engine)
 
     @classmethod
     def of(cls, home: Home) -> Self:
@@ -86,15 +102,8 @@ class LedgerReader(LedgerOverview):
             checks.verify_location(db)
             if not queries.is_registered(db, contract.id):
                 return Statement(contract.budget, window=window)
-            verify_terms(db, contract)
+            checks.verify_terms(db, contract)
             return queries.statement(db, contract.id, window)
-
-    def has_intercept(self, dataset: str) -> bool | None:
-        """Whether a data set was registered with an intercept; None if it is not registered."""
-        registered = (entries.c.dataset == dataset, entries.c.kind == "registered")
-        with self._reading() as db:
-            terms = [terms_of(entry) for entry in read(db, *registered)]
-        return bool(terms[0].get("intercept", False)) if terms else None
 
     def statement(self, dataset: str, window: str = "") -> Statement:
         """Budget and total of a registered data set, or of one period of its data.
@@ -166,11 +175,6 @@ class LedgerReader(LedgerOverview):
         with self._reading() as db:
             return queries.derived(db, dataset, release)
 
-    def anchors_signed_from(self) -> int | None:
-        """Number of the first entry that says that anchors are signed; None in older ledgers."""
-        with self._reading() as db:
-            return queries.anchors_signed_from(db)
-
     def find_charge(self, dataset: str, request: str) -> Charge | None:
         """The charge of a request: the published one if there is one, otherwise the last."""
         with self._reading() as db:
@@ -191,46 +195,16 @@ class LedgerReader(LedgerOverview):
             return set(db.scalars(select(entries.c.release).where(*queries.is_charge(dataset))))
 
     def sources(self) -> dict[str, set[str]]:
-        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`.
-
-        Charges of version 0.1 do not state them.
-        """
+        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`."""
         by_dataset: dict[str, set[str]] = {}
         query = select(entries.c.kind, entries.c.dataset, entries.c.facts, entries.c.seq)
         with self._reading() as db:
             rows = db.execute(query.where(entries.c.kind == "reserved"), execution_options=PARTS)
             for row in rows:
                 entry = Entry(row.kind, row.dataset, facts=row.facts, seq=row.seq)
-                if entry.has_fact("source"):
-                    sources = by_dataset.setdefault(str(entry.dataset), set())
-                    sources.add(entry.fact("source", str))
+                sources = by_dataset.setdefault(str(entry.dataset), set())
+                sources.add(entry.fact("source", str))
         return by_dataset
-
-    def adaptive_shares(self) -> dict[tuple[str, str], int]:
-        """Budgets with several charges by the rule of version 0.1, and the number of those charges.
-
-        The keys are data set and period of the data, or an empty string where budgets are for a
-        lifetime.
-        """
-        counts: dict[tuple[str, str], int] = {}
-        for dataset in self.datasets():
-            with self._reading() as db:
-                budgets = read(db, *queries.has_budget(dataset))
-                charged = read(db, *queries.is_charge(dataset))
-            upgraded = next((each.seq for each in budgets if each.has_fact("failures")), math.inf)
-            older = Counter(str(entry.window) for entry in charged if entry.seq < upgraded)
-            counts |= {(dataset, window): n for window, n in older.items() if n > 1}
-        return counts
-
-    def yearly_budgets_of_persons(self) -> list[str]:
-        """Data sets that were registered with persons as their unit and a budget per year."""
-        names = []
-        with self._reading() as db:
-            for entry in read(db, entries.c.kind == "registered"):
-                unit = terms_of(entry).get("unit")
-                if entry.budget.per == "year" and unit not in {"row", "cell"}:
-                    names.append(str(entry.dataset))
-        return names
 
     def steward_changes(self) -> list[Entry]:
         """Entries by which a steward changed what may be charged: moves, and new budgets."""
@@ -277,6 +251,36 @@ class LedgerReader(LedgerOverview):
         with self._reading() as db:
             return list(read_all(db))
 
+    def published(self) -> set[tuple[str, str]]:
+        """(data set, release id) of every release that was ever published."""
+        query = select(entries.c.dataset, entries.c.release).where(entries.c.kind == "published")
+        with self._reading() as db:
+            return {(str(dataset), str(release)) for dataset, release in db.execute(query)}
+
+    def statements_by_dataset(self) -> dict[str, tuple[Statement, ...]]:
+        """Budgets and totals of all data sets, as `statements` returns them for one.
+
+        Raises
+        ------
+        UntrustedLedger
+            If an entry is malformed.
+        """
+        with self._reading() as db:
+            return _statements(db, _budgets(db))
+
+    def accounts(self) -> dict[str, DatasetAccounts]:
+        """Budgets, totals and numbers of charges of all data sets, by their ids.
+
+        Charges are only counted, so that memory does not grow with them; raises as above.
+        """
+        with self._reading() as db:
+            changes = _budgets(db)
+            statements, charged = _statements(db, changes), _charge_counts(db)
+        return {
+            name: DatasetAccounts(changes[name], statements[name], charged.get(name, {}))
+            for name in sorted(changes)
+        }
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A transaction that reads from one snapshot."""
@@ -298,3 +302,42 @@ class LedgerReader(LedgerOverview):
             error = problem(self.location, error_name(caught))
         if error is not None:
             raise error from None  # the cause may quote the URL
+
+
+def _budgets(db: Connection) -> dict[str, tuple[BudgetChange, ...]]:
+    changes: dict[str, list[BudgetChange]] = {}
+    for each in read(db, entries.c.kind.in_(BUDGET_KINDS)):
+        change = BudgetChange(each.budget, each.fact("reason", str), each.at)
+        changes.setdefault(str(each.dataset), []).append(change)
+    return {name: tuple(of_dataset) for name, of_dataset in changes.items()}
+
+
+def _statements(
+    db: Connection, changes: Mapping[str, tuple[BudgetChange, ...]]
+) -> dict[str, tuple[Statement, ...]]:
+    """From the last charge of every budget, which states their sum."""
+    last = (
+        select(func.max(entries.c.seq))
+        .where(entries.c.kind == "reserved")
+        .group_by(entries.c.dataset, entries.c.window)
+    )
+    of_dataset: dict[str, list[Statement]] = {name: [] for name in changes}
+    for each in read(db, entries.c.seq.in_(last)):
+        name = str(each.dataset)
+        statement = Statement(changes[name][-1].budget, each.total, str(each.window))
+        of_dataset[name].append(statement)
+    return {
+        name: tuple(sorted(statements, key=lambda each: each.window))
+        or (Statement(changes[name][-1].budget, NO_CHARGES),)
+        for name, statements in of_dataset.items()
+    }
+
+
+def _charge_counts(db: Connection) -> dict[str, dict[str, int]]:
+    """Number of charges, by data set and period of the data."""
+    count = select(entries.c.dataset, entries.c.window, func.count())
+    count = count.where(entries.c.kind == "reserved").group_by(entries.c.dataset, entries.c.window)
+    counts: dict[str, dict[str, int]] = {}
+    for dataset, window, charges in db.execute(count):
+        counts.setdefault(str(dataset), {})[str(window)] = charges
+    return counts

@@ -21,7 +21,6 @@ from gramercy.ledger.journal import append, lock_head, read
 from gramercy.ledger.location import location_of
 from gramercy.ledger.reader import LedgerReader
 from gramercy.ledger.statement import Charge
-from gramercy.ledger.terms import verify_terms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
@@ -81,7 +80,7 @@ class Ledger(LedgerReader):
             checks.verify_location(db)
             if not queries.is_registered(db, dataset):
                 append(db, new_entries.registered(contract))
-            verify_terms(db, contract)
+            checks.verify_terms(db, contract)
             earlier = queries.find_charge(db, dataset, request)
             checks.check_not_charged(dataset, earlier, instead_of)
             statement = queries.statement(db, dataset, window)

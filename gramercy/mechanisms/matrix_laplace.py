@@ -25,7 +25,6 @@ from gramercy.mechanisms.accounting.directed_rounding import UP
 from gramercy.mechanisms.accounting.gdp import (
     log_lipschitz_epsilon,
     log_lipschitz_mu,
-    pure_epsilon_from_mu,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive
@@ -87,8 +86,6 @@ class MatrixLaplace(Additive):
     def guarantee(self) -> Guarantee:
         """Pure epsilon, and the smaller of the two mu that follow from bounds on the score."""
         pure = UP * _trace_sensitivity(self.parameters) / (2 * self.scale)
-        if _predates_score_bounds(self.parameters):
-            return Guarantee.from_pure(pure)
         by_scores = UP * _mu_per_epsilon(self.parameters) * pure
         return Guarantee(min(by_scores, log_lipschitz_mu(pure)), pure=pure)
 
@@ -170,11 +167,4 @@ def _mu_per_epsilon(parameters: PublicParameters) -> float:
 
 def _pure_epsilon(mu: float, parameters: PublicParameters) -> float:
     """The largest pure epsilon whose mu is at most `mu`, rounded down."""
-    if _predates_score_bounds(parameters):
-        return pure_epsilon_from_mu(mu)
     return max(mu / (UP**2 * _mu_per_epsilon(parameters)), log_lipschitz_epsilon(mu))
-
-
-def _predates_score_bounds(parameters: PublicParameters) -> bool:
-    """Whether the manifest format charges the mu of any pure epsilon: before format 6."""
-    return parameters.format < 6

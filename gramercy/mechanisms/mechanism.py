@@ -11,7 +11,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.manifest import FORMAT, Format, ReleaseKind
+from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
@@ -69,9 +69,6 @@ class PublicParameters:
     grouped
         Whether one matrix for each of several groups of rows is published; a row that is replaced
         may move to another group.
-    format
-        Manifest format that the guarantee is stated for. A scale keeps the guarantee that an
-        earlier version stated and charged for it, even where a better one has been proven since.
     """
 
     p: int
@@ -86,7 +83,6 @@ class PublicParameters:
     table_columns: int | None = None
     histogram_shares: tuple[float, ...] = ()
     grouped: bool = False
-    format: Format = FORMAT
 
     @property
     def target_delta0(self) -> float | None:

@@ -103,7 +103,6 @@ class EstimateSummary:
         facts, names = bundle.manifest, bundle.manifest.names
         weights, strongest, edges, unlisted = None, [], 0, 0
         if bundle.edges is not None:
-            # The intercept has edges in estimates of earlier formats only.
             first = int(names[0] == INTERCEPT)
             names, weights = names[first:], bundle.edges[first:, first:]
             stability = None if stability is None else stability[first:, first:]

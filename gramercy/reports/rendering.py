@@ -13,7 +13,6 @@ from gramercy.common.notation import significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
 from gramercy.reports.symbols import in_symbols
-from gramercy.schemas.manifest_formats import with_stated_names
 from gramercy.schemas.model import Model
 
 _MOST_DECIMALS, _LARGE = 6, 1e9  # of plain numbers
@@ -65,8 +64,8 @@ def plus_minus(pair: tuple[float, float], digits: int = 4) -> str:
 
 
 def manifest_parameters(manifest: Model) -> list[tuple[str, str]]:
-    """Every parameter of a manifest with its path, under the names of the format that it states."""
-    return _values(with_stated_names(manifest.model_dump(mode="json")))
+    """Every parameter of a manifest with its path."""
+    return _values(manifest.model_dump(mode="json"))
 
 
 def _values(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

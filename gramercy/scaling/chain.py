@@ -136,8 +136,7 @@ class ConstantsChain:
         noise
             See `radius.clipping_radius`.
         """
-        q, rule = len(self.spec.names), self._scaling.rule
-        radius = clipping_radius(lengths, sd, self.rows, q, noise, rule)
+        radius = clipping_radius(lengths, sd, self.rows, len(self.spec.names), noise)
         return self.scaled.model_copy(update={"normalisation": Clip(radius=radius)})
 
     @property

@@ -39,9 +39,7 @@ def length_edges(q: int) -> Array:
     return edges
 
 
-def clipping_radius(
-    counts: NDArray[np.int64], sd: float, n: float, q: int, noise: float, rule: int
-) -> float:
+def clipping_radius(counts: NDArray[np.int64], sd: float, n: float, q: int, noise: float) -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
 
     Parameters
@@ -57,8 +55,6 @@ def clipping_radius(
     noise
         Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
         rows in the unit ball: 1/mu under replace-one.
-    rule
-        Version of the rule that says which bins have rows; see `shares.RULE`.
 
     Returns
     -------
@@ -73,7 +69,7 @@ def clipping_radius(
     better than lost(r) itself, on tables of many kinds.
     """
     squares = length_edges(q) ** 2 * math.sqrt(math.sqrt(2))  # of a bin's geometric mean
-    weights = _weights(counts, sd, n, rule)
+    weights = _weights(counts, sd, n)
     squares = squares[: len(weights)]
     power = math.fsum(weights * squares)
     best, least = 1.0, math.inf
@@ -87,26 +83,24 @@ def clipping_radius(
     return float(f"{best:.2e}")
 
 
-def _weights(counts: NDArray[np.int64], sd: float, n: float, rule: int) -> Array:
+def _weights(counts: NDArray[np.int64], sd: float, n: float) -> Array:
     """Shares of rows in the bins of the shortest prefix that has nearly all rows."""
     values = counts.astype(np.float64)
     values += (n - float(counts.sum())) / len(values)
-    reached = np.cumsum(values) >= n - sd * _allowances(len(values), rule)
+    reached = np.cumsum(values) >= n - sd * _allowances(len(values))
     support = int(np.argmax(reached)) + 1 if reached.any() else len(values)
     weights = np.maximum(values[:support], 0.0)
     total = math.fsum(weights)
     return weights / total if total > 0 else np.ones(1)
 
 
-def _allowances(bins: int, rule: int) -> Array:
+def _allowances(bins: int) -> Array:
     """How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
 
     The counts sum to n, so the noise of the sum of k of K bins has variance k (K - k) / K. Three
     of its standard deviations: where a prefix with all rows is missed, noise in the bins of the
-    longest rows can hide them all. Rule 1 allowed sqrt(K) everywhere, and did so once in 500 times.
+    longest rows can hide them all.
     """
-    if rule == 1:
-        return np.full(bins, math.sqrt(bins))
     prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
     allowances: Array = _SURE * np.sqrt(prefix * (bins - prefix) / bins)
     return allowances

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-RULE = 2  # version of the rule that computes constants; part of the key of a request
-
 LEAST_STRENGTH = 50.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
 _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.1

@@ -15,15 +15,6 @@ def failure_share() -> None:
     """A manifest states another share of delta for failures than the budget sets aside."""
 
 
-@problem(
-    "GRM-431",
-    InvalidValue,
-    "'budget' is required from manifest format 6 on, and not allowed before.",
-)
-def budget_of_format() -> None:
-    """A manifest states a budget that its format does not have, or lacks one that it requires."""
-
-
 # Files and their seal.
 
 _FETCH_AGAIN = "Fetch the bundle again from its curator."
@@ -38,7 +29,7 @@ def file_missing(path: str) -> None:
     "GRM-433",
     BundleError,
     "{path}: the signature is missing.",
-    "Fetch the bundle again from its curator; bundles of format 4 and older have no signature.",
+    "Fetch the bundle again from its curator; every bundle has a signature.",
 )
 def signature_missing(path: str) -> None:
     """The bundle has no SHA256SUMS.sig."""
@@ -141,11 +132,11 @@ def name_missing() -> None:
 @problem(
     "GRM-443",
     BundleError,
-    "{path} has format {stated}; this version reads {known}.",
+    "{path} has format {stated}; this version reads format {known}.",
     "Use the version of Gramercy that its manifest names under 'software'.",
 )
-def unknown_format(path: str, stated: str, known: tuple[int, ...]) -> None:
-    """The bundle was written by a newer, or a much older, version of Gramercy."""
+def unknown_format(path: str, stated: str, known: int) -> None:
+    """The bundle was written by another version of Gramercy."""
 
 
 @problem(

@@ -20,7 +20,7 @@ def request_not_valid(file: str) -> None:
 
 @problem("GRM-102", BundleError, "{file} is not a valid manifest:")
 def manifest_not_valid(file: str) -> None:
-    """A description in a bundle is not what this or an earlier version of Gramercy writes."""
+    """A description in a bundle is not what Gramercy writes."""
 
 
 @problem("GRM-120", InvalidValue, "Settings of {name} are not valid:")

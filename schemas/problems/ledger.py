@@ -48,12 +48,11 @@ def ledger_unusable(ledger: str, reason: str) -> None:
 @problem(
     "GRM-333",
     LedgerError,
-    "The ledger has schema version {schema:.20}, but this version of Gramercy supports at most "
-    "{newest}.",
-    "Use the version of Gramercy that upgraded the ledger, or a newer one.",
+    "The ledger has schema {schema:.20}, but this version of Gramercy knows schema {known} only.",
+    "Use the version of Gramercy that created the ledger.",
 )
-def schema_too_new(schema: str, newest: str) -> None:
-    """A newer version of Gramercy has upgraded the ledger."""
+def schema_unknown(schema: str, known: int) -> None:
+    """Another version of Gramercy, with other tables, has created the ledger."""
 
 
 @problem(
@@ -316,16 +315,6 @@ def wrong_budget_change(entry: int, kind: str) -> None:
 
     Whether a budget is for the lifetime, or per year, month or other period, never changes.
     """
-
-
-@problem(
-    "GRM-359",
-    Notice,
-    "Entry {entry} returns to the budget rule of version 0.1.",
-    _FIND_WRITER,
-)
-def older_budget_rule(entry: int) -> None:
-    """Since the ledger was upgraded, a share of every delta is set aside for failures."""
 
 
 @problem(

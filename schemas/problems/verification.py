@@ -6,7 +6,6 @@ from gramercy.schemas.errors import BundleError, Invalid, RequestError, UnknownR
 from gramercy.schemas.problem import Notice, problem
 
 _ASK = "Ask the curator for the bundle that was published."
-_COMPARE = "Verify with the version of Gramercy that the manifest names under 'software'."
 
 # What to verify.
 
@@ -212,7 +211,7 @@ def recorded_bundle_replaced(path: str) -> None:
     "Repeat the command that made them: it records them.",
 )
 def bundles_not_recorded(release: str, names: tuple[str, ...]) -> None:
-    """Earlier versions did not record estimates and reports; or a process has crashed."""
+    """The process that made them crashed before it recorded them."""
 
 
 @problem(
@@ -277,16 +276,6 @@ def run_without_charge(runs: tuple[str, ...]) -> None:
 
 
 @problem(
-    "GRM-822",
-    Notice,
-    "The card was not compared: its bundle has the older format {format}.",
-    _COMPARE,
-)
-def card_not_compared(format: int) -> None:
-    """The wording of cards has changed since; all facts in the bundle were recomputed."""
-
-
-@problem(
     "GRM-823",
     Notice,
     "The average was not recomputed: not all of its sources are in this archive.",
@@ -327,85 +316,7 @@ def pooled_release_withdrawn(estimate: str, release: str) -> None:
     """A notice of withdrawal asks not to use a release, nor what was estimated from it."""
 
 
-@problem(
-    "GRM-824",
-    Notice,
-    "Report {report}: the page was not compared, because version {version} of Gramercy wrote it.",
-    _COMPARE,
-)
-def page_of_other_version(report: str, version: str) -> None:
-    """Another version lays out pages differently; the facts in the bundle were verified."""
-
-
-@problem(
-    "GRM-825",
-    Notice,
-    "Report {report}: the page was not compared, because that needs more packages.",
-    "Install them with: {command}",
-)
-def page_needs_packages(report: str, command: str) -> None:
-    """Comparing a page means rendering it again, which an installation for analysts cannot do."""
-
-
-@problem(
-    "GRM-826",
-    Notice,
-    "Report {report}: the figures were not compared, because other versions of libraries drew "
-    "them.",
-    "Verify with the library versions that the manifest names under 'software'.",
-)
-def figures_not_compared(report: str) -> None:
-    """Libraries draw the same figure differently from version to version; the text agrees."""
-
-
 # What an auditor or an analyst should know.
-
-
-@problem(
-    "GRM-827",
-    Notice,
-    "Version 0.1 assigned the rows of '{release}' by their position. If a row's values "
-    "determine its file or folder in the source, the guarantee does not hold.",
-    "See docs/security-history.md, 1.",
-)
-def rows_assigned_by_position(release: str) -> None:
-    """Folds, noisy rows and reports of version 0.1 depend on the order of the source's files."""
-
-
-@problem(
-    "GRM-828",
-    Notice,
-    "{dataset}: the budget is per year and protects persons, whose rows may be in many years. A "
-    "person is protected by the sum of what all years have spent.",
-    "See docs/security-history.md, 2.",
-)
-def yearly_budget_of_persons(dataset: str) -> None:
-    """Version 0.1 accepted such a contract, which later versions refuse."""
-
-
-@problem(
-    "GRM-829",
-    Notice,
-    "{dataset}: {charges} charges were admitted by the rule of version 0.1. Together with all "
-    "later ones they guarantee epsilon at twice the delta of the budget.",
-    "See docs/security-history.md, 3.",
-)
-def adaptive_failure_share(dataset: str, charges: int) -> None:
-    """Version 0.1 let failure probabilities and noise share the same delta."""
-
-
-@problem(
-    "GRM-830",
-    Notice,
-    "On {day} the ledger was upgraded: a tenth of every delta is reserved for failures.",
-)
-def ledger_upgraded(day: str) -> None:
-    """Since manifest format 6, a fixed share of delta covers mechanisms that may fail."""
-
-
-@problem("GRM-845", Notice, "On {day} the ledger was upgraded: its anchors are signed since then.")
-def anchors_signed_since(day: str) -> None:
-    """Earlier versions did not sign anchors: write access to the archive sufficed to make one."""
 
 
 @problem(
@@ -451,15 +362,3 @@ def table_shared(datasets: tuple[str, ...]) -> None:
 @problem("GRM-834", Notice, "{release}: its flow run is no longer in Prefect's history.")
 def run_forgotten(release: str) -> None:
     """Prefect's database was cleaned or replaced since the release was published."""
-
-
-@problem(
-    "GRM-835",
-    Notice,
-    "Estimate {estimate}: the numbers were not recomputed, because version {version} of Gramercy "
-    "computed them by a former method.",
-    "Its seal, its settings and its release were verified. A request with another level or rate "
-    "computes a new estimate.",
-)
-def estimate_by_former_method(estimate: str, version: str) -> None:
-    """A later version replaced the method of this estimator."""

@@ -394,13 +394,3 @@ def plan_uncertain(error: str, details: str, remedy: str) -> None:
 )
 def unit_rows(release: str) -> None:
     """Rows far from the centres count as much as near ones, and the rows' lengths are lost."""
-
-
-@problem(
-    "GRM-904",
-    Notice,
-    "'{former}' is now called '{present}'.",
-    "Write '{present}': the next version no longer accepts '{former}'.",
-)
-def former_name(former: str, present: str) -> None:
-    """A contract, a request or a command uses a name that an earlier version of Gramercy had."""

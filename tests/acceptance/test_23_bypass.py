@@ -126,7 +126,7 @@ TERMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "budget.per",
     ),
     ({"neighbours": "add-remove"}, {}, "neighbours"),
-    ({"privacy_unit": "cell"}, CELLS, "unit"),
+    ({"privacy_unit": "cell"}, CELLS, "privacy_unit"),
     ({"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}, {}, "columns"),
     ({"columns": COLUMNS | {"c2": {"lower": -5.0, "upper": 5.5}}}, {}, "columns.c2.upper"),
     ({"columns": dict(reversed(COLUMNS.items()))}, {}, "columns"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from scipy.special import log_ndtr, ndtr
 
 from gramercy.ledger import Ledger
 from gramercy.mechanisms import registry
-from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, LegacyFilter, Total
-from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
+from gramercy.mechanisms.accounting.gdp import gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.problems.budget import failure_share_exceeded
@@ -35,7 +36,18 @@ def hockey_stick(mu: float, delta0: float, epsilon: Array) -> Array:
     return np.minimum(1, gaussian + delta0)
 
 
-def largest_mu(rule: Filter | LegacyFilter, before: Total, delta0: float) -> float | None:
+@dataclass(frozen=True)
+class SharedDelta:
+    """A rule that takes each delta0 from delta when it is spent, not from a fixed share."""
+
+    epsilon: float
+    delta: float
+
+    def admits(self, total: Guarantee) -> bool:
+        return satisfies_dp(total.mu, self.epsilon, self.delta - total.delta0)
+
+
+def largest_mu(rule: Filter | SharedDelta, before: Total, delta0: float) -> float | None:
     """The largest mu that is admitted with a delta0 after other charges, or None."""
 
     def fits(mu: float) -> bool:
@@ -50,7 +62,7 @@ def largest_mu(rule: Filter | LegacyFilter, before: Total, delta0: float) -> flo
     return low
 
 
-def adaptive_delta(rule: Filter | LegacyFilter, split: float) -> float:
+def adaptive_delta(rule: Filter | SharedDelta, split: float) -> float:
     """The delta of the best adaptive analyst: a Gaussian release, then the best second one."""
     first = split * gdp_mu(EPSILON, DELTA * 0.9)
     before = NO_CHARGES.plus(Guarantee(first))
@@ -70,9 +82,9 @@ def test_trading_mu_against_delta0_never_exceeds_delta(split: float) -> None:
     assert adaptive_delta(Filter(EPSILON, DELTA, DELTA / 10), split) <= DELTA * (1 + 1e-6)
 
 
-def test_rule_of_version_0_1_is_exceeded() -> None:
-    """The same analyst detects the flaw of the old rule."""
-    reached = [adaptive_delta(LegacyFilter(EPSILON, DELTA), float(split)) for split in SPLITS]
+def test_a_rule_without_a_fixed_share_is_exceeded() -> None:
+    """The same analyst detects its flaw."""
+    reached = [adaptive_delta(SharedDelta(EPSILON, DELTA), float(split)) for split in SPLITS]
     assert max(reached) > 1.5 * DELTA
 
 

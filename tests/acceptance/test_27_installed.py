@@ -72,7 +72,6 @@ def test_wheel_contains_one_package(wheel: Path) -> None:
         "gramercy/flows/prefect.yaml",
         "gramercy/estimators/ridge.py",
         "gramercy/schemas/contract.py",
-        "gramercy/ledger/migrations/versions/v3_failures.py",
         "gramercy/reports/templates/plan.html",
     } <= set(names)
 
@@ -93,7 +92,7 @@ def test_two_builds_are_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
 
 
 def test_installed_in_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
-    """Imports, the command line, flows and migrations find Gramercy's own modules."""
+    """Imports, the command line, flows and the ledger find Gramercy's own modules."""
     for name in USER_FOLDERS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(

@@ -15,15 +15,12 @@ from gramercy.mechanisms.accounting.gdp import (
     log_lipschitz_mu,
     mu_from_pure_epsilon,
 )
-from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.matrix_laplace import (
     MatrixLaplace,
     one_row_score_bound,
     two_row_score_bound,
 )
-from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.specs import PureSpec
 from tests.proofs.matrix_laplace import ALL_LARGER_FROM, largest_ratio, least_mu, stop_loss
 from tests.support.factories import FULL
 
@@ -154,17 +151,6 @@ def test_mu_and_scale_are_inverse(p: int, neighbours: Neighbours, counted: bool)
             p, neighbours, mu=mu, publishes_noisy_count=counted and neighbours == "add-remove"
         )
         assert mu * (1 - 1e-9) <= noise.guarantee.mu <= mu
-
-
-def test_earlier_formats_keep_their_mu() -> None:
-    before = PublicParameters(20, 1000, "replace-one", format=5)
-    facts = {"name": "matrix-laplace", "arithmetic": "floating-point"}
-    spec: PureSpec = MatrixLaplace.spec.model_validate(facts | {"epsilon": 1.0})
-    noise = MatrixLaplace.from_spec(spec, before)
-    assert noise.guarantee == Guarantee.from_pure(noise.guarantee.pure)
-    assert noise.scale == calibrated(20, "replace-one", epsilon=1.0).scale
-    spec = MatrixLaplace.spec.model_validate(facts | {"mu": 0.5})
-    assert 0.5 * (1 - 1e-9) <= MatrixLaplace.from_spec(spec, before).guarantee.mu <= 0.5
 
 
 # The mu of noise whose log density changes gradually.

@@ -14,8 +14,9 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.grid import Grid
 from gramercy.scaling.shares import shares
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import ColumnFacts, DatasetFacts
+from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
@@ -82,7 +83,6 @@ def privately_scaled(
     assert planned is not None
     facts = ScalingFacts(
         kind="private",
-        rule=1,
         bounds=tuple(bounds),
         stages=planned.stages,
         lengths=planned.lengths,
@@ -96,6 +96,7 @@ def privately_scaled(
         privacy_unit="row",
         normalisation=Clip(),
         mechanism={"name": "gaussian"},
+        budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
         scaling=facts,
     )
     chain, histograms = ConstantsChain.start(spec), list[Histogram]()

@@ -185,24 +185,6 @@ class Filter:
         return subtract_down(self.delta, self.failure_share)
 
 
-@dataclass(frozen=True)
-class LegacyFilter:
-    """The admission rule of version 0.1, to audit ledgers that were charged by it.
-
-    It subtracted each delta0 from delta when that delta0 was spent. Analysts who choose each delta0
-    after seeing earlier releases can reach nearly twice delta, so a budget that was spent by this
-    rule guarantees (epsilon, 2 delta).
-    """
-
-    epsilon: float
-    delta: float
-
-    def admits(self, total: Guarantee) -> bool:
-        """Whether charges that sum to `total` were admitted."""
-        delta_for_mu = subtract_down(self.delta, total.delta0)
-        return total.pure <= self.epsilon or satisfies_dp(total.mu, self.epsilon, delta_for_mu)
-
-
 def _units(number: float, power: int = 1) -> int:
     """The number, or its square, in units of 2^-256, rounded up."""
     numerator, denominator = min(number, _MAX).as_integer_ratio()

@@ -16,7 +16,6 @@ import numpy as np
 from gramercy.archive import signature
 from gramercy.archive.bundle import SIGNATURE, SUMS, seal
 from gramercy.archive.signing_keys import steward_key
-from gramercy.schemas.manifest_formats import with_stated_names
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import bundle as problems
 from gramercy.schemas.problems import keys
@@ -75,21 +74,6 @@ def described(*path: str | int, value: Any) -> Edit:
         for key in path[:-1]:
             inner = inner[key]
         inner[path[-1]] = value
-        file.write_text(json.dumps(package))
-
-    return edit
-
-
-def format_5(title: str) -> Edit:
-    """Earlier contracts could have control characters in their titles."""
-
-    def edit(place: Path) -> None:
-        file = place / "datapackage.json"
-        package = json.loads(file.read_text())
-        facts = package["dp"] | {"format": 5}
-        facts["dataset"]["title"] = title
-        facts.pop("budget")
-        package["dp"] = with_stated_names(facts)
         file.write_text(json.dumps(package))
 
     return edit
@@ -213,7 +197,6 @@ CASES: list[HostileArchive] = [
     case("escapes in the title", described("dataset", "title", value=ESCAPES), LIMITS),
     case("escapes in the curator", described("dataset", "curator", value=ESCAPES), LIMITS),
     case("escapes in a column", described("columns", 0, "name", value=ESCAPES), LIMITS),
-    case("escapes in the title of format 5", format_5(ESCAPES + "\ntoy/v9-r9  forged"), None),
     case("escapes in a key", described("software", value={ESCAPES: "1"}), LIMITS),
     case("escapes in the card", described("card", "statement", value=ESCAPES), LIMITS),
     case("escapes in the day", described("published", value="2026\x1b[2J"), LIMITS),
@@ -233,11 +216,11 @@ CASES: list[HostileArchive] = [
     case("no statement", described("card", value={}), problems.card_incomplete),
     case("no mechanism", described("mechanism", value={}), problems.name_missing),
     case("deep JSON", description("[" * 4_000_000), DESCRIPTOR),
-    case("deep manifest", description('{"dp":' * 100 + '{"format": 8}' + "}" * 100), None),
+    case("deep manifest", description('{"dp":' * 100 + '{"format": 1}' + "}" * 100), None),
     case("long number", description('{"dp": {"format": ' + "9" * 5_000_000 + "}}"), DESCRIPTOR),
     case(
         "many objects",
-        description('{"dp": {"format": 8, "x": [' + "{}," * 2_000_000 + "{}]}}"),
+        description('{"dp": {"format": 1, "x": [' + "{}," * 2_000_000 + "{}]}}"),
         DESCRIPTOR,
     ),
     case(

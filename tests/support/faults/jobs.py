@@ -122,7 +122,7 @@ def command(
     trace: bool = False,
 ) -> None:
     """Run a command of `tests.support.whole` as `release` does; requests are next to each other."""
-    reporting._draw = plain_page
+    reporting.report_page = plain_page
     if planted:
         FAULTS[planted](pytest.MonkeyPatch())
     armed = die_at or fail_at

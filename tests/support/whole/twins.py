@@ -55,7 +55,7 @@ class TwinWorlds(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(reporting, "_draw", commands.plain_page)
+        self.patch.setattr(reporting, "report_page", commands.plain_page)
         self.monitor = DrawMonitor()
         self.monitor.install(self.patch)
         self.clock = Clock(self.patch)

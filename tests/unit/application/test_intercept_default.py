@@ -1,13 +1,9 @@
-"""The intercept is the default, and the terms of data sets that were registered without it stay."""
+"""The intercept is the default, and one of the terms of a data set."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from gramercy.application.context import Context
-from gramercy.schemas.contract import Contract
 from gramercy.schemas.problems.budget import terms_changed
 from tests.support.factories import (
     contract_facts,
@@ -34,24 +30,9 @@ def test_new_data_sets_have_an_intercept(tmp_path: Path) -> None:
     assert plan.columns == 4
 
 
-@pytest.mark.parametrize("stated", [True, False])
-def test_registered_terms_decide_if_the_key_is_left_out(tmp_path: Path, stated: bool) -> None:
-    run_release(write_request(tmp_path, intercept=stated, request={"estimates": []}))
-    plan = read_plan(without_key(tmp_path, "v2"))
-    assert plan.contract.intercept is stated
-    run_release(without_key(tmp_path, "v2"))
-    assert len(Context.default().ledger.charges("toy")) == 2
-
-
 def test_stated_intercept_that_differs_from_the_registered_one_is_refused(tmp_path: Path) -> None:
     run_release(write_request(tmp_path, intercept=False, request={"estimates": []}))
     with raises(terms_changed, terms=("intercept",)):
         run_release(
             write_request(tmp_path, intercept=True, request={"version": "v2", "estimates": []})
         )
-
-
-def test_contract_states_its_intercept_in_its_terms() -> None:
-    facts = contract_facts()
-    assert "intercept" not in Contract.model_validate(facts | {"intercept": False}).terms()
-    assert Contract.model_validate(facts | {"intercept": True}).terms()["intercept"] is True

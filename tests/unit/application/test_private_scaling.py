@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import gramercy.application.constants_estimation
-from gramercy.application import accumulation, scaling_plan
+from gramercy.application import accumulation
 from gramercy.application.accumulation import accumulate
 from gramercy.application.context import Context
 from gramercy.application.publishing import publish
@@ -26,7 +26,6 @@ from gramercy.archive.release_bundle import (
     release_descriptor,
 )
 from gramercy.mechanisms.gaussian import target_mu
-from gramercy.scaling import radius
 from gramercy.scaling.constants import LARGEST_WINSOR, LEAST_WINSOR
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -286,19 +285,6 @@ def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
         for scaling in ("private", {"kind": "private"}, {"kind": "private", "share": 0.3})
     ]
     assert keys[0] == keys[1] != keys[2]
-
-
-def test_release_of_an_earlier_rule_is_recomputed_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(scaling_plan, "RULE", 1)
-        release = run_release(private_request(tmp_path))
-    scaling = released(release).manifest.scaling
-    assert scaling is not None
-    assert scaling.rule == 1
-    monkeypatch.setattr(radius, "_SURE", -100.0)  # what rule 2 computes would be another radius
-    assert "constants: recomputed from the published histograms" in verified(release)
 
 
 @pytest.mark.parametrize(

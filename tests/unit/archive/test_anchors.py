@@ -106,16 +106,6 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
     assert archive.anchor() == anchor(7)
 
 
-def test_anchors_of_earlier_versions_are_not_signed(tmp_path: Path) -> None:
-    """They count up to the entry from which on anchors are signed."""
-    archive, store = archive_at(str(tmp_path), tmp_path), files(str(tmp_path))
-    archive.write_anchor(anchor(7))
-    store.write(name(7), store.read(name(7)).split(b"\n")[0])
-    assert archive.anchor(signed_from=8) == anchor(7)
-    with raises(problems.anchor_not_signed):
-        archive.anchor(signed_from=7)
-
-
 def test_anchor_of_an_unknown_key_is_refused(tmp_path: Path) -> None:
     mine = replace(archive_at(str(tmp_path), tmp_path), trusted=frozenset({"ab" * 32}))
     mine.write_anchor(anchor(7))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from gramercy.archive.package import comparable_descriptor, fields, resource
+from gramercy.archive.package import fields, resource
 from gramercy.schemas.problems.bundle import file_unreadable, not_a_table
 from tests.support.problems import raises
 
@@ -26,17 +25,6 @@ def test_only_the_size_of_a_parquet_file_is_left_out(folder: Path) -> None:
     """frictionless counts no bytes of a Parquet file, and finds every stated size wrong."""
     assert "bytes" not in resource(folder / "m.parquet", "m", folder)
     assert resource(folder / "m.csv", "m", folder)["bytes"] == (folder / "m.csv").stat().st_size
-
-
-@pytest.mark.parametrize("file", ["m.parquet", "m.csv"])
-@pytest.mark.parametrize("error", [0, 1])
-def test_correct_sizes_of_earlier_bundles_are_accepted(file: str, error: int, folder: Path) -> None:
-    """A wrong size stays, and so does that of any other file: it will differ from what is so."""
-    entry = resource(folder / file, "m", folder)
-    earlier = entry | {"bytes": (folder / file).stat().st_size + error}
-    (folder / "datapackage.json").write_text(json.dumps({"resources": [earlier]}))
-    accepted = entry if error == 0 else earlier
-    assert comparable_descriptor(folder) == {"resources": [accepted]}
 
 
 def test_file_that_cannot_be_read_is_not_called_malformed(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from gramercy.estimators.contingency.noisy_table import noisy_table
 from gramercy.estimators.contingency.table_frame import ALL, OTHER
 from gramercy.estimators.cross_tables import CrossTables
 from gramercy.reports.analyses.cross_tables import heat_table
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import DatasetFacts, LevelsFacts
+from gramercy.schemas.facts import BudgetFacts, DatasetFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import Family, NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
@@ -46,6 +47,7 @@ def spec(columns: tuple[Any, ...], normalisation: AnyNormalisation, intercept: b
         privacy_unit="row",
         normalisation=normalisation,
         mechanism={"name": "gaussian"},
+        budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
     )
 
 

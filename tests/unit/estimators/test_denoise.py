@@ -236,19 +236,6 @@ def test_denoised_matrix_is_a_valid_second_moment() -> None:
     np.testing.assert_allclose(hopeless, np.zeros((3, 3)), atol=1e-12)
 
 
-def test_releases_of_earlier_formats_are_denoised_as_before() -> None:
-    """Their bundles contain the result, and are verified by recomputing it."""
-    again = np.diag([0.6, 0.3, 0.1])
-    np.testing.assert_array_equal(denoise(-again, law(0.1), format=7), np.zeros((3, 3)))
-    p, sd = SIMULATED_UP_TO + 1, 1e-4
-    noisy = np.eye(p) / p + goe(np.random.default_rng(3), p, sd)
-    values, vectors = np.linalg.eigh(noisy)
-    gaps = values[:, None] - values
-    formula = values - 2 * p * sd**2 * (gaps / (gaps**2 + sd**2)).mean(axis=1)
-    expected = (vectors * project_spectrum(formula, 1.0)) @ vectors.T
-    np.testing.assert_allclose(denoise(noisy, law(sd), format=7), expected, atol=1e-14)
-
-
 def test_denoising_is_stable_to_rounding() -> None:
     """Eigenvalues on another machine differ in the last digits; the result differs by no more."""
     rng = np.random.default_rng(8)

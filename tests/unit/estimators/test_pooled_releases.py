@@ -11,8 +11,9 @@ import pytest
 from gramercy.estimators import registry
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.pooling.releases import pool
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
-from gramercy.schemas.facts import DatasetFacts
+from gramercy.schemas.facts import BudgetFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problems import analyses as problems
@@ -33,6 +34,7 @@ def release(name: str, evidence: Evidence, version: str = "v1", **facts: Any) ->
         privacy_unit="row",
         normalisation=Clip(radius=RADIUS),
         mechanism={"name": "gaussian"},
+        budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
     )
     return ReleaseEvidence(name, name, spec.model_copy(update=facts), evidence)
 

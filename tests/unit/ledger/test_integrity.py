@@ -245,12 +245,10 @@ def test_delta_of_one_row_is_found() -> None:
     assert found(chained(OPENED, registered)) == [(2, problems.budget_delta_too_large(2))]
 
 
-def test_return_to_the_rule_of_version_0_1_is_found() -> None:
-    older = with_facts(budget("raised", 4.0), failures=None)
-    assert findings(older) == [(3, problems.older_budget_rule(3))]
-    began_with_it = with_facts(REGISTERED, failures=None)
-    assert found(chained(OPENED, began_with_it, older)) == []
-    assert found(chained(OPENED, began_with_it, budget("raised", 4.0))) == []
+def test_budget_without_a_share_for_failures_is_found() -> None:
+    assert findings(with_facts(budget("raised", 4.0), failures=None)) == [
+        (3, problems.malformed(3))
+    ]
 
 
 def test_another_share_for_failures_is_found() -> None:

@@ -31,7 +31,7 @@ from tests.support.problems import raises
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}
 
 
-# In `make quick`, test_migrations.py uses both databases.
+# In `make quick`, test_schema.py uses both databases.
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """The location of a new ledger, for every kind of database."""
@@ -101,7 +101,7 @@ def test_statement_counts_how_many_more_charges_fit(tmp_path: Path) -> None:
     ("changes", "term"),
     [
         ({"neighbours": "add-remove"}, "neighbours"),
-        ({"privacy_unit": "cell"}, "unit"),
+        ({"privacy_unit": "cell"}, "privacy_unit"),
         ({"budget": {"epsilon": 5.0, "delta": 1e-5}}, "budget.epsilon"),
         ({"budget": {"epsilon": 3.0, "delta": 1e-4}}, "budget.delta"),
         (YEARLY, "budget.per"),

@@ -73,7 +73,6 @@ def seen(ledger: Ledger, dataset: str) -> dict[str, Any]:
         "one": timeless(ledger.charge_of(dataset, "2026-r2")),
         "sealed": [timeless(each) for each in ledger.sealed_charges(dataset)],
         "derived": [ledger.derived(dataset, each) for each in ("2025-r1", "2026-r3")],
-        "intercept": ledger.has_intercept(dataset),
         "sources": ledger.sources()[dataset],
         "budget": ledger.budget_at(dataset, 10**6),
         "timelines": [(each.window, len(each.events)) for each in ledger.timelines(dataset)],

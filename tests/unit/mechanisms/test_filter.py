@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gramercy.mechanisms.accounting.composition import Filter, LegacyFilter
+from gramercy.mechanisms.accounting.composition import Filter
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 
@@ -58,13 +58,3 @@ def test_nothing_is_left_after_too_many_failures_or_without_a_delta() -> None:
     cap = gdp_mu(EPSILON, DELTA - SHARE)
     assert BUDGET.remaining_mu(Guarantee(cap)) == 0.0
     assert BUDGET.remaining_mu(Guarantee(2 * cap)) == 0.0
-
-
-def test_rule_of_version_0_1_subtracts_failures_from_delta() -> None:
-    rule = LegacyFilter(EPSILON, DELTA)
-    mu = gdp_mu(EPSILON, DELTA - SHARE)
-    assert rule.admits(Guarantee(mu, SHARE))
-    assert not rule.admits(Guarantee(mu * (1 + 1e-15), SHARE))
-    assert not rule.admits(Guarantee(mu, math.nextafter(SHARE, MORE)))
-    assert rule.admits(Guarantee(9.0, DELTA, EPSILON))
-    assert not rule.admits(Guarantee(9.0, LESS, math.nextafter(EPSILON, MORE)))

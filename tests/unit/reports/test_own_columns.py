@@ -55,7 +55,7 @@ def release(folder: Path, home: Path, frame: pd.DataFrame, how: Any = None) -> R
 
 def with_present(bundle: ReleaseBundle, present: tuple[float, ...]) -> ReleaseBundle:
     """The release as if it had published these shares of present cells."""
-    scaling = ScalingFacts(kind="private", rule=1, bounds=(None,) * 3, present=present)
+    scaling = ScalingFacts(kind="private", bounds=(None,) * 3, present=present)
     manifest = bundle.manifest.model_copy(update={"scaling": scaling})
     return replace(bundle, manifest=manifest)
 

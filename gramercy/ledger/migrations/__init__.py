@@ -1,1 +1,0 @@
-"""Versions of the ledger's schema; `ledger.schema_upgrade` runs them."""
