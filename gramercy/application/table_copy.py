@@ -1,10 +1,9 @@
 """The private copy of a table that is not read in place, which all steps of a release read.
 
 A database changes while it is read, so its table is read once, in one statement, into a file of the
-home that only its owner may read. So are a sheet of a workbook, which would be slow to read several
-times, and a Delta table, whose files may be removed at any time. The copy is removed when the
-release is sealed or has failed. If the process was killed, the next release or check of any data
-set removes it.
+home that only its owner may read. So is a Delta table, whose files may be removed at any time. The
+copy is removed when the release is sealed or has failed. If the process was killed, the next
+release or check of any data set removes it.
 """
 
 from __future__ import annotations

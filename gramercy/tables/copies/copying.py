@@ -6,11 +6,8 @@ All passes over the table, and all repetitions of them, read the copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
-
-import pyarrow as pa
 
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.source import AnySource, CopiedFiles, location
@@ -18,9 +15,6 @@ from gramercy.tables.copies.columns import CopiedColumns
 from gramercy.tables.copies.writer import CopyWriter
 from gramercy.tables.passes import EXCESS_ROWS
 from gramercy.tables.source import open_source
-from gramercy.tables.source_file import SourceFile
-
-Batches = tuple[pa.Schema, Iterator[list[pa.Array]]]
 
 
 def copy_rows(
@@ -50,24 +44,24 @@ def copy_rows(
     ContractError
         If the copy cannot be written.
     """
-    (file,) = open_source(source).files
-    if file.format == "delta":
-        from gramercy.tables.delta import copy_files
-
-        copy_files(file, columns.names, path, on_rows)
-    else:
-        _copy_batches(file, columns, path, on_rows)
     if isinstance(source, DatabaseTable):
+        _copy_batches(source, columns, path, on_rows)
         return CopiedTable(**source.model_dump(), copied_to=str(path))
+    from gramercy.tables.delta import copy_files
+
+    (file,) = open_source(source).files
+    copy_files(file, columns.names, path, on_rows)
     return CopiedFiles(path=location(source), copied_to=str(path))
 
 
 def _copy_batches(
-    file: SourceFile, columns: CopiedColumns, path: Path, on_rows: Callable[[int], None]
+    table: DatabaseTable, columns: CopiedColumns, path: Path, on_rows: Callable[[int], None]
 ) -> None:
+    from gramercy.tables.database.reading import open_rows  # SQLAlchemy
+
     limit = math.inf if columns.rows is None else columns.rows + EXCESS_ROWS
     with (
-        _opened(file, columns) as (schema, batches),
+        open_rows(table, columns) as (schema, batches),
         CopyWriter(path, schema) as writer,
     ):
         for batch in batches:
@@ -75,14 +69,3 @@ def _copy_batches(
             on_rows(len(batch[0]))
             if writer.rows > limit:  # a query may be endless
                 break
-
-
-def _opened(file: SourceFile, columns: CopiedColumns) -> AbstractContextManager[Batches]:
-    """The columns of a copy, and the batches of its rows."""
-    if file.table is not None:
-        from gramercy.tables.database.reading import open_rows as rows_of_database  # SQLAlchemy
-
-        return rows_of_database(file.table, columns)
-    from gramercy.tables.excel.reading import open_rows as rows_of_sheet
-
-    return rows_of_sheet(file, columns)
