@@ -22,9 +22,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.errors import GramercyError
@@ -38,6 +38,7 @@ Columns = Iterator[tuple[str, Cells | pa.ChunkedArray]]
 
 _EXACT = 2**53  # a smaller whole number has a double of its own
 _LARGEST = 2**63  # whole numbers of Parquet are below
+_MOST_CHARACTERS = 1000  # of text that is a number
 # Then a page holds 16 texts that are longer than its usual size, and not 1024: see docs/privacy.md.
 _TEXTS_BETWEEN_CHECKS = 16
 
@@ -274,7 +275,7 @@ def _arrow(path: Path, reading: Reading) -> Columns:
 
 
 def _text_of(path: Path, reading: Reading) -> str:
-    with fsspec.open(str(path.absolute()), "rb", compression="infer") as stream:
+    with LocalFileSystem().open(str(path), "rb", compression="infer") as stream:
         data: bytes = stream.read()
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     usual = "utf-16" if data.startswith(marks) else "utf-8-sig"
@@ -399,20 +400,18 @@ def _array(cells: Cells, reading: Reading, forced: bool, is_spelt: bool) -> pa.A
         return pa.array(cells, pa.bool_())
     if not types:
         return pa.nulls(len(cells))
+    is_spelt = is_spelt or forced
     numbers = [
-        _spelt_number(cell, reading, forced) if isinstance(cell, str) else _number(cell)
+        (_spelt_number(cell, reading, forced) if is_spelt else None)
+        if isinstance(cell, str)
+        else _number(cell)
         for cell in cells
     ]
-    is_text = bool in types or (str in types and not is_spelt) or _more_missing(numbers, cells)
-    if is_text and not forced:
+    if not forced and (bool in types or numbers.count(None) > cells.count(None)):
         return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
     if all(number is None or _is_whole(number) for number in numbers):
         return pa.array([None if n is None else int(n) for n in numbers], pa.int64())
     return pa.array([None if n is None else float(n) for n in numbers], pa.float64())
-
-
-def _more_missing(numbers: Cells, cells: Cells) -> bool:
-    return numbers.count(None) > cells.count(None)
 
 
 def _is_whole(number: float) -> bool:
@@ -427,6 +426,8 @@ def _number(cell: Any) -> float | None:
 
 
 def _spelt_number(cell: str, reading: Reading, forced: bool) -> float | None:
+    if len(cell) > _MOST_CHARACTERS:  # Python parses no whole number of thousands of digits
+        return None
     thousands, decimal = re.escape(reading.thousands or ""), re.escape(reading.decimal or ".")
     whole = r"\d+" if forced else r"0|[1-9]\d*"
     grouped = rf"[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+" if thousands else whole

@@ -23,7 +23,8 @@ def source_missing(source: str) -> None:
     "GRM-201",
     TableError,
     "{source}: this folder has no CSV or Parquet files.",
-    "Name another folder. Names that start with '_' or '.' are skipped.",
+    "Name another folder, or make Parquet of its files: 'gramercy convert'. Names that start with "
+    "'_' or '.' are skipped.",
 )
 def folder_without_tables(source: str) -> None:
     """The folder in 'source' and the folders below it hold neither CSV nor Parquet files."""

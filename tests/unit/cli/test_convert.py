@@ -22,6 +22,9 @@ from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems.installation import converting_packages
 from gramercy.schemas.problems.source import conversion_failed, conversion_option
 from gramercy.schemas.problems.table import column_repeated
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.reader import cell_batches
+from gramercy.tables.source import open_source
 from tests.support.factories import run_command
 
 CANARY = "canary-cell"
@@ -176,7 +179,7 @@ def test_a_header_that_looks_like_data_is_not_shown(row: str, refuse: Any, conve
 def test_types_follow_from_all_cells_of_a_column(convert: Any) -> None:
     rows = [
         ["whole", "mixed", "zero", "large", "truth", "spelt", "time", "empty"],
-        [1.0, 2.0, "007", str(2**63), True, "1", datetime.datetime(2026, 1, 2, 3, 4), None],
+        [1.0, 2.0, "007", "9" * 5000, True, "1", datetime.datetime(2026, 1, 2, 3, 4), None],
         [-2, "b", "8", "1", False, "2.5", datetime.datetime(2026, 1, 2), "n/a"],
         [None, datetime.date(2026, 1, 2), "", None, None, 3, None, "-"],
     ]
@@ -186,7 +189,7 @@ def test_types_follow_from_all_cells_of_a_column(convert: Any) -> None:
         "whole": [1, -2, None],
         "mixed": ["2", "b", "2026-01-02"],
         "zero": ["007", "8", None],
-        "large": [str(2**63), "1", None],
+        "large": ["9" * 5000, "1", None],
         "truth": [True, False, None],
         "spelt": [1, 2.5, 3],
         "time": ["2026-01-02T03:04:00", "2026-01-02", None],
@@ -235,6 +238,10 @@ def test_fixed_widths_and_encodings(convert: Any, refuse: Any) -> None:
     expected = {"id": ["007", "008"], "x": [1.5, None], "ward": ["Ärzte", "B"]}
     assert convert(*words, "--encoding", "cp1252")[0] == expected
     assert "--encoding cp1252" in refuse(conversion_failed, *words)
+    pyreadstat.write_xport(pd.DataFrame({"a": ["Qa"], "b": ["x"]}), "t.xpt")
+    Path("t.xpt").write_bytes(Path("t.xpt").read_bytes().replace(b"Qa", b"\xc4a"))
+    assert convert("t.xpt", "--encoding", "cp1252")[0] == {"a": ["Äa"], "b": ["x"]}
+    assert "--encoding cp1252" in refuse(conversion_failed, "t.xpt")
     assert "no encoding" in refuse(conversion_option, *words, "--encoding", "none")
     refuse(conversion_option, "t.dat", "--widths", "3,x")
     Path("t.csv").write_bytes("a;b\n1;Ä\n".encode("utf-16"))
@@ -278,11 +285,22 @@ def test_arrow_types(convert: Any) -> None:
     assert list(facts["left_out"]) == ["list"]
 
 
+def test_long_texts_fit_into_the_pages_that_a_release_reads(convert: Any) -> None:
+    Path("t.jsonl").write_text("\n".join(json.dumps({"t": f"{k}" * 400_000}) for k in range(1, 60)))
+    convert("t.jsonl")
+    batches = cell_batches(open_source("made.parquet"), {"t": ("a",)}, MalformedLines())
+    assert sum(batch.shape[1] for batch in batches) == 59
+
+
 def test_rows_of_json_may_differ(convert: Any) -> None:
-    rows = [{"a": 1, "n": {"b": 1}}, {"a": 10**400, "c": "7"}, {"c": "\ud800"}]
+    rows = [{"a": 1, "n": {"b": 1}}, {"a": 10**400, "c": "7", "d": 2**63}, {"c": "\ud800"}]
     Path("t.json").write_text(json.dumps(rows))
     columns, facts = convert("t.json")
-    assert columns == {"a": ["1", f"1{'0' * 400}", None], "c": [None, "7", "?"]}
+    assert columns == {
+        "a": ["1", f"1{'0' * 400}", None],
+        "c": [None, "7", "?"],
+        "d": [None, str(2**63), None],
+    }
     assert list(facts["left_out"]) == ["n"]
 
 
