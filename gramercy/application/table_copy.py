@@ -20,8 +20,7 @@ from gramercy.application.table_header import check_table_header
 from gramercy.archive.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.schemas.contract import Contract
-from gramercy.tables.copies.columns import CopiedColumns
-from gramercy.tables.copies.copying import copy_rows
+from gramercy.tables.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.source import needs_copy
 
 _OWNER = "copy"
@@ -69,7 +68,6 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
             CopiedColumns(
                 {name: contract.levels(name) for name in contract.names},
                 others,
-                dates=None if contract.period is None else contract.period.column,
                 rows=contract.rows if contract.checks_rows else None,
             ),
             folder / _COPY,

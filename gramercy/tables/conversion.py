@@ -30,7 +30,6 @@ from gramercy.schemas.column import MISSING
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.source import conversion_failed, conversion_option
 from gramercy.schemas.problems.table import column_repeated
-from gramercy.tables.copies.writer import new_private_file
 from gramercy.tables.header_names import look_like_data
 
 Cells = Sequence[Any]
@@ -144,7 +143,8 @@ def is_convertible(name: str) -> bool:
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a new file that only its owner may read; an existing one is an `OSError`."""
-    with os.fdopen(new_private_file(path), "wb") as stream:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as stream:
         try:
             pq.write_table(table, stream, write_batch_size=_TEXTS_BETWEEN_CHECKS)
         except BaseException:
