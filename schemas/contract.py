@@ -52,8 +52,8 @@ class Contract(Model):
     source
         Path, glob or URL of the CSV or Parquet files, or of a folder of them. Subfolders may be
         named ``column=value``. Relative paths are relative to the folder of the contract. Or keys
-        of `Files` (``path`` and how CSV is written), of `Sheet` or of `DatabaseTable`. With a
-        budget per period it must contain placeholders for the period, unless `period` is given:
+        of `Files` (``path`` and how CSV is written) or of `DatabaseTable`. With a budget
+        per period it must contain placeholders for the period, unless `period` is given:
         ``{year}``, and ``{quarter}``, ``{month}`` or ``{week}``, or ``{month}`` and ``{day}``. They
         stand for digits, and the files of each period must be separate.
     rows

@@ -1,4 +1,4 @@
-"""Where the private table is: files, a sheet of a workbook, or a table of a database.
+"""Where the private table is: files, or a table of a database.
 
 A contract's ``source`` is a path, or a mapping of the keys of one of the classes here.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.model import Model, single_line
+from gramercy.schemas.model import Model
 from gramercy.schemas.problems import source as problems
 from gramercy.schemas.url import without_secrets
 
@@ -79,21 +79,6 @@ class Files(CsvFormat):
         return "separator" in self.model_fields_set
 
 
-class Sheet(Model):
-    """A sheet of an Excel workbook.
-
-    Parameters
-    ----------
-    path
-        Path, glob or URL of one ``.xlsx`` file; as where ``source`` is only a text.
-    sheet
-        Name of the sheet. Without this key, the first visible one is read.
-    """
-
-    path: Annotated[str, Field(min_length=1)]
-    sheet: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(single_line)]
-
-
 class CopiedFiles(Files):
     """A source of files that was copied to a private place; never in a contract.
 
@@ -111,15 +96,12 @@ def _kind(source: Any) -> str:
         return "source-of-path"
     keys = source if isinstance(source, Mapping) else getattr(source, "__dict__", {})
     is_database = not {"table", "view", "query", "url"}.isdisjoint(keys) and "path" not in keys
-    if is_database:
-        return "source-of-database"
-    return "source-of-sheet" if "sheet" in keys else "source-of-files"
+    return "source-of-database" if is_database else "source-of-files"
 
 
 AnySource = Annotated[
     Annotated[str, Field(min_length=1), Tag("source-of-path")]
     | Annotated[Files, Tag("source-of-files")]
-    | Annotated[Sheet, Tag("source-of-sheet")]
     | Annotated[DatabaseTable, Tag("source-of-database")],
     Discriminator(_kind),
 ]
@@ -136,13 +118,13 @@ def location(source: AnySource) -> str:
     """The part of a source that may have placeholders for the period of the data."""
     if isinstance(source, str):
         return source
-    return source.path if isinstance(source, Files | Sheet) else source.location
+    return source.path if isinstance(source, Files) else source.location
 
 
 def at_location(source: AnySource, place: str) -> AnySource:
     """The same source with another location."""
     if isinstance(source, str):
         return place
-    if isinstance(source, Files | Sheet):
+    if isinstance(source, Files):
         return source.model_copy(update={"path": place})
     return source.at(place)

@@ -16,7 +16,6 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.problems import contract as problems
 from gramercy.schemas.problems.keys import contract_not_valid
-from gramercy.schemas.problems.source import pattern_without_header
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.header_names import look_like_data
 from gramercy.tables.source import Source, open_source
@@ -88,9 +87,6 @@ def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple
 
 
 def _resolve(contract: Contract, table: Source) -> dict[str, tuple[str, ...]]:
-    if "json" in table.formats:
-        pattern = next(name for name in contract.columns if ANY in name)
-        raise _at("columns", pattern_without_header(pattern))
     names = schema_of(table)
     states_names = table.formats <= {"parquet", "delta", "database"}
     patterns = [name for name in contract.columns if ANY in name and name not in names]

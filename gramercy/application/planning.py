@@ -37,7 +37,7 @@ from gramercy.schemas.problems import publication as problems
 from gramercy.schemas.problems.budget import release_exceeds_limit
 from gramercy.schemas.problems.source import copy_needs_one_process, rows_of_database
 from gramercy.schemas.request import PERIOD
-from gramercy.tables.source import needs_copy, rows_have_places
+from gramercy.tables.source import needs_copy
 
 _GRACE = datetime.timedelta(hours=1)
 
@@ -212,7 +212,7 @@ def make_plan(
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
         raise problems.rows_need_one_process(mechanism.name)
     if needs_copy(contract.source):
-        if isinstance(mechanism, RowWise) and not rows_have_places(contract.source):
+        if isinstance(mechanism, RowWise):
             raise rows_of_database(mechanism.name)
         if not isinstance(request.engine, LocalEngine):
             raise copy_needs_one_process()

@@ -1,10 +1,9 @@
 """The private copy of a table that is not read in place, which all steps of a release read.
 
 A database changes while it is read, so its table is read once, in one statement, into a file of the
-home that only its owner may read. So are a sheet of a workbook, which would be slow to read several
-times, and a Delta table, whose files may be removed at any time. The copy is removed when the
-release is sealed or has failed. If the process was killed, the next release or check of any data
-set removes it.
+home that only its owner may read. So is a Delta table, whose files may be removed at any time. The
+copy is removed when the release is sealed or has failed. If the process was killed, the next
+release or check of any data set removes it.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from gramercy.application.table_header import check_table_header
 from gramercy.archive.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.schemas.contract import Contract
-from gramercy.tables.copies.columns import CopiedColumns
-from gramercy.tables.copies.copying import copy_rows
+from gramercy.tables.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.source import needs_copy
 
 _OWNER = "copy"
@@ -70,7 +68,6 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
             CopiedColumns(
                 {name: contract.levels(name) for name in contract.names},
                 others,
-                dates=None if contract.period is None else contract.period.column,
                 rows=contract.rows if contract.checks_rows else None,
             ),
             folder / _COPY,

@@ -119,7 +119,7 @@ def _check_persons(
         if types[column] not in _PERSONS:
             raise problems.person_column_type(file, column, types[column])
         files.setdefault(types[column], file)
-    if "whole" in files and (source.has_lines or "text" in files):
+    if "whole" in files and ("csv" in source.formats or "text" in files):
         raise problems.person_column_mixed(files["whole"], column)
 
 

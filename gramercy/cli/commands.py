@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "new:new",
         "Draft a contract and a request for a table.",
     ),
+    "convert": (
+        "convert:convert",
+        "Convert a file of another program to Parquet, which releases read.",
+    ),
     "plan": (
         "plan:plan",
         "Show what a release would do, without reading a row.",

@@ -35,7 +35,7 @@ def new(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="Path, glob, folder or URL of CSV, Parquet or Arrow files; or a database's table.",
+            help="Path, glob, folder or URL of CSV or Parquet files; or a database's table.",
         ),
     ],
     folder: Annotated[

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from gramercy.schemas.problems.installation import publishing_packages
+from gramercy.schemas.problems.installation import converting_packages, publishing_packages
 
 # Import names of the packages of the extra 'publish' in pyproject.toml.
 PUBLISH = frozenset(
@@ -21,6 +21,9 @@ PUBLISH = frozenset(
         "sqlalchemy",
     }
 )
+# Of the extra 'convert'; pandas and pyarrow read the other files.
+CONVERT = frozenset({"pyreadstat", "python_calamine"})
+INSTALL_CONVERT = "pip install 'gramercy[convert]'"
 INSTALL_PUBLISH = "pip install 'gramercy[publish]'"
 INSTALL_PLOT = "pip install 'gramercy[plot]'"
 
@@ -32,18 +35,21 @@ def is_installed(package: str) -> bool:
 
 @contextmanager
 def publishing() -> Iterator[None]:
-    """Report a missing package of the extra ``publish`` with the command that installs it.
+    """Report a missing package of ``publish`` or ``convert`` with the command that installs it.
 
     Raises
     ------
     MissingPackages
-        If a package of the extra is imported and not installed.
+        If a package of these extras is imported and not installed.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in PUBLISH:
+        package = (error.name or "").partition(".")[0]
+        if package not in PUBLISH | CONVERT:
             raise
     else:
         return
+    if package in CONVERT:
+        raise converting_packages(INSTALL_CONVERT)
     raise publishing_packages(INSTALL_PUBLISH)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pyarrow as pa
 
 from gramercy.schemas.problems.table import column_repeated
-from gramercy.tables import arrow_reader, csv_reader, parquet_reader
+from gramercy.tables import csv_reader, parquet_reader
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
 from gramercy.tables.source_file import COPIED, SourceFile
@@ -21,8 +20,8 @@ _NUMBERS = {"whole", "double"}
 def schema_of(source: Source) -> dict[str, str]:
     """Names of a table's columns, in the order of the first file, and their types.
 
-    They come from the header of a CSV file or a sheet, the schema of a Parquet file, a Delta table
-    or a database, and the names of folders such as ``column=value``.
+    They come from the header of a CSV file, the schema of a Parquet file, a Delta table or a
+    database, and the names of folders such as ``column=value``.
 
     Returns
     -------
@@ -60,25 +59,16 @@ def column_types(file: SourceFile) -> dict[str, str]:
     """Names of a file's columns and their types, from its header or schema.
 
     Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
-    ``any`` for the columns of a CSV file, which states no types (and of JSON lines, which may have
-    any column), and otherwise Arrow's own name,
-    or that of the database.
+    ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name, or
+    that of the database.
 
     Raises
     ------
     TableError
         If the file cannot be read, is empty, or has two columns with the same name.
     """
-    if file.format == "json":
-        return _AnyColumns(dict.fromkeys(file.partition_values, _ANY))
     if file.format == "csv":
         stated = [(name, _ANY) for name in csv_reader.read_header(file)]
-    elif file.format == "arrow":
-        with (
-            redact_parser_errors(file.display_name, "Arrow IPC"),
-            arrow_reader.open_arrow(file) as table,
-        ):
-            stated = [(field.name, _type_name(field.type)) for field in table.schema]
     elif file.format in COPIED:
         stated = _columns_of_table(file)
     else:
@@ -97,30 +87,12 @@ def column_types(file: SourceFile) -> dict[str, str]:
     return dict(stated)
 
 
-class _AnyColumns(dict[str, str]):
-    """The columns of JSON lines: any name may be one, and only rows could tell."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> str:
-        return _ANY
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The type of a column, which is unknown."""
-        return self[name]
-
-
 def _columns_of_table(file: SourceFile) -> list[tuple[str, str]]:
     """The columns of a table that is copied before its rows are read."""
     if file.table is not None:
         from gramercy.tables.database import relation  # imports SQLAlchemy: not for analysts
 
         return relation.columns_of(file.table)
-    if file.format == "excel":
-        from gramercy.tables.excel import reading
-
-        return [(name, _ANY) for name in reading.columns_of(file)]
     from gramercy.tables import delta
 
     return [(field.name, _type_name(field.type)) for field in delta.schema_of(file)]

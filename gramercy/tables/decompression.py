@@ -70,21 +70,15 @@ def open_zip(packed: IO[bytes]) -> IO[bytes]:
     DecompressionError
         If the archive has no file or several, or needs unbounded memory.
     """
-    archive = open_archive(packed)
+    archive = _open_archive(packed)
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:
         raise DecompressionError
     return archive.open(members[0])
 
 
-def open_archive(packed: IO[bytes]) -> zipfile.ZipFile:
-    """A ZIP archive.
-
-    Raises
-    ------
-    DecompressionError
-        If its directory does not fit into memory.
-    """
+def _open_archive(packed: IO[bytes]) -> zipfile.ZipFile:
+    """A ZIP archive whose directory fits into memory."""
     end = packed.seek(0, 2)
     packed.seek(max(0, end - _ZIP_END - _ZIP_COMMENT))
     tail = packed.read()

@@ -23,8 +23,13 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.common.extras import is_installed
 from gramercy.schemas.problems import source as problems
-from gramercy.tables.copies.files import Constants, path_of_part, write_constants
-from gramercy.tables.copies.writer import new_private_file, written_to
+from gramercy.tables.copies.files import (
+    Constants,
+    new_private_file,
+    path_of_part,
+    write_constants,
+    written_to,
+)
 from gramercy.tables.parquet_reader import open_parquet
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile

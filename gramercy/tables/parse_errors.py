@@ -16,7 +16,7 @@ from gramercy.tables.decompression import DecompressionError
 
 @contextmanager
 def redact_parser_errors(
-    file: str, file_format: Literal["CSV", "Parquet", "Arrow IPC", "JSON lines", "Excel", "Delta"]
+    file: str, file_format: Literal["CSV", "Parquet", "Delta"]
 ) -> Iterator[None]:
     """Replace any error of a parser by a `TableError` that names only the file.
 

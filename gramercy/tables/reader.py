@@ -1,4 +1,4 @@
-"""Read CSV, Parquet and Arrow IPC as batches of cells in bounded memory.
+"""Read CSV and Parquet as batches of cells in bounded memory.
 
 Errors name the file and the column, and never quote a parser's message: parsers quote values.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.problems.source import table_not_copied
 from gramercy.schemas.problems.table import only_partition_columns
-from gramercy.tables import arrow_reader, csv_reader, json_lines, parquet_reader
+from gramercy.tables import csv_reader, parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.parse_errors import redact_parser_errors
@@ -42,7 +42,7 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
     for file in source.files:
         if file.format in COPIED:
             raise table_not_copied(file.display_name)
-        if file.format in {"csv", "json", "arrow"}:
+        if file.format == "csv":
             parts.append(replace(source, files=(file,)))
             continue
         with (
@@ -104,10 +104,6 @@ def cell_batches(
             raise table_not_copied(file.display_name)
         if file.format == "csv":
             batches = csv_reader.cell_batches(file, stored, rows, malformed, keep_malformed)
-        elif file.format == "json":
-            batches = _json_batches(file, stored, rows, malformed, keep_malformed)
-        elif file.format == "arrow":
-            batches = _arrow_batches(file, stored, rows)
         else:
             batches = _parquet_batches(file, stored, rows)
         whole = _with_partition_columns(batches, columns, keys) if keys else batches
@@ -152,24 +148,6 @@ def _partition_cell(value: str | None) -> pa.Array:
     if value is None:
         return pa.nulls(1, pa.string())
     return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
-
-
-def _json_batches(
-    file: SourceFile,
-    columns: Mapping[str, Coding],
-    rows: int,
-    malformed: MalformedLines,
-    keep_malformed: bool,
-) -> Iterator[NDArray[np.float64]]:
-    with redact_parser_errors(file.display_name, "JSON lines"):
-        yield from json_lines.cell_batches(file, columns, rows, malformed, keep_malformed)
-
-
-def _arrow_batches(
-    file: SourceFile, columns: Mapping[str, Coding], rows: int
-) -> Iterator[NDArray[np.float64]]:
-    with redact_parser_errors(file.display_name, "Arrow IPC"):
-        yield from arrow_reader.cell_batches(file, columns, rows)
 
 
 def _parquet_batches(

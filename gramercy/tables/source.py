@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,23 +17,12 @@ from fsspec.registry import known_implementations
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problems import table as problems
-from gramercy.schemas.problems.source import (
-    folder_of_versions,
-    several_workbooks,
-    workbook_not_supported,
-)
-from gramercy.schemas.source import AnySource, CopiedFiles, Files, Sheet, display_name, location
+from gramercy.schemas.problems.source import folder_of_versions
+from gramercy.schemas.source import AnySource, CopiedFiles, Files, display_name, location
 from gramercy.schemas.url import user_in_name, without_secrets
 from gramercy.tables.copies.files import copied_files
 from gramercy.tables.kept_cells import KeptCells
-from gramercy.tables.source_file import (
-    COPIED,
-    Format,
-    SourceFile,
-    format_of,
-    is_workbook,
-    source_file,
-)
+from gramercy.tables.source_file import Format, SourceFile, format_of, source_file
 
 # Debug logs quote file names, and names of partition folders are private cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
@@ -66,11 +55,6 @@ class Source:
     def formats(self) -> set[Format]:
         """The formats of the files."""
         return {file.format for file in self.files}
-
-    @property
-    def has_lines(self) -> bool:
-        """Whether some files have lines, of which a cell can make one malformed."""
-        return not self.formats.isdisjoint({"csv", "json"})
 
     def fingerprint(self) -> str:
         """A digest of names, sizes and modification dates. Private: kept in the ledger only.
@@ -131,8 +115,7 @@ def open_source(source: AnySource) -> Source:
         error = problems.source_not_opened(display_url, type(caught).__name__)
     if error is not None:
         raise error
-    opened = Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
-    return _with_sheet(opened, source)
+    return Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
 
 
 def _without_files(source: AnySource) -> Source:
@@ -147,34 +130,10 @@ def _without_files(source: AnySource) -> Source:
 
 
 def needs_copy(source: AnySource) -> bool:
-    """Whether a table is copied before its rows are read: of a database, a workbook, or Delta."""
+    """Whether a table is copied before its rows are read: of a database, or Delta."""
     if isinstance(source, CopiedTable | CopiedFiles):
         return False
-    return isinstance(source, DatabaseTable) or _is_workbook(source) or _is_delta(source)
-
-
-def rows_have_places(source: AnySource) -> bool:
-    """Whether the rows of a table that `needs_copy` have a fixed order: those of a workbook."""
-    return _is_workbook(source)
-
-
-def _is_workbook(source: AnySource) -> bool:
-    return isinstance(source, Sheet) or (
-        not isinstance(source, DatabaseTable) and is_workbook(location(source))
-    )
-
-
-def _with_sheet(opened: Source, source: AnySource) -> Source:
-    """The files as they are, or a workbook with the sheet of the contract."""
-    sheet = source.sheet if isinstance(source, Sheet) else None
-    if sheet is None and "excel" not in opened.formats:
-        return opened
-    if len(opened.files) > 1:
-        raise several_workbooks(without_secrets(opened.url), len(opened.files))
-    (file,) = opened.files
-    if file.format != "excel":
-        raise workbook_not_supported(file.display_name)
-    return replace(opened, files=(replace(file, sheet=sheet),))
+    return isinstance(source, DatabaseTable) or _is_delta(source)
 
 
 def _is_delta(source: AnySource) -> bool:
@@ -219,7 +178,6 @@ def _tables_below(files: Sequence[str], folder: str, written: Files | None) -> l
     for path in files:
         relative = PurePosixPath(path).relative_to(folder)
         hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        stated = format_of(relative.name, written)
-        if not hidden and stated is not None and stated not in COPIED:
+        if not hidden and format_of(relative.name, written) is not None:
             paths.append(path)
     return paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -14,42 +15,25 @@ from gramercy.schemas.problems.source import table_not_copied
 from gramercy.schemas.problems.table import file_not_accessible, unknown_format
 from gramercy.schemas.source import CsvFormat, Files
 from gramercy.schemas.url import path_of, without_secrets
+from gramercy.tables.conversion import is_convertible
 
-Format = Literal["csv", "parquet", "arrow", "json", "excel", "delta", "database"]
+Format = Literal["csv", "parquet", "delta", "database"]
 
 # Tables of these are copied before their rows are read; see `tables.copies`.
-COPIED: frozenset[Format] = frozenset({"excel", "delta", "database"})
+COPIED: frozenset[Format] = frozenset({"delta", "database"})
 
 # Ends of names of text files that are CSV only where the contract states their separator.
 _ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
 
-_JSON_LINES = (".jsonl", ".ndjson")
-
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
-# How to convert files of other formats, by the ends of their names.
-_SPREADSHEET = "Save it as 'Excel Workbook (.xlsx)', or as 'CSV UTF-8 (comma delimited)'."
+# What to do with files of other formats, by the ends of their names.
 _SEPARATORS = "State its separator in the contract: source: {path: ..., separator: ';'}."
 _DATABASE = "Name it as a database: source: {url: 'sqlite:///clinic.db', table: visits}."
 _EXPORT = "Export the table as CSV or Parquet."
-_READERS = {
-    "read_json('...')": (".json",),
-    "read_orc('...')": (".orc",),
-    "read_sas('...')": (".sas7bdat", ".xpt"),
-    "read_spss('...')": (".sav", ".zsav", ".por"),
-    "read_stata('...')": (".dta",),
-    "read_hdf('...')": (".h5", ".hdf", ".hdf5"),
-}
-_CONVERSIONS = {
-    **dict.fromkeys((".xls", ".xlsb", ".ods"), _SPREADSHEET),
+_REMEDIES = {
     **dict.fromkeys(_ANY_TEXT, _SEPARATORS),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _DATABASE),
-    **dict.fromkeys((".duckdb", ".mdb", ".accdb"), _EXPORT),
-    **{
-        suffix: f"In Python: pandas.{reader}.to_parquet('table.parquet')."
-        for reader, suffixes in _READERS.items()
-        for suffix in suffixes
-    },
 }
 
 
@@ -76,8 +60,6 @@ class SourceFile:
         How it is written, if it is CSV.
     table
         The table of a database that it stands for.
-    sheet
-        The sheet of a workbook; None for the first visible one.
     """
 
     fs: Any = field(repr=False)
@@ -88,7 +70,6 @@ class SourceFile:
     row_groups: tuple[int, ...] | None = None
     csv: CsvFormat = field(default_factory=CsvFormat)
     table: DatabaseTable | None = field(default=None, repr=False)
-    sheet: str | None = None
 
     def info(self) -> dict[str, Any]:
         """What the store reports about the file, such as its size and date.
@@ -131,11 +112,22 @@ def source_file(
     """
     display_name, file_format = _display_name(path, url), format_of(path, written)
     if file_format is None:
-        suffix = PurePosixPath(path_of(path)).suffix.lower()
-        raise unknown_format(display_name, _CONVERSIONS.get(suffix, _EXPORT))
+        raise unknown_format(display_name, _remedy(path_of(path), display_name))
     partition_values = {} if root is None else _partition_values(path, root)
     csv = CsvFormat() if written is None else written.csv
     return SourceFile(fs, path, file_format, display_name, partition_values, csv=csv)
+
+
+def _remedy(path: str, display_name: str) -> str:
+    """How a file of another format becomes one that is read."""
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _REMEDIES or not is_convertible(path):
+        return _REMEDIES.get(suffix, _EXPORT)
+    is_url = "://" in display_name
+    file = PurePosixPath(PurePosixPath(display_name).name if is_url else display_name)
+    target = file.with_name(file.name.partition(".")[0] + ".parquet")
+    command = f"gramercy convert {shlex.quote(str(file))} {shlex.quote(str(target))}"
+    return f"{'Download it, and then: ' if is_url else ''}{command}"
 
 
 def format_of(name: str, written: Files | None = None) -> Format | None:
@@ -148,27 +140,11 @@ def format_of(name: str, written: Files | None = None) -> Format | None:
     written
         If it states a separator, text files with other names are CSV as well.
     """
-    if is_workbook(name):
-        return "excel"
     suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
-    if suffixes[-1:] in ([".feather"], [".arrow"], [".ipc"]):
-        return "arrow"
-    if any(suffix in _JSON_LINES for suffix in suffixes[-2:]):
-        return "json"
     text = (".csv", *_ANY_TEXT) if written is not None and written.is_any_text else (".csv",)
     return "csv" if any(suffix in text for suffix in suffixes[-2:]) else None
-
-
-def is_workbook(name: str) -> bool:
-    """Whether a file of this name or URL is an Excel workbook."""
-    return PurePosixPath(path_of(name)).suffix.lower() in {".xlsx", ".xlsm"}
-
-
-def may_be_table(name: str) -> bool:
-    """Whether a file of this name is a table, if its separator is known."""
-    return format_of(name, Files(path=name, separator=",")) is not None
 
 
 def _partition_values(path: str, root: str) -> dict[str, str | None]:

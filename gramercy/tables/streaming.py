@@ -120,7 +120,7 @@ def accumulate(
         CSV under cell-level privacy; or if rows are published and a declared column is a partition
         column.
     """
-    if contract.protected_unit == "cell" and source.has_lines:
+    if contract.protected_unit == "cell" and "csv" in source.formats:
         raise problems.cell_privacy_of_csv(display_name(contract.source))
     if keep_malformed:
         _check_row_order(source, contract)

@@ -17,6 +17,11 @@ def publishing_packages(command: str) -> None:
     """Gramercy was installed for analysts; publishing, auditing and pages need one more extra."""
 
 
+@problem("GRM-059", MissingPackages, "Reading this kind of file needs more packages:", "{command}.")
+def converting_packages(command: str) -> None:
+    """`gramercy convert` reads files of other programs by libraries, which are in an extra."""
+
+
 @problem("GRM-051", GramercyError, "{path}: {reason}.")
 def operating_system(path: str, reason: str) -> None:
     """The operating system refused to read or write a file: check permissions, space and mounts."""

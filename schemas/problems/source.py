@@ -30,17 +30,6 @@ def header_not_in_encoding(file: str, encoding: str) -> None:
 
 
 @problem(
-    "GRM-852",
-    TableError,
-    "{file}: the dictionaries and a batch of rows need more than {limit} MiB of memory.",
-    "Write smaller batches, such as by pandas' to_feather(..., chunksize=10000), fewer or shorter "
-    "dictionaries (no categorical columns), or Parquet.",
-)
-def batch_too_large(file: str, limit: int) -> None:
-    """Arrow loads all dictionaries of a file, and the declared columns of a batch, as a whole."""
-
-
-@problem(
     "GRM-853",
     TableError,
     "{source}: the folder is or contains a {kind} table, whose files also hold earlier versions of "
@@ -160,8 +149,8 @@ def rows_of_database(mechanism: str) -> None:
 @problem(
     "GRM-864",
     RequestError,
-    "'engine: dask' cannot read a database, an Excel workbook or a Delta table, which are copied "
-    "once, to this machine.",
+    "'engine: dask' cannot read a database or a Delta table, which are copied once, to "
+    "this machine.",
     "Write 'engine: local', or export the table as Parquet to a place that all workers can read.",
 )
 def copy_needs_one_process() -> None:
@@ -302,16 +291,6 @@ def table_is_virtual(source: str) -> None:
 
 
 @problem(
-    "GRM-876",
-    InvalidValue,
-    "'{pattern}' needs a table that states the names of its columns; files of JSON lines do not.",
-    "List the columns instead of the pattern, or write the table as CSV or Parquet.",
-)
-def pattern_without_header(pattern: str) -> None:
-    """The names of JSON lines are in the rows, and a row is private."""
-
-
-@problem(
     "GRM-877",
     TableError,
     "{source}: policies of row-level security apply to this table, and may leave out rows.",
@@ -331,57 +310,20 @@ def postgresql_too_old(source: str, version: str) -> None:
     """Older versions do not tell which columns are computed when they are read."""
 
 
-# Excel workbooks.
+# Files that are converted.
 
 
-@problem(
-    "GRM-880",
-    TableError,
-    "{source}: a workbook must be the only file of the table, and these are {count} files.",
-    "Name one workbook, or save the sheets as CSV, of which a table may have many files.",
-)
-def several_workbooks(source: str, count: int) -> None:
-    """A pattern matches several workbooks, or a workbook and other files."""
+@problem("GRM-880", TableError, "{file}: {reason}.", "{remedy}")
+def conversion_failed(file: str, reason: str, remedy: str) -> None:
+    """`gramercy convert` cannot read the file as it is: another format, sheet, header or encoding.
+
+    No cell is shown, because errors may be logged.
+    """
 
 
-@problem(
-    "GRM-881",
-    TableError,
-    "{file}: not a workbook of the format .xlsx, or it has a password.",
-    "Save it as 'Excel Workbook (.xlsx)' without a password.",
-)
-def workbook_not_supported(file: str) -> None:
-    """The file is encrypted, or in the format of Excel 2003 and before."""
-
-
-@problem(
-    "GRM-882",
-    TableError,
-    "{file}: there is no sheet '{sheet}' with cells.",
-    "Correct the contract's 'source.sheet'; without this key, the first visible sheet is read.",
-)
-def sheet_not_found(file: str, sheet: str) -> None:
-    """The workbook has no sheet of this name, or what has it is a chart."""
-
-
-@problem(
-    "GRM-883",
-    TableError,
-    "{file}: the texts of the workbook need more than {limit} MiB.",
-    "Save the sheet as CSV.",
-)
-def strings_too_large(file: str, limit: int) -> None:
-    """All texts of a workbook are in one list, which must be in memory as a whole."""
-
-
-@problem(
-    "GRM-884",
-    TableError,
-    "{file}: a sheet has at most {most} rows below its header, and 'rows' is more.",
-    "Correct 'rows' in the contract.",
-)
-def more_rows_than_sheet(file: str, most: int) -> None:
-    """Under 'replace-one', rows that a sheet lacks are missing rows, and these have no place."""
+@problem("GRM-881", RequestError, "{reason}.", "{remedy}")
+def conversion_option(reason: str, remedy: str) -> None:
+    """An option of `gramercy convert` does not fit the file, or its target is not Parquet."""
 
 
 # Delta tables.

@@ -12,8 +12,8 @@ from gramercy.schemas.problem import problem
     "GRM-200",
     TableError,
     "{source}: no such file.",
-    "Correct the path (in a contract: 'source') of the CSV, Parquet or Arrow files. If "
-    "the table is on another machine, 'gramercy plan --no-table' plans without it.",
+    "Correct the path (in a contract: 'source') of the CSV or Parquet files. If the "
+    "table is on another machine, 'gramercy plan --no-table' plans without it.",
 )
 def source_missing(source: str) -> None:
     """The path, pattern or URL in the contract's 'source' matches no file."""
@@ -23,7 +23,8 @@ def source_missing(source: str) -> None:
     "GRM-201",
     TableError,
     "{source}: this folder has no CSV or Parquet files.",
-    "Name another folder. Names that start with '_' or '.' are skipped.",
+    "Name another folder, or make Parquet of its files: 'gramercy convert'. Names that start with "
+    "'_' or '.' are skipped.",
 )
 def folder_without_tables(source: str) -> None:
     """The folder in 'source' and the folders below it hold neither CSV nor Parquet files."""
@@ -73,7 +74,7 @@ def source_not_opened(source: str, reason: str) -> None:
 @problem(
     "GRM-206",
     TableError,
-    "{file}: not a .csv, .csv.gz, .parquet, .feather or .xlsx file.",
+    "{file}: not a .csv, .csv.gz or .parquet file.",
     "{remedy}",
 )
 def unknown_format(file: str, remedy: str) -> None:
@@ -87,8 +88,8 @@ def unknown_format(file: str, remedy: str) -> None:
     "GRM-210",
     TableError,
     "{file}: cannot be accessed ({reason}).",
-    "Check that the file exists, that you may read it, and that its disk works. Databases, sheets "
-    "and Delta tables are read from a copy in $GRAMERCY_HOME/tables.",
+    "Check that the file exists, that you may read it, and that its disk works. Databases and "
+    "Delta tables are read from a copy in $GRAMERCY_HOME/tables.",
 )
 def file_not_accessible(file: str, reason: str) -> None:
     """The store of a file gave an error when asked for its size and date."""
@@ -129,7 +130,7 @@ def compression_not_supported(file: str) -> None:
     "The first line must name the columns.",
 )
 def header_missing(file: str) -> None:
-    """A CSV file or a sheet has no header."""
+    """A CSV file has no header."""
 
 
 @problem(

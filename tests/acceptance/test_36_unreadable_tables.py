@@ -173,9 +173,7 @@ PUBLIC: dict[str, tuple[str, str, Problem[..., Any]]] = {
     "tabs": ("table.csv", READABLE.replace(",", "\t"), publication.separator_not_comma),
     "bars": ("table.csv", READABLE.replace(",", "|"), publication.separator_not_comma),
     "text for numbers": ("text.parquet", READABLE, publication.column_types_differ),
-    "text in Arrow": ("table.feather", READABLE, publication.column_types_differ),
-    "spreadsheet": ("table.xlsx", READABLE, table_problems.file_not_readable),
-    "old spreadsheet": ("table.xls", READABLE, table_problems.unknown_format),
+    "spreadsheet": ("table.xlsx", READABLE, table_problems.unknown_format),
     "feather named parquet": ("feather.parquet", READABLE, table_problems.file_not_readable),
 }
 
@@ -194,10 +192,8 @@ def test_public_facts_are_found_before_the_charge(
     request = written(tmp_path, text, source=source)
     table = pa.table({"size": ["1"], "mass": [1.0], "kind": ["1"]})
     pq.write_table(table, tmp_path / "text.parquet")
-    for feather in ("table.feather", "feather.parquet"):
-        pyarrow.feather.write_feather(table, tmp_path / feather)
-    for spreadsheet in ("table.xlsx", "table.xls"):
-        (tmp_path / spreadsheet).write_bytes(b"PK\x03\x04")
+    pyarrow.feather.write_feather(table, tmp_path / "feather.parquet")
+    (tmp_path / "table.xlsx").write_bytes(b"PK\x03\x04")
     options = {"plan": (), "check": ("--json",), "release": ("--yes",)}[command]
     code, _, err = run_command(command, request, *options, capsys=capsys)
     assert code == 2

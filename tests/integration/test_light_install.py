@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.common.extras import INSTALL_PUBLISH, PUBLISH
+from gramercy.common.extras import CONVERT, INSTALL_PUBLISH, PUBLISH
 from gramercy.common.home import Home
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.problems.installation import publishing_packages
@@ -194,3 +194,5 @@ def test_extra_lists_all_optional_packages() -> None:
     extra = {each.split(">")[0] for each in project["optional-dependencies"]["publish"]}
     assert {IMPORTED_AS.get(each, each) for each in extra - NOT_REPORTED} == PUBLISH
     assert not extra & {each.split(">")[0] for each in project["dependencies"]}
+    convert = {each.split(">")[0] for each in project["optional-dependencies"]["convert"]}
+    assert {each.replace("-", "_") for each in convert} == CONVERT

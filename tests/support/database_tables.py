@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.source import AnySource
-from gramercy.tables.copies.columns import CopiedColumns
-from gramercy.tables.copies.copying import copy_rows
+from gramercy.tables.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source

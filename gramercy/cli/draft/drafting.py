@@ -175,7 +175,7 @@ def draft(
         source = open_source(database_table(database, present))
     schema = schema_of(source)
     names = list(schema) if columns is None else list(columns)
-    if columns is None and not source.formats.isdisjoint({"csv", "excel"}):
+    if columns is None and "csv" in source.formats:
         check_header(table, schema)
     for column in names:
         if column not in schema:

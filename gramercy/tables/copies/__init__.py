@@ -1,1 +1,1 @@
-"""Tables that are read once, into a private copy: of databases, workbooks and Delta tables."""
+"""Tables that are read once, into a private copy: of databases and Delta tables."""

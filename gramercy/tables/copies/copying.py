@@ -6,21 +6,65 @@ All passes over the table, and all repetitions of them, read the copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
 
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.source import AnySource, CopiedFiles, location
-from gramercy.tables.copies.columns import CopiedColumns
-from gramercy.tables.copies.writer import CopyWriter
+from gramercy.tables.copies.files import CopyWriter
 from gramercy.tables.passes import EXCESS_ROWS
+from gramercy.tables.person_names import MAX_BYTES
 from gramercy.tables.source import open_source
-from gramercy.tables.source_file import SourceFile
+from gramercy.tables.values import Levels, is_text, max_cell_bytes
 
-Batches = tuple[pa.Schema, Iterator[list[pa.Array]]]
+_BATCH_CELLS = 1 << 16  # cells that are read at once
+_BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be
+_NUMBER_BYTES = 1024  # of text that is a number
+_NAME_BYTES = 16 * MAX_BYTES  # of a person's name, before it has its canonical form
+
+
+@dataclass(frozen=True)
+class CopiedColumns:
+    """What a copy holds of a table.
+
+    Parameters
+    ----------
+    published
+        The columns to publish, with their levels; None for numbers. Numbers become doubles as
+        those of a Parquet file would, and texts that are too long to be a level become missing.
+    others
+        Other columns: of persons or of dates. Whole numbers stay such, and others become text.
+    rows
+        The declared number of rows, if it is public.
+    """
+
+    published: Mapping[str, Levels | None]
+    others: Sequence[str] = ()
+    rows: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, each once."""
+        return list(dict.fromkeys([*self.published, *self.others]))
+
+    def is_number(self, name: str) -> bool:
+        """Whether the cells of a column are numbers, or levels that are numbers."""
+        return name in self.published and not is_text(self.published[name])
+
+    def most_bytes(self, name: str) -> int:
+        """Bytes of the longest text that can be a value of a column."""
+        if name not in self.published:
+            return _NAME_BYTES
+        levels = self.published[name]
+        return max_cell_bytes(levels) if levels is not None and is_text(levels) else _NUMBER_BYTES
+
+    @property
+    def rows_at_once(self) -> int:
+        """Number of rows of a batch whose cells fit into memory."""
+        names = self.names
+        longest = sum(map(self.most_bytes, names))
+        return max(1, min(_BATCH_CELLS // len(names), _BATCH_BYTES // longest))
 
 
 def copy_rows(
@@ -50,24 +94,24 @@ def copy_rows(
     ContractError
         If the copy cannot be written.
     """
-    (file,) = open_source(source).files
-    if file.format == "delta":
-        from gramercy.tables.delta import copy_files
-
-        copy_files(file, columns.names, path, on_rows)
-    else:
-        _copy_batches(file, columns, path, on_rows)
     if isinstance(source, DatabaseTable):
+        _copy_batches(source, columns, path, on_rows)
         return CopiedTable(**source.model_dump(), copied_to=str(path))
+    from gramercy.tables.delta import copy_files
+
+    (file,) = open_source(source).files
+    copy_files(file, columns.names, path, on_rows)
     return CopiedFiles(path=location(source), copied_to=str(path))
 
 
 def _copy_batches(
-    file: SourceFile, columns: CopiedColumns, path: Path, on_rows: Callable[[int], None]
+    table: DatabaseTable, columns: CopiedColumns, path: Path, on_rows: Callable[[int], None]
 ) -> None:
+    from gramercy.tables.database.reading import open_rows  # SQLAlchemy
+
     limit = math.inf if columns.rows is None else columns.rows + EXCESS_ROWS
     with (
-        _opened(file, columns) as (schema, batches),
+        open_rows(table, columns) as (schema, batches),
         CopyWriter(path, schema) as writer,
     ):
         for batch in batches:
@@ -75,14 +119,3 @@ def _copy_batches(
             on_rows(len(batch[0]))
             if writer.rows > limit:  # a query may be endless
                 break
-
-
-def _opened(file: SourceFile, columns: CopiedColumns) -> AbstractContextManager[Batches]:
-    """The columns of a copy, and the batches of its rows."""
-    if file.table is not None:
-        from gramercy.tables.database.reading import open_rows as rows_of_database  # SQLAlchemy
-
-        return rows_of_database(file.table, columns)
-    from gramercy.tables.excel.reading import open_rows as rows_of_sheet
-
-    return rows_of_sheet(file, columns)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gramercy.schemas.database import DatabaseTable
 from gramercy.tables.copies import cells as as_arrow
-from gramercy.tables.copies.columns import CopiedColumns
+from gramercy.tables.copies.copying import CopiedColumns
 from gramercy.tables.database.connection import connected
 from gramercy.tables.database.relation import WHOLE, stated_columns, statement
 

@@ -183,8 +183,7 @@ REFUSED_FILES = [
     Refused(
         "excel",
         {"t.xlsx": zipped(PLAIN.decode(), "t.csv")},
-        table.file_not_readable,
-        {"format": "Excel"},
+        table.unknown_format,
     ),
     Refused("text", {"t.txt": PLAIN}, table.unknown_format),
     Refused("no-suffix", {"table": PLAIN}, table.unknown_format),

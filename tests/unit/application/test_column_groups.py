@@ -16,7 +16,6 @@ from gramercy.application.planning import Plan
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problems import contract as problems
 from gramercy.schemas.problems import keys
-from gramercy.schemas.problems.source import pattern_without_header
 from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import contract_facts, read_plan, run_json, write_request
 from tests.support.problems import raises
@@ -113,18 +112,6 @@ def test_cells_of_a_table_without_header_are_not_taken_for_names(row: str, tmp_p
     with raises(problems.pattern_matches_data, pattern="*") as caught:
         read_plan(request)
     assert not any(cell in str(caught.value) for cell in row.split(","))
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "z.ndjson.gz"])
-def test_patterns_of_json_lines_are_refused(name: str, tmp_path: Path) -> None:
-    """Their names are in the rows: a pattern would match nothing, or only names of CSV files."""
-    folder = tmp_path / "t"
-    folder.mkdir()
-    (folder / "t.csv").write_text("age,bmi\n1,2\n")
-    (folder / name).write_bytes(b"")
-    request = write_request(tmp_path, source="t", columns={"age": WIDE, "*": WIDE})
-    with raises(pattern_without_header, pattern="*"):
-        read_plan(request)
 
 
 def test_table_is_opened_only_for_patterns(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gramercy.schemas.problems import contract as contract_problems
 from gramercy.schemas.problems import keys
 from gramercy.schemas.problems import source as problems
 from gramercy.schemas.row_condition import columns_of
-from gramercy.schemas.source import Files, Sheet, at_location, display_name, location
+from gramercy.schemas.source import Files, display_name, location
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 
@@ -37,18 +37,10 @@ def test_a_path_may_have_a_format() -> None:
     assert location(source) == "t.csv"
 
 
-def test_a_path_may_have_a_sheet() -> None:
-    source = contract({"path": "t.xlsx", "sheet": "Visits 2026"}).source
-    assert isinstance(source, Sheet)
-    assert location(source) == display_name(source) == "t.xlsx"
-    assert at_location(source, "u.xlsx") == Sheet(path="u.xlsx", sheet="Visits 2026")
-
-
 @pytest.mark.parametrize(
     ("source", "problem", "key"),
     [
-        ({"sheet": "Visits"}, keys.key_missing, "source.path"),
-        ({"path": "t.xlsx", "sheet": "a", "separator": ";"}, keys.key_unknown, "source"),
+        ({"path": "t.csv", "sheet": "a"}, keys.key_unknown, "source"),
         ({"path": "t.csv", "decimal": ","}, problems.separator_is_decimal_mark, "source"),
         ({"path": "t.csv", "separators": ";"}, keys.key_misspelt, "source"),
         ({"separator": ";"}, keys.key_missing, "source.path"),

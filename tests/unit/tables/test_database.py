@@ -21,8 +21,7 @@ from gramercy.schemas.database import ASSERTION
 from gramercy.schemas.problems import publication
 from gramercy.schemas.problems import source as problems
 from gramercy.tables.column_types import schema_of
-from gramercy.tables.copies import columns as copied_columns
-from gramercy.tables.copies import copying, writer
+from gramercy.tables.copies import copying, files
 from gramercy.tables.copies.cells import identifiers, numbers, texts
 from gramercy.tables.database import checks
 from gramercy.tables.database.connection import connected
@@ -74,8 +73,8 @@ def test_integers_equal_those_of_the_same_table_in_parquet(
     table.to_parquet(tmp_path / "t.parquet")
     filled(url, table.astype(object).where(table.notna(), None))
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copied_columns, "_BATCH_CELLS", 500)
-    monkeypatch.setattr(writer, "_GROUP_CELLS", 700)
+    monkeypatch.setattr(copying, "_BATCH_CELLS", 500)
+    monkeypatch.setattr(files, "_GROUP_CELLS", 700)
     for facts in ({}, {"privacy_unit": "patient", "persons": 150}):
         in_parquet = contract(str(tmp_path / "t.parquet"), 300, **facts)
         path = tmp_path / f"copy-{len(facts)}.parquet"
@@ -93,7 +92,7 @@ def test_copy_is_one_snapshot_while_rows_change_and_move(
         execute(url, "PRAGMA journal_mode = WAL")  # as of a database that is written while read
     filled(url, table)
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copied_columns, "_BATCH_CELLS", 200)
+    monkeypatch.setattr(copying, "_BATCH_CELLS", 200)
     first, batches = table.iloc[0].to_dict(), list[int]()
 
     def change(rows: int) -> None:
@@ -294,8 +293,8 @@ def test_long_texts_are_written_and_fetched_in_small_parts(
         rows=[{"x": k, "patient": f"{k:04000d}"} for k in range(40)],
     )
     source = database_table(sqlite_url, monkeypatch, table="t")
-    monkeypatch.setattr(copied_columns, "_BATCH_BYTES", 60_000)
-    monkeypatch.setattr(writer, "_GROUP_BYTES", 80_000)
+    monkeypatch.setattr(copying, "_BATCH_BYTES", 60_000)
+    monkeypatch.setattr(files, "_GROUP_BYTES", 80_000)
     fetched: list[int] = []
     path = tmp_path / "c.parquet"
     copy_of(source, {"x": None}, ("patient",), path, on_rows=fetched.append)

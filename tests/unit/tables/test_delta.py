@@ -20,8 +20,7 @@ from gramercy.schemas.problems import publication
 from gramercy.schemas.problems import source as problems
 from gramercy.schemas.problems.table import file_not_readable
 from gramercy.tables.column_types import schema_of
-from gramercy.tables.copies.columns import CopiedColumns
-from gramercy.tables.copies.copying import copy_rows
+from gramercy.tables.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.source import open_source
 from tests.support.database_tables import cells, copied
 from tests.support.one_table import WIDE, contract, frame, gram

@@ -39,8 +39,7 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
         ("t.csv", b"a,a\n1,2\n", problems.column_repeated, {"first": 1, "second": 2}),
         ("t.csv.gz", b"not gzip", problems.file_not_readable, {"format": "CSV"}),
         ("t.parquet", b"not parquet", problems.file_not_readable, {"format": "Parquet"}),
-        ("t.xlsx", b"", problems.file_not_readable, {"format": "Excel"}),
-        ("t.xls", b"", problems.unknown_format, {}),
+        ("t.xlsx", b"", problems.unknown_format, {}),
     ],
 )
 def test_unusable_file_is_refused_by_name(

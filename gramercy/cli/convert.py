@@ -1,0 +1,115 @@
+"""``gramercy convert``: a file of another program as Parquet."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gramercy.cli.options import AsJson
+from gramercy.cli.output import terminal
+from gramercy.cli.output.output_files import check_output_file, write_errors
+from gramercy.schemas.problems.source import conversion_option
+from gramercy.tables.column_types import schema_of
+from gramercy.tables.conversion import Reading, read_other, write_parquet
+from gramercy.tables.source import open_source
+from gramercy.tables.source_file import format_of
+
+_TYPES = {"whole": "whole numbers", "double": "numbers", "text": "text", "any": "no cells"}
+
+
+def convert(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="File of Excel, ODS, SPSS, SAS, Stata, JSON, JSON lines or Arrow, or text.",
+        ),
+    ],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Parquet file to write.")],
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Sheet; default: the first visible one.")
+    ] = None,
+    header: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="ROW", help="Row that names the columns; default: 1."),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Names of the columns, if no row names them."),
+    ] = None,
+    numbers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns of numbers: other cells become missing."),
+    ] = None,
+    thousands: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Mark between thousands in numbers.")
+    ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Decimal mark of numbers; default: a point.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Encoding of text; default: UTF-8.")
+    ] = None,
+    widths: Annotated[
+        str | None,
+        typer.Option(metavar="8,3,12", help="Characters of each column, if widths are fixed."),
+    ] = None,
+    codes: Annotated[
+        bool, typer.Option("--codes", help="Keep the numbers of labelled values, not the labels.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Convert a file of another program to Parquet, which releases read.
+
+    It is your own step before a contract: the output names the columns, their types and the number
+    of rows. Dates become text such as 2026-11-23. Labelled values of SPSS and Stata become their
+    labels. An existing file is never replaced.
+
+    Example: gramercy convert visits.xlsx visits.parquet --sheet "Visits 2026" --header 3
+    """
+    if format_of(str(table)) != "parquet":
+        raise conversion_option(f"{table} does not end in .parquet", "Name it so.")
+    check_output_file("TABLE", table)
+    if table.exists():
+        raise conversion_option(f"{table} already exists", "Move it, or choose another name.")
+    reading = Reading(
+        sheet=sheet,
+        header=header,
+        names=_list(names),
+        numbers=_list(numbers),
+        thousands=thousands,
+        decimal=decimal,
+        encoding=encoding,
+        widths=_widths(widths),
+        codes=codes,
+    )
+    found = read_other(file, reading)
+    with write_errors("TABLE", table):
+        write_parquet(found.table, table)
+    types, rows = schema_of(open_source(str(table))), found.table.num_rows
+    next_command = f"gramercy new {shlex.quote(str(table))}"
+    if json:
+        losses = {"left_out": dict(found.left_out), "cleared": dict(found.cleared)}
+        facts = {"table": str(table), "rows": rows, "columns": types, **losses}
+        terminal.print_json(facts | {"next": next_command})
+        return
+    terminal.say("Written: ", terminal.bold(str(table)), f" ({rows:,} rows)")
+    terminal.facts_table("", {name: _TYPES.get(kind, kind) for name, kind in types.items()})
+    for name, reason in found.left_out.items():
+        terminal.say(f"Left out: {name} ({reason})")
+    for name, count in found.cleared.items():
+        terminal.say(f"--numbers: {count:,} cells of {name} are not numbers, and now missing")
+    terminal.say(f"Next: {next_command}")
+
+
+def _list(text: str | None) -> list[str]:
+    return [each.strip() for each in text.split(",")] if text else []
+
+
+def _widths(text: str | None) -> list[int]:
+    if not all(each.isdecimal() and int(each) for each in _list(text)):
+        raise conversion_option("--widths must be positive whole numbers", "As in --widths 8,3,12.")
+    return list(map(int, _list(text)))
