@@ -20,6 +20,7 @@ PUBLISH = frozenset(
         "prefect",
         "ruamel",
         "sqlalchemy",
+        "sqlglot",
     }
 )
 INSTALL_PUBLISH = "pip install 'gramercy[publish]'"
