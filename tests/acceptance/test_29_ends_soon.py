@@ -53,7 +53,7 @@ def run():
             except KeyboardInterrupt:
                 pass
 
-commands._load = lambda name: __import__("typer").main.get_command(_app())
+commands.load = lambda name: __import__("typer").main.get_command(_app())
 
 def _app():
     import typer
