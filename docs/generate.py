@@ -26,6 +26,7 @@ from pydantic.fields import FieldInfo
 import gramercy
 import gramercy.estimators.scikit
 from gramercy import estimators
+from gramercy.cli.commands import load
 from gramercy.cli.main import app
 from gramercy.common.home import Home
 from gramercy.mechanisms import registry
@@ -527,7 +528,9 @@ def plain(text: str) -> str:
 
 def commands() -> Iterator[str]:
     """Every command with its arguments and options."""
-    yield from command("gramercy", typer.main.get_command(app))
+    root: Any = typer.main.get_command(app)
+    root.commands = {name: load(name) for name in root.commands}
+    yield from command("gramercy", root)
 
 
 def command(name: str, node: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,12 +13,13 @@ from pydantic import (
     model_validator,
 )
 
-from gramercy.schemas.condition_parser import parse_condition
 from gramercy.schemas.model import Model, single_line
 from gramercy.schemas.placeholders import placeholders_in
 from gramercy.schemas.problems import source as problems
-from gramercy.schemas.row_condition import Condition
 from gramercy.schemas.url import has_secrets
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
 
 ASSERTION = (
     "Each protected record decides at most one result row, and neither the values nor the presence "
@@ -72,8 +73,6 @@ class RowSelection(Model):
             raise problems.query_not_a_select()
         if placeholders_in(f"{self.where} {self.view} {self.query}"):
             raise problems.placeholder_not_in_table()
-        if self.where is not None:
-            parse_condition(self.where)
         return self
 
     @model_serializer(mode="wrap")
@@ -89,11 +88,6 @@ class RowSelection(Model):
     def relation(self) -> str:
         """Name of the table or view; empty for a query."""
         return self.table or self.view or ""
-
-    @property
-    def condition(self) -> Condition | None:
-        """The condition on rows."""
-        return None if self.where is None else parse_condition(self.where)
 
 
 def _is_public(url: str) -> str:
@@ -128,6 +122,20 @@ class DatabaseTable(RowSelection):
     """
 
     url: Annotated[str, AfterValidator(_is_public)]
+
+    @model_validator(mode="after")
+    def _check_condition(self) -> Self:
+        _ = self.condition
+        return self
+
+    @property
+    def condition(self) -> Expr | None:
+        """The condition on rows. Only contracts have it parsed, which needs sqlglot."""
+        if self.where is None:
+            return None
+        from gramercy.schemas.row_condition import parse_condition
+
+        return parse_condition(self.where)
 
     @property
     def variable(self) -> str | None:

@@ -117,7 +117,7 @@ def test_import_for_analysts_is_light() -> None:
     """Opening a catalogue needs neither Prefect nor Great Expectations."""
     code = (
         "import sys, gramercy, gramercy.api.catalogue; "
-        "print({'prefect', 'great_expectations', 'sqlalchemy'} & sys.modules.keys())"
+        "print({'prefect', 'great_expectations', 'sqlalchemy', 'sqlglot'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -14,7 +14,7 @@ from gramercy.application.estimable import check_estimable, check_group, check_o
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.cli import flow_runner
 from gramercy.cli.choices import check_choice
-from gramercy.cli.options import AsJson, ReleaseName, split_name
+from gramercy.cli.options import AsJson, ReleaseName, completed, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.estimators import Estimator
@@ -26,7 +26,12 @@ from gramercy.schemas.problems.warnings import later_step_failed
 
 def estimate(
     name: ReleaseName,
-    estimator: Annotated[str, typer.Option(help="Name of the estimator.")] = "ridge",
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="Name of the estimator.", autocompletion=completed(lambda: estimators.registry)
+        ),
+    ] = "ridge",
     penalty: Annotated[
         str, typer.Option(help="A positive number, or a rule such as auto or ebic.")
     ] = "",

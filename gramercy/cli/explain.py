@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from gramercy.cli.options import AsJson
+from gramercy.cli.options import AsJson, completed
 from gramercy.cli.output import terminal
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import catalogue
@@ -17,7 +17,11 @@ from gramercy.schemas.problems.command_line import unknown_code
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="[CODE]", help="Code such as GRM-017 or 17; default: list all."),
+        typer.Argument(
+            metavar="[CODE]",
+            help="Code such as GRM-017 or 17; default: list all.",
+            autocompletion=completed(catalogue),
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -19,6 +19,7 @@ PUBLISH = frozenset(
         "prefect",
         "ruamel",
         "sqlalchemy",
+        "sqlglot",
     }
 )
 # Of the extra 'convert'; pandas and pyarrow read the other files.

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import typer.main
 
 from gramercy import mechanisms
 from gramercy.application.request_model import Request
-from gramercy.cli.main import app
+from gramercy.cli.commands import COMMANDS, load
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.rowwise import RowWise
@@ -112,8 +111,7 @@ def test_no_parameter_sets_the_seed() -> None:
         if callable(getattr(sampler, function)):
             fields |= set(inspect.signature(getattr(sampler, function)).parameters)
     assert {"epsilon", "delta", "scale", "shape", "size", "gram", "rows", "precision"} <= fields
-    group = typer.main.get_group(app)
-    for command in group.commands.values():
+    for command in map(load, COMMANDS):
         fields |= {parameter.name or "" for parameter in command.params}
     seed_names = ("seed", "rng", "random_state", "generator", "entropy")
     assert not {field for field in fields if any(word in field for word in seed_names)}

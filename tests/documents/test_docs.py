@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from gramercy import estimators, mechanisms
 from gramercy.application.request_model import Request
+from gramercy.cli.commands import COMMANDS, load
 from gramercy.cli.main import app
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -108,8 +109,8 @@ def test_every_option_shown_exists() -> None:
 
 def options(words: list[str]) -> set[str]:
     """Options of a command, and of its subcommand if one is given."""
-    command: Any = typer.main.get_group(app)
-    for word in words:
+    command: Any = load(words[0]) if words[0] in COMMANDS else typer.main.get_group(app)
+    for word in words[1:]:
         command = getattr(command, "commands", {}).get(word, command)
     return {option for parameter in command.params for option in parameter.opts} | {"--help"}
 

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.problems import source as problems
-from gramercy.schemas.row_condition import columns_of
 
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 _OLDEST = (12,)  # version of PostgreSQL; before, it does not state how columns are generated
@@ -96,6 +95,8 @@ def check_condition(
     """
     if table.condition is None:
         return
+    from gramercy.schemas.row_condition import columns_of  # takes a third of a second
+
     usable = set(types)
     if connection.dialect.name == "postgresql":
         usable = {

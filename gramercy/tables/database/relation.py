@@ -20,7 +20,6 @@ from gramercy.tables.database.checks import (
     sqlite_columns,
     virtual_columns,
 )
-from gramercy.tables.database.condition import expression
 from gramercy.tables.database.connection import connected
 
 WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
@@ -102,7 +101,10 @@ def statement(
     bounded = _sqlite_cell if sqlite else _postgresql_cell
     cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]
     selected = sa.select(*cells).select_from(relation)
-    return selected if table.condition is None else selected.where(expression(table.condition))
+    if table.condition is None:
+        return selected
+    condition = table.condition.sql("sqlite" if sqlite else "postgres")
+    return selected.where(sa.literal_column(condition))
 
 
 def _relation(table: DatabaseTable) -> sa.FromClause:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from gramercy.schemas.condition_parser import parse_condition
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import ASSERTION, DatabaseTable
 from gramercy.schemas.errors import ContractError
@@ -15,7 +14,7 @@ from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import contract as contract_problems
 from gramercy.schemas.problems import keys
 from gramercy.schemas.problems import source as problems
-from gramercy.schemas.row_condition import columns_of
+from gramercy.schemas.row_condition import columns_of, parse_condition
 from gramercy.schemas.source import Files, display_name, location
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -118,6 +117,7 @@ def test_the_table_of_a_period_has_its_name() -> None:
         ("a not between 2 and 3 AND c NOT LIKE '100%' OR 4 in (b, 5)", ["a", "c", "b"]),
         ("a IS NOT NULL OR TRUE = b", ["a", "b"]),
         ("a = 'it''s; -- select'", ["a"]),
+        ("date = 1 or limit <> .5 or current_user < 1.", ["date", "limit", "current_user"]),
     ],
 )
 def test_conditions_on_one_row(text: str, columns: list[str]) -> None:
@@ -152,6 +152,24 @@ def test_conditions_on_one_row(text: str, columns: list[str]) -> None:
         "a = $1",
         "a = ?",
         "a like b",
+        "a like 'x' escape 'y'",
+        "a between 1 2",
+        "a in (1,)",
+        "a in ()",
+        "1 in a",
+        "a not null",
+        "a not is not null",
+        "a isnull",
+        "a is true",
+        "a == 1",
+        "a = 1e",
+        "a = .5.",
+        "a = -null",
+        "1 = is",
+        "a = 'x' 'y'",
+        "a = 'x",
+        "if a = 1",
+        "(a, 1) in (2)",
         "a = b",  # PostgreSQL may fail to convert a cell of one to the type of the other
         "a = a",
         "a between 1 and b",
@@ -174,4 +192,19 @@ def test_conditions_on_one_row(text: str, columns: list[str]) -> None:
 )
 def test_everything_else_is_refused(text: str) -> None:
     with raises(problems.condition_not_understood):
+        parse_condition(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("b = 2 and\n  c = 3 limit 5", 19),
+        ("b = 2 and a = 'x", 15),
+        ("b = 2 or (a = 1 and lower(c) = 'x')", 21),
+        ("b = 2 and a = b", 11),
+        ("b = 2; select 1", 6),
+    ],
+)
+def test_refused_condition_states_where(text: str, position: int) -> None:
+    with raises(problems.condition_not_understood, position=position):
         parse_condition(text)
