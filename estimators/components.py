@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.names_setting import names_of
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.spectral.column_moments import ColumnMoments, Scale, column_moments
 from gramercy.estimators.spectral.principal import PrincipalComponents, principal_components

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -123,3 +124,10 @@ def partial_correlations(precision: NDArray[np.float64]) -> NDArray[np.float64]:
     partial: NDArray[np.float64] = -precision / np.outer(root, root) + 0.0  # no negative zeros
     np.fill_diagonal(partial, 0.0)
     return partial
+
+
+def names_of(given: Any) -> Any:
+    """Names from a text with commas, as on the command line; anything else unchanged."""
+    if isinstance(given, str):
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+    return given

@@ -20,8 +20,7 @@ from scipy.special import ndtri
 from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate, partial_correlations
 from gramercy.estimators.input_matrix import retained_share, with_diagonal_floor
-from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
 from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training_evidence
 from gramercy.estimators.tuning.information import refit
 from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Path, edge_mask, penalty_grid

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.names_setting import names_of
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.pooling.agreement import check_same_kind
 from gramercy.estimators.pooling.releases import (

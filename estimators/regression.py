@@ -10,13 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
 
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.linear.design import Design, design, predictor_names
 from gramercy.estimators.linear.formula import Terms, all_others, check_formula, parse_formula
 from gramercy.estimators.linear.inference import inference, standardised
 from gramercy.estimators.linear.regression import Regression, regression
-from gramercy.estimators.names_setting import names_of
 from gramercy.estimators.own_units import mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
@@ -48,12 +47,11 @@ class LinearRegression(Estimator):
 
     Notes
     -----
-    See `estimators.linear.filtered_fit` for the fit, `estimators.linear.selection` for the lasso,
-    and `estimators.linear.regression` for intervals. A column of levels has a coefficient for each
-    level but the first one declared. If rows were clipped, this is weighted least squares, in which
-    row z has the weight min(1, radius / |z|)^2. If the release states which share of each column's
-    cells is present, moments are corrected for cells that are missing independently, as in
-    `estimators.own_units`.
+    See `estimators.linear.regression` for the fit, the lasso and the intervals. A column of levels
+    has a coefficient for each level but the first one declared. If rows were clipped, this is
+    weighted least squares, in which row z has the weight min(1, radius / |z|)^2. If the release
+    states which share of each column's cells is present, moments are corrected for cells that are
+    missing independently, as in `estimators.own_units`.
 
     The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
     Gaussian noise. For other laws they use the largest standard deviation of the noise off the

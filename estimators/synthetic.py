@@ -19,8 +19,7 @@ from gramercy.estimators.copula.rows import (
     compared_correlations,
     compared_marginals,
 )
-from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.names_setting import names_of
+from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseSpec

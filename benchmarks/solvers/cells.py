@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measuring import read_lines
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
 from benchmarks.solvers.peers import PEERS, Peer
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso_path
 
 Array = NDArray[np.float64]
 What = Literal["path", "single"]

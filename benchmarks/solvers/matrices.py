@@ -9,7 +9,7 @@ from benchmarks.graphs.releases import scale
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.utility.matrices import goe
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.solvers.feasible import feasible_multiple
+from gramercy.estimators.solvers.glasso_problem import feasible_multiple
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.covariance import _graph_lasso
 
-from gramercy.estimators.solvers.blockwise import Solver
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import Solver, graphical_lasso_path
 
 Array = NDArray[np.float64]
 # For each penalty: the seconds, and the precision matrix of shape (p, p).

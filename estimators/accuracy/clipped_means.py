@@ -1,4 +1,4 @@
-"""How far clipping may have moved the means: a bound from published numbers and public facts.
+"""How far clipping may have moved the means, and columns that were clamped.
 
 A row z beyond the radius counts with the weight w < 1, so that the released mean m = E[w z] / s,
 for the mean weight s, differs from that of all rows by
@@ -13,11 +13,16 @@ are too wide, and the noise of many counts adds up. With private constants (logn
 and exponential columns; 20,000 and 200,000 rows, epsilon 1 and 4) the mean of a histogram was wrong
 by 0.01 to 4 standard deviations of the column, the released mean by at most 0.02, and these bounds
 were 0.15 to 0.45.
+
+*Clamped columns* seem to have cells near or beyond the bounds to which they are clamped. The bounds
+of private constants lie some scales from the centre. In the published histograms cells are not
+clamped there, so that cells beyond them can be seen, if they are more than the noise hides.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +31,12 @@ from gramercy.estimators.own_units import OwnUnits, mean_weight, weight_lost
 from gramercy.estimators.uncertainty.jackknife import student_quantile
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
+_WINDOWS = ((0.5, 1.0), (0.5, 2.0), (0.5, 4.0))  # distances from the centre, in those of a bound
+_SEEN = 2.7  # standard deviations of the noise of a window
+_ROUNDED = 0.01  # relative width of a bin by which a window may be larger
 
 
 def largest_shifts(evidence: Evidence, units: OwnUnits, level: float) -> Array:
@@ -77,3 +86,42 @@ def _longest_row(evidence: Evidence) -> float:
         for facts in dict.fromkeys(evidence.columns)
     ]
     return math.hypot(*lengths)
+
+
+def clamped_columns(evidence: Evidence) -> tuple[str, ...]:
+    """Names of numeric columns with more cells near or beyond a bound than noise gives.
+
+    Cells far from the centre are few, unless the column has a long tail, which goes on beyond the
+    bound. Its mean and standard deviation are then those of the clamped cells.
+
+    Parameters
+    ----------
+    evidence
+        A release with its histograms; without them, no column is named.
+    """
+    published = {each.column: each for each in evidence.marginals}
+    return tuple(
+        column.name
+        for column in evidence.columns
+        if isinstance(column, ColumnFacts)
+        and column.name in published
+        and max(_excesses(published[column.name], column), default=0.0) > _SEEN
+    )
+
+
+def _excesses(histogram: Histogram, column: ColumnFacts) -> Iterator[float]:
+    """Counts in the windows on both sides, in standard deviations of their noise."""
+    lower, upper = (each[:-1] - column.centre for each in (histogram.lower, histogram.upper))
+    counts = histogram.count[:-1]
+    sides = (
+        (lower, upper, column.upper - column.centre),
+        (-upper, -lower, column.centre - column.lower),
+    )
+    for near, far, bound in sides:
+        if not (far > bound * (1 + _ROUNDED)).any():  # a bound of the contract: nothing is beyond
+            continue
+        for start, end in _WINDOWS:
+            inside = near >= start * bound * (1 - _ROUNDED)
+            inside &= far <= end * bound * (1 + _ROUNDED)
+            if inside.any():
+                yield float(counts[inside].sum()) / (histogram.sd * math.sqrt(inside.sum()))

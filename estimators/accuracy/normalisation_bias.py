@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.accuracy.published_marginals import published_marginals
+from gramercy.estimators.accuracy.published_marginals import published_marginals, seen
 from gramercy.estimators.accuracy.row_laws import (
     Law,
     Marginal,
@@ -38,10 +38,11 @@ from gramercy.estimators.accuracy.row_simulation import (
     simulate,
     standard_rows,
 )
-from gramercy.estimators.accuracy.row_weight import row_weight
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
+from gramercy.estimators.own_units import mean_weight
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,9 @@ _ASSUMED = {"t": 4.5, "lognormal": 0.6, "some-lognormal": 0.85}
 _REACHES = (0.0, *(2.0 ** (np.arange(4, 29) / 4)).tolist(), math.inf)
 _KEPT = 4  # simulations of a family; the last ones are of its lightest laws
 _JOINT = 4.0  # degrees of freedom of a copula whose tails come together
+_NOISE = 2.0  # standard deviations of the noise that a count must exceed to be seen
+_BEYOND = 2  # bins beyond the radius that always count
+_RATIO = 2**0.25  # of the last, unbounded bin's ends
 
 
 @dataclass(frozen=True)
@@ -178,3 +182,35 @@ def _limits(facts: ColumnFacts | LevelsFacts | None) -> tuple[float, float]:
     if not isinstance(facts, ColumnFacts):
         return -np.inf, np.inf
     return (facts.lower - facts.centre) / facts.scale, (facts.upper - facts.centre) / facts.scale
+
+
+def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
+    """Mean over rows of min(1, r^2 / |x|^2), as far as is known; None of unit rows.
+
+    By the published lengths of rows, or else by the entry of the intercept. The noise in that entry
+    is several times larger, so two of its standard deviations are subtracted: the tails that are
+    inferred from a weight shall not be too light.
+    """
+    radius, lengths = evidence.radius, evidence.lengths
+    if radius is None:
+        return None
+    if lengths is not None and lengths.count.sum() > 0:
+        return _by_lengths(lengths, radius)
+    weight = mean_weight(evidence)
+    if weight is None:
+        return None
+    sd = radius**2 * float(evidence.deviations[0, 0]) / rows_per_person
+    return min(1.0, weight / rows_per_person) - _NOISE * sd
+
+
+def _by_lengths(lengths: Histogram, radius: float) -> float:
+    """The same from a histogram of lengths; of a bin, the geometric mean of its ends."""
+    upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
+    lost = 1 - np.minimum(1.0, radius**2 / (lengths.lower * upper))
+    counts = lengths.count.astype(np.float64)
+    edges = np.append(lengths.lower, upper[-1])
+    visible = np.flatnonzero(seen(edges, counts, _NOISE * lengths.sd, body=0.0))
+    beyond = int(np.searchsorted(lengths.lower, radius * (1 - 1e-9))) + _BEYOND
+    last = max(beyond, int(visible[-1]) + 1 if visible.size else 0)
+    share = float(lost[:last] @ counts[:last]) / float(counts.sum())
+    return min(1.0, max(0.0, 1 - share))

@@ -7,10 +7,10 @@ rho for nondecreasing functions.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
-
-from gramercy.estimators.copula.marginals import Marginal
 
 Array = NDArray[np.float64]
 
@@ -78,3 +78,11 @@ def latent_correlations(expanded: Array, covariances: Array) -> Array:
     latent[constant, :] = latent[:, constant] = 0.0
     np.fill_diagonal(latent, 1.0)
     return latent
+
+
+class Marginal(Protocol):
+    """The distribution of a numeric column."""
+
+    def values(self, latent: Array) -> Array:
+        """Cells for standard normal values, nondecreasing; same shape."""
+        ...

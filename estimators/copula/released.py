@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.copula.clamped_normal import clamped_normal
+from gramercy.estimators.copula.hermite import Marginal
 from gramercy.estimators.copula.histogram_marginal import histogram_marginal
 from gramercy.estimators.copula.levels import FreeChoice, LevelChoice
-from gramercy.estimators.copula.marginals import Marginal
 from gramercy.estimators.own_units import OwnMoments, own_units, weight_lost
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

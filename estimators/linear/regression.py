@@ -13,6 +13,63 @@ b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
 
 where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where nu_j exceeds 0.3, noise
 hides how the coefficient differs from others, and it is unknown.
+
+*Fit*, by Tikhonov's filter on the squared spectrum.
+With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
+fit for prediction and the coefficients with less bias are
+
+b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
+b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
+
+The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
+penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
+collinear columns do not amplify the noise.
+
+Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
+
+*Errors* by noise and by sampling, as covariances of the scores.
+Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
+outcome and regressors. The error E of the moments moves the scores of the normal equations by
+u = E e, so to first order the coefficients move by M (u_x - m_x u_0).
+
+*Noise.* The covariance of u follows exactly from that of the noise. For isotropic Gaussian noise of
+deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
+
+*Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
+res C_xx / n, where res is the variance of the residuals. The form for missing
+cells is below. For rows with heavy tails there is a factor: `uncertainty.tail_factor`.
+
+*Missing cells*, at random and independently of each other.
+A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the
+variance of this factor. For Gaussian columns z = m + x with covariance C and second moments
+M_j = C_jj + m_j^2, residuals e^T z of variance res that are independent of the regressors, and
+a_j = v_j e_j^2, the scores s_i = u_i - m_i u_0 of a row have the covariances
+
+Var s_i = res (C_ii + v_i M_i) + m_i^2 a_i M_i
+          + sum over j != i of a_j (C_ii M_j + 2 C_ij^2 + v_i Z_ij),
+Cov(s_i, s_k) = C_ik (res - 2 a_i m_i^2 - 2 a_k m_k^2) + v_i v_k e_i e_k Z_ik
+          + sum over j != i, k of a_j (C_ik M_j + 2 C_ij C_kj),
+Cov(s_i, u_0) = 2 sum over j != i of a_j m_j C_ij - a_i m_i M_i,
+Var u_0 = res + sum of a_j M_j,
+
+where Z_ij = E[z_i^2 z_j^2] = M_i M_j + 2 C_ij^2 + 4 m_i m_j C_ij. They keep this form for the
+columns o_j z_j, if C, m and e are theirs.
+
+*Selection* of regressors by a lasso, from noisy moments.
+With unit columns, P the denoised moments of the k regressors and c their noisy moments with the
+outcome,
+
+minimise over b  b^T P b / 2 - c^T b + sum penalty_i |b_i|,
+penalty_i^2 = 2 log(1 + k) (tails r / n + t_i^2 |e|^2),
+
+where r is the variance of the residuals, e = (1, -b) in the units of the moments, and t_i |e| the
+standard deviation of the noise in c_i - (P b)_i. So the penalty is a little above what sampling and
+noise together do to the largest of k scores: coefficients that these could have made are zero. As r
+and e depend on b, there are two rounds. The selected coefficients are not those of the lasso, which
+are too small, but those of `filtered_fit` without the other regressors (Meinshausen 2007, "Relaxed
+lasso").
+
+Tibshirani (1996), "Regression shrinkage and selection via the lasso".
 """
 
 from __future__ import annotations
@@ -23,21 +80,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.linear.errors import noise_of_scores, sampling_of_scores
-from gramercy.estimators.linear.filtered_fit import FilteredFit, filtered_fit, regularisation
-from gramercy.estimators.linear.missing_cells import incomplete_scores
 from gramercy.estimators.linear.moments import Centring, Moments
-from gramercy.estimators.linear.selection import lasso_selection
-from gramercy.estimators.linear.units import Units
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.moment_errors import release_noise
 from gramercy.estimators.uncertainty.tail_factor import tail_factor
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
 _MOST_LEAKAGE = 0.3  # largest nu of a coefficient that is known
+_CLEAR = 2.0  # standard deviations of the noise that a variance must exceed to be known
+_DELTA = 4.0  # times k and the squared standard deviation of the noise
+_ROUNDING = 1e-12  # eigenvalues below this share of the largest one are zero
+_ROUNDS = 2  # lasso problems; the second knows r and e of the first
+_RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
+_LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may leave less, or none
 
 
 @dataclass(frozen=True)
@@ -219,3 +281,275 @@ def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:
     explained = float(fit.coefficients @ moments.covariance[1:, 0])
     followed = noise**2 * ((1 + fit.fitted @ fit.fitted) * fit.filter_trace + fit.filter_norm)
     return float(np.clip((explained - 2 * followed) / moments.covariance[0, 0], 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Units:
+    """Linear maps of coefficients and of their errors.
+
+    Moments are those of the columns o_j z_j, where z = (x - centre) / scale. A unit of o_j z_j is
+    scale / o_j units of the table.
+
+    Parameters
+    ----------
+    centre, unit
+        Of the outcome, first, and the k regressors; shape (1 + k,).
+    means
+        In the table's units, shape (1 + k,).
+    weight
+        Mean weight of the rows.
+    """
+
+    centre: Array
+    unit: Array
+    means: Array
+    weight: float
+
+    @classmethod
+    def of(cls, evidence: Evidence, design: Design, moments: Moments, present: Array) -> Units:
+        """The units of a release."""
+        facts = [evidence.columns[i] for i in design.columns]
+        numeric = [each if isinstance(each, ColumnFacts) else None for each in facts]
+        centre = np.array([0.0 if each is None else each.centre for each in numeric])
+        scale = np.array([1.0 if each is None else each.scale for each in numeric])
+        unit = scale / present
+        return cls(centre, unit, centre + unit * moments.mean, moments.weight)
+
+    @property
+    def outcome_scale(self) -> float:
+        """Units of the table in a unit of the outcome's moments."""
+        return float(self.unit[0])
+
+    @property
+    def slopes(self) -> Array:
+        """Factors of the k coefficients."""
+        factors: Array = self.unit[0] / self.unit[1:]
+        return factors
+
+    def coefficients(self, coefficients: Array, moments: Moments) -> Array:
+        """The intercept and the coefficients in own units, shape (1 + k,)."""
+        means = self.centre + self.unit * moments.mean
+        slopes = self.slopes * coefficients
+        return np.append(means[0] - slopes @ means[1:], slopes)
+
+    def response(self, of_scores: Array) -> Array:
+        """Errors of (intercept, coefficients) from those of the scores u; shape (1 + k, 1 + k).
+
+        Parameters
+        ----------
+        of_scores
+            Errors of the coefficients from those of u, shape (k, 1 + k).
+        """
+        slopes = self.slopes[:, None] * of_scores
+        intercept = -self.means[1:] @ slopes
+        intercept[0] += self.unit[0] / self.weight
+        return np.vstack([intercept, slopes])
+
+    def response_about_means(self, inverse: Array) -> Array:
+        """The same from the errors of (u_0, u_x - m_x u_0), for M of shape (k, k)."""
+        return self.response(np.column_stack([np.zeros(len(inverse)), inverse]))
+
+    def leakage(self, leakage: Array) -> tuple[Array, Array]:
+        """Norms of the rows of I - M C_xx, and those with which they are compared.
+
+        Parameters
+        ----------
+        leakage
+            Shape (k, k).
+
+        Returns
+        -------
+        tuple of ndarray, shape (1 + k,) each
+            For the intercept: of the combination of rows on which its error depends, and of its
+            coefficients. Each is in the table's units per unit of the coefficients.
+        """
+        of_intercept = self.means[1:] * self.slopes
+        norms = np.append(
+            np.linalg.norm(of_intercept @ leakage),
+            self.slopes * np.linalg.norm(leakage, axis=1),
+        )
+        scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
+        return norms, scale
+
+    def standardised(self, covariance: Array, noise: float) -> Array:
+        """Standard deviations of the regressors over that of the outcome; NaN where unknown."""
+        variances = np.diag(covariance)
+        clear = variances > _CLEAR * np.sqrt(2) * noise
+        deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
+        return np.append(np.nan, deviations[1:] / deviations[0])
+
+
+@dataclass(frozen=True)
+class FilteredFit:
+    """Coefficients of k regressors, in the units of the moments.
+
+    Parameters
+    ----------
+    fitted
+        b, for prediction; shape (k,).
+    coefficients
+        b2, for inference; shape (k,).
+    inverse
+        M, shape (k, k).
+    leakage
+        I - M C_xx, with negative eigenvalues as zero: how a coefficient mixes with others in
+        directions that noise hides. Shape (k, k), zero without noise.
+    positive
+        C_xx with negative eigenvalues as zero.
+    filter_trace, filter_norm
+        tr f, and b^T V f V^T b: the size of the noise that the fit follows.
+    """
+
+    fitted: Array
+    coefficients: Array
+    inverse: Array
+    leakage: Array
+    positive: Array
+    filter_trace: float
+    filter_norm: float
+
+
+def regularisation(noise: float, regressors: int) -> float:
+    """The regularisation delta for noise of this standard deviation."""
+    return _DELTA * regressors * noise**2
+
+
+def filtered_fit(moments: Moments, delta: float) -> FilteredFit:
+    """The fit of the outcome by the regressors; `delta` is not negative."""
+    inner, cross = moments.covariance[1:, 1:], moments.covariance[1:, 0]
+    values, vectors = np.linalg.eigh(inner)
+    positive = np.maximum(values, 0.0)
+    kept = positive > _ROUNDING * positive.max(initial=0.0)
+    first = np.divide(positive, positive**2 + delta, out=np.zeros_like(values), where=kept)
+    second = first * (2 - positive * first)
+
+    def in_columns(spectrum: Array) -> Array:
+        matrix: Array = (vectors * spectrum) @ vectors.T
+        return matrix
+
+    inverse = in_columns(second)
+    fitted = in_columns(first) @ cross
+    return FilteredFit(
+        fitted,
+        inverse @ cross,
+        inverse,
+        in_columns(1 - positive * second),
+        in_columns(positive),
+        float(first.sum()),
+        float(fitted @ in_columns(first) @ fitted),
+    )
+
+
+def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
+    """Covariance of E e; shape (p, p).
+
+    Parameters
+    ----------
+    noise
+        Covariance of the entries of E.
+    residual
+        e, shape (p,).
+    """
+    covariance = np.zeros((len(residual), len(residual)))
+    for left, right in noise.products:
+        of_left, of_right = left @ residual, right @ residual
+        cross = np.outer(of_left, of_right)
+        covariance += (left * (residual @ of_right) + right * (residual @ of_left)) / 2
+        covariance += (cross + cross.T) / 2
+    for c, matrix in noise.rank_one:
+        covariance += c * np.outer(matrix @ residual, matrix @ residual)
+    for c, linear in noise.quartic:
+        covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
+    return covariance
+
+
+def sampling_of_scores(moments: Moments, positive: Array, variance: float) -> Array:
+    """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
+
+    Parameters
+    ----------
+    moments
+        Moments of the outcome, first, and the k regressors, of whose cells none is missing.
+    positive
+        C_xx without negative eigenvalues, shape (k, k).
+    variance
+        Of the residuals.
+    """
+    scores = np.zeros_like(moments.covariance)
+    scores[0, 0] = variance * moments.weight
+    scores[1:, 1:] = variance * positive
+    return scores
+
+
+def incomplete_scores(
+    moments: Moments, positive: Array, residual: Array, variance: float, present: Array
+) -> Array:
+    """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
+
+    Parameters
+    ----------
+    moments, positive, variance
+        See `errors.sampling_of_scores`.
+    residual
+        Coefficients (1, -b) of the residual, shape (1 + k,).
+    present
+        Share o_j of the cells that are present, positive; shape (1 + k,).
+    """
+    c = moments.covariance.copy()
+    c[1:, 1:] = positive
+    c[0, 0] = max(c[0, 0], variance)
+    m, v = moments.mean * np.sqrt(moments.weight), 1 / present - 1
+    second, a = np.diag(c) + m**2, v * residual**2
+    fourth = np.outer(second, second) + 2 * c**2 + 4 * np.outer(m, m) * c
+
+    total, own = float(a @ second), a * second
+    products = (c * a) @ c.T - c * np.add.outer(a * np.diag(c), a * np.diag(c))
+    scores: Array = c * (variance + total - np.add.outer(own, own)) + 2 * products
+    scores -= 2 * c * np.add.outer(a * m**2, a * m**2)
+    scores += np.outer(v * residual, v * residual) * fourth
+
+    others = np.outer(np.diag(c), second) + 2 * c**2 + v[:, None] * fourth
+    by_others = others @ a - np.diag(others) * a
+    variances = variance * (np.diag(c) + v * second) + m**2 * own + by_others
+    np.fill_diagonal(scores, variances)
+
+    scores[0, :] = scores[:, 0] = 2 * (c @ (a * m) - np.diag(c) * a * m) - own * m
+    scores[0, 0] = moments.weight * (variance + total)
+    return scores
+
+
+def lasso_selection(
+    noisy: Moments, denoised: Moments, noise: float, rows: float, tails: float
+) -> NDArray[np.bool_]:
+    """Which of k regressors are selected, shape (k,).
+
+    Parameters
+    ----------
+    noisy, denoised
+        Moments of the matrix as released, and of the denoised one.
+    noise
+        Standard deviation of the noise in a moment off the diagonal.
+    rows
+        Number of rows.
+    tails
+        Factor of the sampling variance for rows with heavy tails.
+    """
+    moment = project(denoised.covariance[1:, 1:], np.inf)
+    clear = np.flatnonzero(np.diag(moment) > _CLEAR * np.sqrt(2) * noise)
+    selected = np.zeros(len(moment), dtype=bool)
+    if clear.size == 0:
+        return selected
+    outcome = float(np.sqrt(noisy.covariance[0, 0]))
+    root = np.sqrt(np.diag(moment)[clear])
+    unit = moment[np.ix_(clear, clear)] / np.outer(root, root) + _RIDGE * np.eye(clear.size)
+    correlations = noisy.covariance[1:, 0][clear] / (root * outcome)
+    lasso = np.zeros(clear.size)
+    for _ in range(_ROUNDS):
+        explained = float(2 * lasso @ correlations - lasso @ unit @ lasso)
+        residual = max(1 - explained, _LEAST_RESIDUAL)
+        squared_length = 1 + float(((outcome * lasso / root) ** 2).sum())
+        variances = tails * residual / rows + squared_length * (noise / (root * outcome)) ** 2
+        penalties = np.sqrt(2 * np.log(1 + clear.size) * variances)
+        lasso = columnwise(unit, correlations[:, None], penalties[:, None]).coefficients[:, 0]
+    selected[clear] = lasso != 0
+    return selected

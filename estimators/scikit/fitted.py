@@ -18,8 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramercy.common.graph_plot import draw_graph
-from gramercy.common.plotting import draws
+from gramercy.common.plotting import Picture
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.errors import InvalidValue
@@ -30,7 +29,7 @@ from gramercy.schemas.problems.analyses import no_such_matrix
 from gramercy.schemas.problems.estimation import no_graph, no_precision
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 Array = NDArray[np.float64]
 
@@ -210,10 +209,10 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
             raise no_such_matrix(type(self).__name__, name)
         return pd.DataFrame(matrix, index=self._names, columns=self._names)
 
-    @draws
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph: see `to_networkx`, which raises if there is none."""
-        return draw_graph(self.to_networkx(), ax)
+    def plot(self) -> Picture:
+        """A picture of the graph: see `to_networkx`, which raises if there is none."""
+        picture: Picture = self.to_networkx().plot()
+        return picture
 
     def to_csv(self, path: str | Path) -> None:
         """Write `to_pandas` as CSV with 17 digits, which preserves every number exactly.

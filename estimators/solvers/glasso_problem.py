@@ -1,4 +1,4 @@
-"""A graphical lasso problem: a matrix and the penalties of its entries, validated and scaled."""
+"""A graphical lasso problem: validated and scaled; and the error for one without a minimiser."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramercy.estimators.solvers.block import is_positive_definite, soft_threshold
+from gramercy.schemas.errors import NoMinimiser
 from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 
 _MAX_PENALTY = 1e150  # forces an entry to zero; sums of larger penalties could overflow
+_MARGIN = 1e-3  # share of the diagonal by which a feasible matrix must be positive definite
 _MAX_ENTRY = 1e100  # larger entries, on a unit diagonal, would overflow when squared
 
 
@@ -150,3 +153,46 @@ class UnitScaling:
     def overflows(self) -> bool:
         """Whether the solvers would overflow."""
         return not np.abs(self.unit).max() < _MAX_ENTRY
+
+
+def no_minimiser(problem: GlassoProblem, direction: Array) -> NoMinimiser:
+    """The error with its certificate, `direction`, and a penalty that has a minimiser."""
+    S, penalties = problem.S, problem.penalties
+    feasible = feasible_multiple(S, penalties)
+    if not feasible:
+        of_diagonal = (np.diagonal(S) <= 0) & (np.diagonal(penalties) == 0)
+        error = (
+            problems.diagonal_not_penalised()
+            if of_diagonal.any()
+            else problems.entries_not_penalised()
+        )
+    elif isinstance(problem.penalty, float):
+        feasible *= problem.penalty
+        error = problems.no_minimiser(problem.penalty, feasible)
+    else:
+        error = problems.no_minimiser_of_penalties(*problem.penalty_range, feasible)
+    error.certificate = direction
+    error.feasible = feasible
+    return error
+
+
+def feasible_multiple(S: Array, penalties: Array) -> float:
+    """The smallest multiple of the penalties at which soft-thresholded S is positive definite.
+
+    That matrix is in the box of the dual problem, so this multiple and larger ones have a
+    minimiser. Zero if such a multiple does not exist.
+    """
+    diagonal, added = np.diag(np.diagonal(S)), np.diag(np.diagonal(penalties))
+    smallest = float(penalties.min(initial=math.inf, where=penalties > 0))
+    below, above = 0.0, 2 * float(np.abs(S).max()) / smallest
+
+    def is_feasible(multiple: float) -> bool:
+        shrunk = (1 - _MARGIN) * (diagonal + multiple * added)
+        return is_positive_definite(soft_threshold(S - diagonal, multiple * penalties) + shrunk)
+
+    if not math.isfinite(above) or not is_feasible(above):
+        return 0.0
+    for _ in range(60):
+        middle = (below + above) / 2
+        below, above = (below, middle) if is_feasible(middle) else (middle, above)
+    return above

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.common.plotting import draws
+from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.problems.analyses import unknown_column
 from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
@@ -159,13 +159,18 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
 
-    @draws
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a heat map; unknown entries are grey and hatched. See `plot_intervals`."""
-        from gramercy.api.plotting import heat_map
+    def plot(self) -> Picture:
+        """A heat map, with names and values on hover; unknown entries are grey.
 
-        estimate = self._frame(self._entries.estimate)
-        return heat_map(estimate.to_numpy(), list(self.index), ax)
+        See `plot_intervals`. For a figure of matplotlib, ``imshow`` draws the same data frame.
+
+        Raises
+        ------
+        MissingPackages
+            If the packages that draw are not installed.
+        """
+        values = self._frame(self._entries.estimate).to_numpy()
+        return Picture.of_matrix(values, [str(name) for name in self.index])
 
     def plot_intervals(self, ax: Axes | None = None, level: float = 0.95, pairs: int = 30) -> Axes:
         """Draw a forest plot of the entries off the diagonal that are largest in size.

@@ -216,9 +216,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             if not graphs:
                 raise problems.no_graph(self.id)
             raise problems.unknown_graph(self.id, estimate, most_similar_first(estimate, graphs))
-        from gramercy.api.graph import Graph  # imports networkx, in a third of a second
-
-        return Graph(self._attached.graph(estimate))
+        return self._attached.graph(estimate)
 
     @property
     def evidence(self) -> Evidence:

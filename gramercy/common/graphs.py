@@ -1,4 +1,4 @@
-"""Graphs of named columns, for networkx, igraph, Gephi and Cytoscape."""
+"""Graphs of named columns, for networkx, igraph, Gephi and Cytoscape, which can be drawn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,32 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.plotting import Picture
+from gramercy.schemas.column import INTERCEPT
 
-def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: str) -> Any:
+
+class Graph(nx.Graph):  # type: ignore[misc]
+    """A `networkx.Graph` with a picture; weights are on its edges."""
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self)} columns: {self.number_of_edges()} edges>"
+
+    def plot(self) -> Picture:
+        """A picture of the graph: blue edges have positive weights, orange ones negative.
+
+        The intercept is left out, as in estimates about the means, if it has no edges. Draw with
+        `networkx.draw` for another layout, or for a figure of matplotlib.
+
+        Raises
+        ------
+        MissingPackages
+            If the packages that draw are not installed.
+        """
+        nodes = [node for node in self if node != INTERCEPT or self.degree(node) > 0]
+        return Picture.of_graph(nx.to_numpy_array(self, nodes), nodes)
+
+
+def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: str) -> Graph:
     """The graph of a matrix of weights.
 
     Parameters
@@ -25,10 +49,10 @@ def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: st
 
     Returns
     -------
-    networkx.Graph
+    Graph
         Its edges have the attribute ``weight``.
     """
-    graph = nx.Graph(**facts)
+    graph = Graph(**facts)
     graph.add_nodes_from((name, {"name": name, "label": name}) for name in names)
     for i, j in zip(*np.nonzero(np.triu(edges, 1)), strict=True):
         graph.add_edge(names[i], names[j], weight=float(edges[i, j]))

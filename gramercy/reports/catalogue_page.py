@@ -17,6 +17,7 @@ from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.layout import INDEX, index_page, older_page
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.release_bundle import ReleaseBundle, stems
+from gramercy.common.heat_maps import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
 from gramercy.reports.catalogue_content import (
@@ -37,7 +38,6 @@ from gramercy.reports.explanations import (
     protection_note,
     reader_notes,
 )
-from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.navigation import links_from, navigation

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gramercy.common.heat_maps import changes
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
-from gramercy.reports.heat_maps import changes
 from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.rendering import render
 

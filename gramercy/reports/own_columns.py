@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.estimators.missing_cells import effect_of_missing_cells
-from gramercy.estimators.own_units import OwnUnits, mean_weight
+from gramercy.estimators.own_units import OwnUnits, effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
 from gramercy.reports.correlations import units_of

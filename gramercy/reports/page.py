@@ -10,12 +10,13 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
+from gramercy.common.graph_figure import graph
+from gramercy.common.heat_maps import FEWEST, heat_map
 from gramercy.common.notation import significant
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
 from gramercy.reports.analyses import analyses, parts
-from gramercy.reports.column_order import FEWEST
 from gramercy.reports.correlations import NOISE_BAND, correlations
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.explanations import (
@@ -26,8 +27,6 @@ from gramercy.reports.explanations import (
     median_largest_noise,
     reader_notes,
 )
-from gramercy.reports.graph_figure import graph
-from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.navigation import report_navigation
 from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_law

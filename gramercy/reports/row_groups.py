@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.common.heat_maps import small_heat_map
 from gramercy.reports.correlations import correlations
 from gramercy.reports.explanations import display_name
-from gramercy.reports.heat_maps import small_heat_map
 from gramercy.reports.own_columns import OwnColumn, own_columns
 
 MOST_PICTURES, MOST_COLUMNS = 24, 40  # on the page; the files have all groups and columns

@@ -17,6 +17,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from gramercy.api.results.regression import RegressionResult
+from gramercy.common.plotting import Picture
 from tests.support.documents import ROOT, ApproximateOutput
 from tests.support.factories import run_release
 from tests.support.survey import survey_release
@@ -67,7 +68,7 @@ def test_notebook_runs_from_top_to_bottom() -> None:
             got, value = run_cell(source, names)
             if hasattr(value, "_repr_html_"):
                 assert value._repr_html_()
-            drawn += isinstance(value, Axes)
+            drawn += isinstance(value, Axes | Picture)
             for output in cell["outputs"]:
                 want = "".join(output["text"])
                 same = checker.check_output(want, got, OPTIONS)

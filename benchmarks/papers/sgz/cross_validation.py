@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.sgz.models import moment
 from gramercy.estimators.ridge import ridge_path
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso_path
 from gramercy.estimators.tuning.penalty_rule import loss
 
 Array = NDArray[np.float64]

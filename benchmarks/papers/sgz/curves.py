@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.experiment import Figures, Measured, Scalar
 from benchmarks.papers.scores import FALSE, curve
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso_path
 from gramercy.estimators.tuning.penalty_rule import edge_mask, penalty_grid
 from gramercy.schemas.errors import RequestError
 

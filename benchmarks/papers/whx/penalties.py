@@ -15,7 +15,7 @@ from benchmarks.papers.whx import noise
 from benchmarks.papers.whx.columns import rows_of
 from benchmarks.papers.whx.iterate import iterate
 from benchmarks.papers.whx.published import METHODS, TITLES, printed
-from gramercy.estimators.solvers.path import Path, graphical_lasso_path
+from gramercy.estimators.solvers.glasso import Path, graphical_lasso_path
 from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import pickle
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,16 +19,18 @@ from matplotlib.axes import Axes
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.api.plotting import forest, heat_map
+from gramercy.api.plotting import forest
 from gramercy.application.context import Context
 from gramercy.application.estimating import estimate
 from gramercy.application.withdrawal import withdraw
 from gramercy.common import plotting
-from gramercy.common.graph_plot import draw_graph
+from gramercy.common.graphs import weighted_graph
 from gramercy.common.home import Home
+from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
+from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.problems import analyses as problems
 from gramercy.schemas.problems import analysis
 from gramercy.schemas.problems.archive import unknown_release
@@ -153,18 +156,16 @@ def test_wrong_names_suggest_right_ones(catalogue: Catalogue) -> None:
 
 
 def test_matrices_are_drawn_with_unknown_entries_marked(catalogue: Catalogue) -> None:
-    release = catalogue["toy/v1-r1"]
-    ax = release.correlation.plot()
-    assert [each.get_text() for each in ax.get_xticklabels()] == ["c0", "c1", "c2"]
-    assert len(ax.texts) == 9
-    values = np.array([[1.0, np.nan], [np.nan, 0.5]])
-    ax = heat_map(values, ["a", "b"])
-    image = ax.images[0].get_array()
-    assert image is not None
-    np.testing.assert_array_equal(np.ma.getmaskarray(image), np.isnan(values))
-    assert ax.patch.get_hatch()
-    assert len(ax.texts) == 2
-    assert heat_map(np.eye(20), [str(k) for k in range(20)], ax) is ax
+    shown = catalogue["toy/v1-r1"].correlation.plot()._repr_html_()
+    for name in ("c0", "c1", "c2"):
+        assert shown.count(f"</title>{name}</text>") == 2
+    picture = Picture.of_matrix(np.array([[1.0, np.nan], [np.nan, -0.5]]), ["a", "b<"])
+    assert re.findall("<title>([^<]*: [^<]*)</title>", picture.html) == [
+        *("a: 1", "a with b&lt;: unknown", "b&lt; with a: unknown", "b&lt;: −0.5")
+    ]
+    other = Picture.of_matrix(np.eye(2), ["a", "b"]).html
+    ids = [re.findall(' id="([^"]*)"', each) for each in (picture.html, other)]
+    assert not set(ids[0]) & set(ids[1])  # both may be in one notebook
 
 
 def test_intervals_are_drawn(catalogue: Catalogue) -> None:
@@ -190,24 +191,24 @@ def segments(ax: Axes) -> list[tuple[float, float]]:
     return [(line[0, 0], line[1, 0]) for each in ax.collections for line in each.get_segments()]
 
 
-def test_graphs_are_drawn(catalogue: Catalogue) -> None:
+def test_graphs_are_drawn(catalogue: Catalogue, tmp_path: Path) -> None:
     release = catalogue["toy/v1-r1"]
     name = next(each for each in release.estimates if each.startswith("graph"))
     graph = release.graph(name)
     assert isinstance(graph, nx.Graph)
-    assert {each.get_text() for each in graph.plot().texts} == {"c0", "c1", "c2"}
-    assert "(intercept)" in graph  # about the means it has no edges, so it is not drawn
-    chain = nx.Graph()
-    chain.add_node("alone")
-    chain.add_edge("a", "b", weight=0.5)
-    chain.add_edge("b", "c", weight=-0.25)
-    ax = draw_graph(chain)
-    lines = [each for each in ax.lines if len(each.get_xdata()) == 2]  # type: ignore[arg-type]
-    widths = [each.get_linewidth() for each in lines]
-    assert widths == [5.0, 2.5]
-    assert lines[0].get_color() != lines[1].get_color()
+    assert "no edges" in graph.plot().html
+    assert "(intercept)" in graph  # about the means it has no edges
+    names = [INTERCEPT, "alone", "a", "b", "c"]
+    chain = weighted_graph(names, np.diag([0, 0, 0.5, -0.25], 1) + np.diag([0, 0, 0.5, -0.25], -1))
+    page = chain.plot().html
+    assert re.findall("<title>(. with .: [^<]*)</title>", page) == [
+        *("b with c: −0.25", "a with b: 0.5")  # the strongest on top
+    ]
+    assert "1 column without a drawn edge is left out" in page
     fitted = release.estimate("graphical-lasso", penalty=0.001)
-    assert fitted.plot(ax) is ax
+    fitted.plot().save(tmp_path / "graph.html")
+    assert fitted.plot().html in (tmp_path / "graph.html").read_text(encoding="utf-8")
+    assert "<script" not in page
 
 
 def test_estimates_are_labelled(catalogue: Catalogue) -> None:
@@ -224,6 +225,6 @@ def test_estimates_are_labelled(catalogue: Catalogue) -> None:
 def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plotting, "is_installed", lambda package: False)
     with raises(problems.plotting_packages, command="pip install 'gramercy[plot]'"):
-        heat_map(np.eye(2), ["a", "b"])
+        Picture.of_matrix(np.eye(2), ["a", "b"])
     with raises(problems.plotting_packages):
         plotting.stacked_axes(2, 1.0, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.accuracy.clamped_columns import clamped_columns
+from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from tests.support.marginals import histogram

@@ -12,7 +12,7 @@ import pytest
 from gramercy.estimators import Estimate, registry
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.spectral.column_moments import column_moments, functional_variance
-from gramercy.estimators.spectral.noise_edge import noise_edge
+from gramercy.estimators.spectral.principal import noise_edge
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw

@@ -10,6 +10,7 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     correlation_accuracy,
 )
+from gramercy.estimators.accuracy.normalisation_bias import row_weight
 from gramercy.estimators.accuracy.published_marginals import seen, with_tails
 from gramercy.estimators.accuracy.row_laws import Marginal, copula, student
 from gramercy.estimators.accuracy.row_simulation import (
@@ -17,7 +18,6 @@ from gramercy.estimators.accuracy.row_simulation import (
     before_and_after,
     one_factor_rows,
 )
-from gramercy.estimators.accuracy.row_weight import row_weight
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

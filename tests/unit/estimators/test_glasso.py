@@ -11,11 +11,9 @@ from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from gramercy.estimators.solvers.admm import admm
 from gramercy.estimators.solvers.block import WarmStart, duality_gap, soft_threshold
-from gramercy.estimators.solvers.blockwise import Solver
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
-from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.glasso import Solver, graphical_lasso, graphical_lasso_path
 from gramercy.estimators.solvers.newton import newton
-from gramercy.estimators.solvers.path import graphical_lasso_path
 from gramercy.schemas.errors import NoMinimiser
 from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramercy.estimators.solvers.blockwise import Solution, Solver
-from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import (
+    Solution,
+    Solver,
+    graphical_lasso,
+    graphical_lasso_path,
+)
 from gramercy.schemas.errors import NoMinimiser
 from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises

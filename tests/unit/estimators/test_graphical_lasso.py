@@ -238,7 +238,7 @@ def test_solution_is_deterministic_and_permutation_equivariant() -> None:
 
 def test_unconverged_problem_is_a_request_error(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"admm": 2, "coordinate-descent": 1}
-    monkeypatch.setattr("gramercy.estimators.solvers.blockwise._LIMITS", few)
+    monkeypatch.setattr("gramercy.estimators.solvers.glasso._LIMITS", few)
     with raises(problems.not_converged, penalty=0.5) as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)

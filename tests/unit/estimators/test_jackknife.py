@@ -14,6 +14,7 @@ from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.own_units import own_units
+from gramercy.estimators.uncertainty.correlation_errors import moderated
 from gramercy.estimators.uncertainty.entries import EntryKind, entries
 from gramercy.estimators.uncertainty.jackknife import (
     MIN_FOLDS,
@@ -21,7 +22,6 @@ from gramercy.estimators.uncertainty.jackknife import (
     reach_tail,
     squared_reaches,
 )
-from gramercy.estimators.uncertainty.moderation import moderated
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw

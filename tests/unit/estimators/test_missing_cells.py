@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramercy.estimators.missing_cells import effect_of_missing_cells
-from gramercy.estimators.own_units import OwnMoments, OwnUnits
+from gramercy.estimators.own_units import OwnMoments, OwnUnits, effect_of_missing_cells
 
 
 @pytest.mark.parametrize("how", ["one", "independently", "same rows"])

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dpotrf
 
-from gramercy.estimators.solvers import kernels, numpy_descent
+from gramercy.common.machine import compiled
+from gramercy.estimators.solvers import newton as kernels
 from gramercy.estimators.solvers.block import WarmStart, duality_gap
-from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.solvers.inverse import inverse
-from gramercy.estimators.solvers.kernels import compiled
-from gramercy.estimators.solvers.newton import newton
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
+from gramercy.estimators.solvers.newton import inverse, newton
 from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises
 from tests.unit.estimators.test_glasso import assert_proof, charged, noisy, off, residual
@@ -101,7 +99,7 @@ def test_numpy_descent_takes_the_same_steps(p: int) -> None:
     W = np.linalg.inv(T)
     single, where = model_of(S, penalties, T, W)
     sweeps, D = compiled(kernels.descend)(single, *where, 20, 0.01, 0.0), single[4].copy()
-    assert numpy_descent.descend(single, *where, 20, 0.01, 0.0) == sweeps
+    assert kernels.numpy_descend(single, *where, 20, 0.01, 0.0) == sweeps
     assert np.abs(D).max() > 0.01
     np.testing.assert_allclose(single[4], D, atol=1e-5 * np.abs(D).max())
     assert ((single[4] + single[1] == 0) == (D + single[1] == 0)).all()

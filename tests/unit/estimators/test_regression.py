@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.linear.errors import noise_of_scores
 from gramercy.estimators.linear.formula import Terms, parse_formula
+from gramercy.estimators.linear.regression import noise_of_scores
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.regression import LinearRegression

@@ -14,8 +14,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.ridge import Ridge, ridge_precision
-from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
 from gramercy.estimators.tuning import penalty_rule as path_room
 from gramercy.estimators.tuning.cross_validation import cross_validation, training_evidence
 from gramercy.estimators.tuning.information import ebic, effective_sample_size, refit, refit_or_none

@@ -12,10 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from gramercy.reports.column_order import clustered
-from gramercy.reports.graph_figure import graph
-from gramercy.reports.heat_maps import changes, heat_map, small_heat_map
-from gramercy.reports.labels import shortened
+from gramercy.common.graph_figure import graph
+from gramercy.common.heat_maps import changes, clustered, heat_map, shortened, small_heat_map
 
 Array = NDArray[np.float64]
 

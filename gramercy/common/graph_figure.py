@@ -10,9 +10,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from gramercy.common.heat_maps import clustered, shortened
 from gramercy.common.notation import significant
-from gramercy.reports.column_order import clustered
-from gramercy.reports.labels import shortened
 
 Array = NDArray[np.float64]
 Point = tuple[float, float]
@@ -50,6 +49,8 @@ def graph(
     rows, cols = np.nonzero(np.triu(partial, 1))
     order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")
     edges = list(zip(rows[order].tolist(), cols[order].tolist(), strict=True))
+    if not edges:
+        return Markup("<p>The graph has no edges.</p>")
     drawn = _strongest(edges)
     nodes = sorted({node for edge in drawn for node in edge})
     title = f"Graph of {len(nodes)} columns and {len(drawn)} edges."
@@ -57,7 +58,7 @@ def graph(
         place, labels, box = _placed_freely(nodes, drawn, partial, names)
     else:
         place, labels, box = _on_circle(nodes, partial, names)
-    strongest = abs(float(partial[drawn[0]])) if drawn else 1.0
+    strongest = abs(float(partial[drawn[0]]))
     lines = Markup().join(
         _line(
             place(a, b),

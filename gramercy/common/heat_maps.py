@@ -1,7 +1,8 @@
 """Heat maps of symmetric matrices: one pixel per entry, names, and values on hover.
 
 They need no script. Names and values are SVG titles, which browsers show on hover; a link enlarges
-a map of many columns in a region that scrolls, where the names stay in sight.
+a map of many columns in a region that scrolls, where the names stay in sight. Their style is that
+of the reports' pages. Matplotlib would take ten times as long, and its names would scroll away.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from gramercy.common.notation import significant
-from gramercy.reports.column_order import clustered
-from gramercy.reports.labels import shortened
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+FEWEST = 13  # fewer columns stay in the order of the contract
+_STEPS = 256  # strengths are rounded to multiples of 1/256
+_MOST_REFINED = 200  # columns whose clusters are also turned so that neighbours agree best
+_LONGEST = 24  # characters of a name next to a figure
 _LEAST_SCALE = 5  # smallest range of the colour scale for changes, in standard deviations
 _MOST_LABELS = 80  # columns whose names fit next to the map without enlarging it
 _MOST_SMALL_LABELS = 12  # of a small map
@@ -85,6 +88,26 @@ def changes(deviations: Array, hidden: Mask, names: Sequence[str]) -> Markup:
     )
 
 
+def matrix_map(name: str, values: Array, names: Sequence[str]) -> Markup:
+    """A heat map of any symmetric matrix; unknown entries, which are NaN, are grey.
+
+    Parameters
+    ----------
+    name
+        Distinguishes the figures of a page.
+    values
+        Shape (p, p).
+    names
+        The p columns.
+    """
+    unknown = np.isnan(values)
+    limit = float(np.abs(values[~unknown]).max(initial=0.0)) or 1.0
+    title = "Heat map of a matrix; unknown entries are grey."
+    drawing = _Map.of(name, title, values, unknown, names, limit, "unknown")
+    ends = significant(-limit, 2), significant(limit, 2)
+    return drawing.full(lambda value: significant(value, 3), *ends)
+
+
 def small_heat_map(
     name: str, heading: str, correlation: Array, hidden: Mask, names: Sequence[str]
 ) -> Markup:
@@ -113,15 +136,25 @@ class _Map:
     hidden: Mask
     names: list[str]
     limit: float
+    grey: str = "within the noise"
 
     @classmethod
     def of(
-        cls, name: str, title: str, values: Array, hidden: Mask, names: Sequence[str], limit: float
+        cls,
+        name: str,
+        title: str,
+        values: Array,
+        hidden: Mask,
+        names: Sequence[str],
+        limit: float,
+        grey: str = "within the noise",
     ) -> _Map:
         """The matrix with its columns in the order of their clusters."""
         order = clustered(np.where(hidden, 0.0, np.abs(np.nan_to_num(values))))
         block = np.ix_(order, order)
-        return cls(name, title, values[block], hidden[block], [names[k] for k in order], limit)
+        return cls(
+            name, title, values[block], hidden[block], [names[k] for k in order], limit, grey
+        )
 
     def full(self, words: Callable[[float], str], low: str, high: str) -> Markup:
         """The map with names, values on hover and a colour scale."""
@@ -148,7 +181,7 @@ class _Map:
             self.name,
             self.title.partition(";")[0],
             grid,
-            _scale(low, high),
+            _scale(low, high, self.grey),
             links if wide else "",
         )
 
@@ -210,7 +243,7 @@ class _Map:
             pairs = shown[np.argsort(size, kind="stable")[:_MOST_CELLS]]
             rows, cols = np.concatenate([pairs, pairs[:, ::-1]]).T
         for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
-            value = "within the noise" if self.hidden[i, j] else words(float(self.values[i, j]))
+            value = self.grey if self.hidden[i, j] else words(float(self.values[i, j]))
             pair = names[i] if i == j else f"{names[i]} with {names[j]}"
             areas.append(f'<path d="M{j} {i}h1v1h-1z"><title>{pair}: {value}</title></path>')
         return "".join(areas)
@@ -232,9 +265,53 @@ class _Map:
         return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
-def _scale(low: str, high: str) -> Markup:
+def _scale(low: str, high: str, grey: str) -> Markup:
     """The colour scale, which needs as little room as its numbers."""
     return Markup(
         '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
-        '<i class="noise"></i><span>within the noise</span></p>'
-    ).format(low, high)
+        '<i class="noise"></i><span>{}</span></p>'
+    ).format(low, high, grey)
+
+
+def clustered(strength: Array) -> list[int]:
+    """The columns in the order of a hierarchical clustering.
+
+    Clusters are merged by their average strength (WPGMA). Strengths are rounded to dyadic
+    fractions, whose averages are exact, so that the order is the same on every machine.
+
+    Parameters
+    ----------
+    strength
+        Symmetric and nonnegative, such as absolute correlations with zeros for entries within the
+        noise; shape (p, p).
+
+    Returns
+    -------
+    list
+        A permutation of range(p): the identity for few columns, and if no strength is positive.
+    """
+    p = len(strength)
+    above = np.triu_indices(p, 1)
+    largest = float(strength[above].max(initial=0.0))
+    if p < FEWEST or largest == 0:
+        return list(range(p))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    distances = 1 - np.round(np.minimum(strength[above] / largest, 1) * _STEPS) / _STEPS
+    merged = linkage(distances, "weighted", optimal_ordering=p <= _MOST_REFINED)
+    order: list[int] = leaves_list(merged).tolist()
+    return order
+
+
+def shortened(name: str) -> str:
+    """A name that fits next to a figure; the middle is left out, as names often share a start.
+
+    Examples
+    --------
+    >>> shortened("age"), shortened("systolic blood pressure at visit 2")
+    ('age', 'systolic blo… at visit 2')
+    """
+    if len(name) <= _LONGEST:
+        return name
+    half = _LONGEST // 2
+    return f"{name[:half]}…{name[1 - _LONGEST + half :]}"
