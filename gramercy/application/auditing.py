@@ -17,8 +17,8 @@ from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.listing_checks import listing_problem
 from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
+from gramercy.archive.archive import Archive
 from gramercy.archive.layout import is_page
-from gramercy.archive.protocol import Archive
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.entry import ANCHORS
 from gramercy.ledger.sources import datasets_with_same_source

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gramercy.archive.protocol import Archive
+from gramercy.archive.archive import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.schemas.errors import ArchiveError, Invalid
 from gramercy.schemas.manifest import ReleaseManifest

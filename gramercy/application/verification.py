@@ -17,10 +17,10 @@ from gramercy.application.listing_checks import check_listed
 from gramercy.application.release_checks import release_checks
 from gramercy.application.security_advisories import assigned_rows_by_position
 from gramercy.application.source_checks import source_checks
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import check, signer
 from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first

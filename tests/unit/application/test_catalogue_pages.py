@@ -20,8 +20,10 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
+from gramercy.archive.archive import Archive
 from gramercy.archive.contents import Contents
 from gramercy.archive.opening import archive_of, open_archive
+from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.estimators.uncertainty.difference import change, comparable
 from gramercy.mechanisms import registry
@@ -440,16 +442,16 @@ def test_remote_listing_fetches_only_descriptions(
         )
     )
     withdraw(Context.default(), "toy", "v1-r1", "wrong")
-    archive = replace(open_archive(place), root=tmp_path / "mirror")
+    archive = Archive(UrlStore(place, tmp_path / "mirror"))
     first, second = Contents(archive).list_all()
     assert [first.name, second.name] == ["toy/v1-r1", "toy/v2-r2"]
     assert [first.withdrawn, second.withdrawn] == ["wrong", None]
     fetched = {path.name for path in archive.root.rglob("*") if path.is_file()}
     assert fetched == {"SHA256SUMS", "SHA256SUMS.sig", "datapackage.json", "NOTICE.md"}
-    objects = archive.objects
+    objects = archive.store
     descriptor = objects.read("toy/v2-r2/release/datapackage.json")
     objects.write("toy/v2-r2/release/datapackage.json", descriptor.replace(b"0.5", b"0.1"))
-    again = replace(open_archive(place), root=tmp_path / "another")
+    again = Archive(UrlStore(place, tmp_path / "another"))
     with pytest.raises(BundleError) as refused:
         Contents(again).list_all()
     assert refused.value.facts["path"] == f"{place}/toy/v2-r2/release/datapackage.json"

@@ -18,7 +18,7 @@ import pytest
 from gramercy.application.reporting import report_manifest, report_page
 from gramercy.archive.bundle import seal
 from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.package import read_manifest, write_descriptor
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, report_descriptor
 from gramercy.common.home import Home
@@ -141,7 +141,7 @@ def test_verification_draws_the_page_of_the_same_process_only_once(
 
     monkeypatch.setattr("gramercy.application.reporting._draw", page)
     monkeypatch.setattr("gramercy.application.reporting._drawn", {})
-    release = read_release(LocalArchive(home / "archive").release("toy", run_release(request)))
+    release = read_release(open_archive(home / "archive").release("toy", run_release(request)))
     facts = release.manifest
     bundles = [
         replace(release, sha256=f"{k}", manifest=facts.model_copy(update={"release": f"v{k}-r{k}"}))
