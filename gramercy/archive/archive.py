@@ -21,7 +21,6 @@ from gramercy.archive.layout import (
     bundle_path,
     in_release_order,
     is_archive_file,
-    is_page,
     is_redirected,
 )
 from gramercy.archive.signature import key_id
@@ -167,10 +166,6 @@ class Archive:
         found = self.store.bundles(dataset, kind="release")
         return in_release_order((each[0], each[1]) for each in found)
 
-    def withdrawals(self) -> list[tuple[str, str]]:
-        """(dataset, release id) of every release that has a notice of withdrawal."""
-        return [(each[0], each[1]) for each in self.bundles() if each[2] == "withdrawn"]
-
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates that were committed for a release."""
         return self._ids(dataset, release, "estimates")
@@ -187,10 +182,6 @@ class Archive:
         left = [name for name in names if is_temporary(name.rpartition("/")[2])]
         remove_abandoned(self.root / name for name in left)
         return [name for name in names if name not in left]
-
-    def unknown_files(self) -> list[str]:
-        """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
-        return [name for name in self.other_files() if not is_page(name)]
 
     def anchor(self, signed_from: int = 0) -> Anchor | None:
         """The newest anchor of the ledger in the archive, or None.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from gramercy.archive.bundle import file_digest, read_limited
-from gramercy.archive.manifest_limits import within_limits
 from gramercy.archive.parquet_limits import open_checked
 from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
@@ -36,6 +36,11 @@ from gramercy.schemas.problems.bundle import (
 )
 
 DESCRIPTOR = "datapackage.json"
+# Limits on what the manifest of a hostile archive may contain, checked before it is validated.
+_MOST_FACTS = 300_000  # 5000 columns or levels have about 100,000
+_MOST_DEPTH = 16
+_CONTROL = {"Cc", "Cs"}
+_LINES = "\t\n\r"  # a query to a database may have several lines
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 _DESCRIPTOR_BYTES, _MOST_VALUES = 16 << 20, 1 << 20
 EDGES = "edges"  # the table of an estimate's graph
@@ -140,7 +145,7 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if not isinstance(stated, int) or stated not in FORMATS:
         raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMATS)
-    if not within_limits(facts, printable=stated >= ESCAPING_FORMAT):
+    if not _within_limits(facts, printable=stated >= ESCAPING_FORMAT):
         raise manifest_out_of_limits(str(folder / DESCRIPTOR))
     present = with_present_names(facts) if isinstance(facts, dict) else facts
     return parse(kind, present, str(folder / DESCRIPTOR), BundleError)
@@ -204,3 +209,37 @@ def fields(path: Path) -> list[dict[str, str]]:
         }
         for field in schema
     ]
+
+
+def _within_limits(facts: Any, *, printable: bool) -> bool:
+    """Whether a manifest has a size and a depth that a release can have.
+
+    Parameters
+    ----------
+    facts
+        The manifest, as read from JSON.
+    printable
+        Whether to refuse control characters, which a terminal would execute.
+    """
+    left = _MOST_FACTS
+    level: list[Any] = [facts]
+    for _ in range(_MOST_DEPTH):
+        left -= len(level)
+        if left < 0 or (printable and any(map(_has_control_characters, level))):
+            return False
+        level = [inner for value in level for inner in _parts(value)]
+        if not level:
+            return True
+    return False
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else ()
+
+
+def _has_control_characters(value: Any) -> bool:
+    return isinstance(value, str) and any(
+        unicodedata.category(x) in _CONTROL and x not in _LINES for x in value
+    )

@@ -14,6 +14,7 @@ from gramercy.application.context import Context
 from gramercy.application.listing_update import catalogue_lock, read_entries, write_listing
 from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import seal
+from gramercy.archive.layout import is_page
 from gramercy.archive.opening import open_archive
 from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.schemas.errors import ArchiveError
@@ -32,6 +33,11 @@ def archive_at(
 def objects_at(url: str) -> UrlStore:
     """The objects at a URL; no bundle of them is read."""
     return UrlStore(url, Path("no mirror"))
+
+
+def unknown_files(archive: Archive) -> list[str]:
+    """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
+    return [name for name in archive.other_files() if not is_page(name)]
 
 
 def update_listing(context: Context, dataset: str, release: str) -> None:

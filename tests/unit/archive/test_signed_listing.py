@@ -38,7 +38,7 @@ from gramercy.schemas.problems import listing as problems
 from gramercy.schemas.problems.bundle import untrusted_signer
 from gramercy.schemas.problems.publication import bundle_missing
 from gramercy.schemas.problems.verification import no_signed_listing, withdrawal_missing
-from tests.support.archives import objects_at, update_listing
+from tests.support.archives import objects_at, unknown_files, update_listing
 from tests.support.factories import (
     MECHANISM,
     edit_json,
@@ -163,7 +163,7 @@ def test_archive_over_http_is_read_only(address: str) -> None:
         pass
     with raises(problems.read_only):
         archive.write_file("index.html", b"")
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
     anchor = archive.anchor()
     assert anchor is not None
     assert anchor == Context.default().ledger.head()
@@ -256,7 +256,7 @@ def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     assert entry is not None
     assert entry.withdrawn is not None
     assert entry.withdrawn.reason == "wrong"
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
 
 
 def test_listed_release_that_was_replaced_or_deleted_is_refused(
