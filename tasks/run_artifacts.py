@@ -22,7 +22,7 @@ from prefect.runtime import flow_run
 
 from gramercy.application.context import Context
 from gramercy.application.planning import utc_now
-from gramercy.archive.protocol import Archive
+from gramercy.archive.archive import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.schemas.manifest import ReleaseManifest

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_report
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.schemas.errors import BundleError

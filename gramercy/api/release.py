@@ -18,10 +18,10 @@ from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.api.release_facts import ReleaseFacts
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import signer
 from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import published_columns, read_release, rows_file
 from gramercy.archive.rows_file import read_rows
 from gramercy.archive.signature import key_id

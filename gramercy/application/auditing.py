@@ -16,8 +16,8 @@ from gramercy.application.context import Context
 from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.listing_checks import listing_problem
 from gramercy.application.verification import verify_release
+from gramercy.archive.archive import Archive
 from gramercy.archive.layout import is_page
-from gramercy.archive.protocol import Archive
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.errors import (

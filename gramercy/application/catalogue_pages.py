@@ -20,10 +20,10 @@ from gramercy.application.page_links import archive_links
 from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
 from gramercy.application.release_pages import release_html
+from gramercy.archive.archive import Archive
 from gramercy.archive.descriptions import DescribedRelease, describe_release
 from gramercy.archive.layout import GLOSSARY, INDEX, is_page, older_page, release_page
 from gramercy.archive.listing import ListedRelease
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import NEWEST, with_names
 from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.ledger import Ledger

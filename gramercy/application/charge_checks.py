@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.mechanisms.accounting.guarantee import Guarantee

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.opening import archive_of
-from gramercy.archive.protocol import Archive
 from gramercy.archive.witness import Witness
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor

@@ -19,10 +19,10 @@ from gramercy.application.estimable import (
 )
 from gramercy.application.estimating import estimator_from_settings, fit
 from gramercy.application.reporting import report_manifest
+from gramercy.archive.archive import Archive
 from gramercy.archive.estimate_bundle import estimate_descriptor, read_estimate
 from gramercy.archive.estimate_graph import GRAPH
 from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_report, report_descriptor
 from gramercy.estimators import Estimator
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest

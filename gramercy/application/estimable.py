@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.descriptions import describe_release
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator

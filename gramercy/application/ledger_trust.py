@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from gramercy.application.context import verify_ledger_anchor
 from gramercy.archive.anchors import newest_of
-from gramercy.archive.protocol import Archive
+from gramercy.archive.archive import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.witness import Witness
 from gramercy.ledger import Ledger

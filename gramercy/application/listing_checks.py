@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.contents import Contents, bundle_digests
 from gramercy.archive.layout import CATALOGUE_LOCK, LISTING_FILE, is_page, release_page
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import PartMissingError, load_part, read_root
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, LedgerError
 from gramercy.schemas.listing import ListingEntry, ListingRoot

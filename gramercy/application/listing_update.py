@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gramercy.application.context import Context
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.descriptions import DescribedRelease, describe_release, try_describe
 from gramercy.archive.layout import CATALOGUE_LOCK, in_release_order, release_page
 from gramercy.archive.package import read_manifest
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import (
     PartMissingError,
     read_part,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.listing import ListedRelease, newest_of_periods
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.own_numbers import is_in_own_units, measure, numbers
 from gramercy.estimators.pooling.agreement import check_agreement

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from gramercy.application.context import Context
 from gramercy.application.planning import Plan
-from gramercy.archive.protocol import Archive
-from gramercy.archive.recovery import commit_leftover
+from gramercy.archive.archive import Archive
 from gramercy.archive.release_bundle import most_bytes, read_release, read_release_manifest
 from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.process_lock import HeldLock
@@ -206,7 +205,7 @@ class Publication:
             with contextlib.suppress(SpentFailure, BundleError):
                 if not self.archive.contains(path):
                     confirm = self._confirm(charge)
-                    commit_leftover(self.archive, self.dataset, charge.sha256, path, confirm)
+                    self.archive.commit_leftover(self.dataset, charge.sha256, path, confirm)
                 if self.archive.contains(path) and read_release(path).sha256 == charge.sha256:
                     self._mark_published(charge)
 

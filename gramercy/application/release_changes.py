@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.descriptions import DescribedRelease
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.uncertainty.difference import change
 from gramercy.reports.change_summary import ReleaseComparison

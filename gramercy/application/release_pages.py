@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.card_page import file_description
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_release, read_report
 from gramercy.reports.catalogue_page import Download, release_page
 from gramercy.schemas.errors import BundleError

@@ -10,8 +10,8 @@ import numpy as np
 from gramercy.application.comparison import arrays_close
 from gramercy.application.release_checks import MATRIX, check_same_constants
 from gramercy.application.scaling_plan import constants_of_release
+from gramercy.archive.archive import Archive
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problem import Notice

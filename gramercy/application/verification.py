@@ -16,10 +16,10 @@ from gramercy.application.derived_checks import check_belongs, check_estimate, c
 from gramercy.application.listing_checks import check_listed
 from gramercy.application.release_checks import release_checks
 from gramercy.application.source_checks import source_checks
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import check, signer
 from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first

@@ -11,54 +11,41 @@ import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
+from gramercy.archive.layout import ANCHORS
 from gramercy.archive.signature import ANCHOR, key_id, sign, signer
 from gramercy.archive.signing_keys import steward_key
+from gramercy.archive.store import Store
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problems import archive as problems
 from gramercy.schemas.problems.bundle import untrusted_signer
 
-FOLDER = ".ledger"
-_NAME = re.compile(FOLDER + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
+_NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
 _ATTEMPTS = 20
 
 
-class FileStore(Protocol):
-    """Small files by their names."""
-
-    def names(self, under: str) -> Sequence[str]: ...
-    def read(self, name: str) -> bytes | None: ...
-    def write(self, name: str, data: bytes) -> None: ...
-    def remove(self, name: str) -> None: ...
-
-
-def write_anchor(files: FileStore, anchor: Anchor, keys: Path, *, keep: bool = False) -> None:
+def write_anchor(store: Store, anchor: Anchor, keys: Path, *, keep: bool = False) -> None:
     """Sign and write an anchor; remove older ones where possible, unless they are to be kept."""
     content = _content(anchor)
-    files.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
+    store.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
     if keep:
         return
-    with contextlib.suppress(OSError, ArchiveError):
-        for name in files.names(f"{FOLDER}/{anchor.ledger}"):
+    with contextlib.suppress(ArchiveError):
+        for name in store.names(f"{ANCHORS}/{anchor.ledger}"):
             match = _NAME.fullmatch(name)
             if match and int(match[2]) < anchor.seq:
-                files.remove(name)
+                store.remove(name)
 
 
-def newest_anchor(
-    files: FileStore, location: str, trusted: frozenset[str] = frozenset()
-) -> Anchor | None:
+def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor | None:
     """The newest anchor, or None before the first one is written.
 
     Parameters
     ----------
-    files
-        The files of the archive or the witness.
-    location
-        Its folder or URL, for messages.
+    store
+        The archive or the witness.
     trusted
         The trusted public keys, in hexadecimal; if empty, any key is accepted.
 
@@ -69,16 +56,16 @@ def newest_anchor(
         ledgers or of a forked ledger.
     """
     for _ in range(_ATTEMPTS):
-        anchors = _anchors(files, location)
+        anchors = _anchors(store)
         if not anchors:
             return None
-        newest = newest_of(anchors, location)
-        content = files.read(_name(newest))
+        newest = newest_of(anchors, store.location())
+        content = store.read(_name(newest))
         if content is not None:
-            _verify(content, newest, f"{location}/{_name(newest)}", trusted)
+            _verify(content, newest, store.location(_name(newest)), trusted)
             return newest
         # In the meantime, a newer anchor was written and this one removed.
-    raise problems.anchors_changing(f"{location}/{FOLDER}")
+    raise problems.anchors_changing(store.location(ANCHORS))
 
 
 def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
@@ -99,9 +86,7 @@ def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
     return newest
 
 
-def all_anchors(
-    files: FileStore, location: str, trusted: frozenset[str] = frozenset()
-) -> list[Anchor]:
+def all_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> list[Anchor]:
     """All anchors of a place that keeps them; they may contradict each other, see `newest_of`.
 
     Raises
@@ -109,10 +94,10 @@ def all_anchors(
     BundleError
         If a file is not an anchor, or not signed by a trusted key.
     """
-    anchors = _anchors(files, location)
+    anchors = _anchors(store)
     for anchor in anchors:
-        content = files.read(_name(anchor)) or b""
-        _verify(content, anchor, f"{location}/{_name(anchor)}", trusted)
+        content = store.read(_name(anchor)) or b""
+        _verify(content, anchor, store.location(_name(anchor)), trusted)
     return anchors
 
 
@@ -128,20 +113,20 @@ def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) 
         raise untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
 
 
-def _anchors(files: FileStore, location: str) -> list[Anchor]:
+def _anchors(store: Store) -> list[Anchor]:
     anchors = []
-    for name in files.names(FOLDER):
+    for name in store.names(ANCHORS):
         if any(part.startswith(".") for part in name.split("/")[1:]):
             continue  # being written, or left by a writer that crashed
         match = _NAME.fullmatch(name)
         if match is None or int(match[2]) == 0:
-            raise problems.not_an_anchor(f"{location}/{name}")
+            raise problems.not_an_anchor(store.location(name))
         anchors.append(Anchor(ledger=match[1], seq=int(match[2]), hash=match[3]))
     return anchors
 
 
 def _name(anchor: Anchor) -> str:
-    return f"{FOLDER}/{anchor.ledger}/{anchor.seq:012d}-{anchor.hash}.json"
+    return f"{ANCHORS}/{anchor.ledger}/{anchor.seq:012d}-{anchor.hash}.json"
 
 
 def _content(anchor: Anchor) -> bytes:

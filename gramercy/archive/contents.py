@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.layout import LISTING_FILE, in_release_order
 from gramercy.archive.listing import ListedRelease
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import PartMissingError, load_part, read_part, read_root
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListingEntry, ListingRoot

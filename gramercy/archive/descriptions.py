@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.withdrawal_notice import WithdrawalBundle, read_withdrawal
 from gramercy.common.similar_names import most_similar_first

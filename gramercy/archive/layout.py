@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from gramercy.archive.anchors import FOLDER
 from gramercy.schemas.problems.archive import not_a_release_name, release_behind_link
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
+ANCHORS = ".ledger"
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
 LISTING_FILE = "listing.json"
 CATALOGUE_LOCK = "catalogue.pages"  # of the listing and the pages; no data set can have this name
-ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, FOLDER})  # every archive has one of them
+ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, ANCHORS})  # every archive has one of them
 _PART = re.compile(r"listing-[0-9a-f]{16}\.json", re.ASCII)
 _PAGE = re.compile(
     r"index\.html|glossary\.html|datasets-[1-9][0-9]{0,8}\.html"
@@ -58,7 +58,7 @@ def is_archive_file(name: str) -> bool:
     parts = name.split("/")
     if name == LISTING_FILE or (len(parts) == 2 and is_part(parts[1])):
         return True
-    if parts[0] in {STAGING, FOLDER}:
+    if parts[0] in {STAGING, ANCHORS}:
         return True
     return len(parts) > 2 and DEPTH.get(parts[2]) == len(parts) - 1
 

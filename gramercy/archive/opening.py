@@ -7,14 +7,13 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from gramercy.archive.http_archive import HttpArchive
-from gramercy.archive.http_files import SCHEMES, HttpFiles
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.mirror import mirror_folder
-from gramercy.archive.object_store import ObjectStore, is_url
-from gramercy.archive.protocol import Archive
-from gramercy.archive.remote import RemoteArchive
+from gramercy.archive.archive import Archive
+from gramercy.archive.http_store import SCHEMES, HttpStore
+from gramercy.archive.listed_archive import ListedArchive
+from gramercy.archive.mirrored_store import mirror_folder
 from gramercy.archive.signing_keys import trusted_keys
+from gramercy.archive.store import FolderStore, Store
+from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.common.home import Home
 from gramercy.schemas.problems.archive import file_url_of_another_machine, not_an_address
 from gramercy.schemas.url import has_secrets, without_secrets
@@ -69,21 +68,26 @@ def open_archive(
     RequestError
         If the URL is not supported, or its driver is not installed.
     """
+    store = store_at(address)
+    if isinstance(store, HttpStore):
+        return ListedArchive(store, trusted, keys)
+    return Archive(store, trusted, keys, None if store.is_folder else staging)
+
+
+def store_at(address: str | Path) -> Store:
+    """The store at a path or a URL; raises `RequestError` as `open_archive` does."""
     text = str(address)
     if not is_url(text):
         if has_secrets(text):
             raise not_an_address(without_secrets(text))
-        return LocalArchive(Path(address).expanduser(), trusted, keys)
-    if text.partition("://")[0].lower() in _LOCAL:
+        return FolderStore(Path(address).expanduser())
+    scheme = text.partition("://")[0].lower()
+    if scheme in _LOCAL:
         parts = urllib.parse.urlsplit(text)
         if parts.netloc not in {"", "localhost"}:
             raise file_url_of_another_machine(without_secrets(text))
-        return LocalArchive(Path(urllib.request.url2pathname(parts.path)), trusted, keys)
-    if text.partition("://")[0].lower() in SCHEMES:
-        files = HttpFiles(text)
-        files.check_address()
-        return HttpArchive(mirror_folder(text, os.getpid()), trusted, keys, files=files)
-    objects = ObjectStore(text)
-    objects.check_driver()
-    mirror = mirror_folder(text, os.getpid())
-    return RemoteArchive(mirror, trusted, keys, objects=objects, staging_folder=staging)
+        return FolderStore(Path(urllib.request.url2pathname(parts.path)))
+    kind = HttpStore if scheme in SCHEMES else UrlStore
+    store = kind(text, mirror_folder(text, os.getpid()))
+    store.check_address()
+    return store

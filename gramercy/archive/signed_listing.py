@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.layout import LISTING_FILE, part_name
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signature import LISTING, key_id, sign, signer
 from gramercy.archive.signing_keys import steward_key
 from gramercy.common.home import Home

@@ -1,5 +1,8 @@
 """The staging area: folders in which bundles are written, each locked while in use.
 
+The operating system releases a lock when its process ends, for any reason. If the lock of a folder
+is free, the process that made the folder has ended.
+
 A folder is removed after use, unless its bundle is sealed and preserved: then any process may
 commit the same bytes, even if the one that wrote them has ended.
 """
@@ -14,13 +17,46 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from gramercy.archive.bundle import check
-from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
 from gramercy.common.disk import make_folder
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.archive import write_behind_link
 
+LOCK_SUFFIX = ".lock"
 _SEALED_SUFFIX = ".sealed"  # suffix of a sealed folder that is kept after its block
+
+
+@contextmanager
+def try_lock(folder: Path) -> Iterator[bool]:
+    """Lock a folder, unless another thread or process holds its lock; never waits.
+
+    Parameters
+    ----------
+    folder
+        The folder; it need not exist. The lock is a file next to it, which is removed at the end.
+
+    Yields
+    ------
+    bool
+        Whether the lock was acquired.
+    """
+    path, pid = folder.with_name(folder.name + LOCK_SUFFIX), os.getpid()
+    lock = FileLock(path, timeout=0, thread_local=False, mode=0o644)
+    try:
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    acquired = path.exists()  # otherwise another holder has removed the file since it was opened
+    try:
+        yield acquired
+    finally:
+        if os.getpid() == pid:  # a fork has a copy of this block, but does not own the lock
+            if acquired:
+                path.unlink(missing_ok=True)
+            lock.release()
 
 
 @dataclass(frozen=True)

@@ -8,35 +8,32 @@ object, and none is ever replaced or removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramercy.archive.anchors import FileStore, all_anchors, newest_anchor, write_anchor
-from gramercy.archive.object_store import ObjectStore, display_url, is_url
+from gramercy.archive.anchors import all_anchors, newest_anchor, write_anchor
+from gramercy.archive.http_store import HttpStore
+from gramercy.archive.opening import store_at
 from gramercy.archive.signing_keys import trusted_keys
-from gramercy.common.disk import Files, disk_errors
+from gramercy.archive.store import Store
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.problems.archive import not_an_address
 
 
 @dataclass(frozen=True)
 class Witness:
-    """The anchors at one place; they are signed, and never removed.
+    """The anchors in one store; they are signed, and never removed.
 
     Parameters
     ----------
-    files
-        The place.
-    location
-        Its folder or URL without credentials, for messages.
+    store
+        The store.
     keys
         The folder of the signing key and of the trusted public keys.
     """
 
-    files: FileStore
-    location: str
+    store: Store
     keys: Path
 
     @classmethod
@@ -48,15 +45,17 @@ class Witness:
         RequestError
             If the URL is not supported, or its driver is not installed.
         """
-        address = home.witness_url
-        if address is None:
+        if home.witness_url is None:
             return None
-        if not is_url(address):
-            folder = Path(address).expanduser()
-            return cls(Files(folder), str(folder), home.keys)
-        objects = ObjectStore(address)
-        objects.check_driver()
-        return cls(objects, display_url(address), home.keys)
+        store = store_at(home.witness_url)
+        if isinstance(store, HttpStore):  # it can only be read
+            raise not_an_address(store.location())
+        return cls(store, home.keys)
+
+    @property
+    def location(self) -> str:
+        """Its folder or URL without credentials, for messages."""
+        return self.store.location()
 
     def newest(self) -> Anchor | None:
         """The newest anchor, or None before the first one is written.
@@ -68,8 +67,7 @@ class Witness:
         ArchiveError
             If the place cannot be read.
         """
-        with self._errors(reading=True):
-            return newest_anchor(self.files, self.location, trusted_keys(self.keys))
+        return newest_anchor(self.store, trusted_keys(self.keys))
 
     def all(self) -> list[Anchor]:
         """All anchors, each with a valid signature; they may contradict each other.
@@ -81,8 +79,7 @@ class Witness:
         ArchiveError
             If the place cannot be read.
         """
-        with self._errors(reading=True):
-            return all_anchors(self.files, self.location, trusted_keys(self.keys))
+        return all_anchors(self.store, trusted_keys(self.keys))
 
     def write(self, anchor: Anchor) -> None:
         """Write an anchor.
@@ -92,10 +89,4 @@ class Witness:
         ArchiveError
             If the place cannot be written to.
         """
-        with self._errors(reading=False):
-            write_anchor(self.files, anchor, self.keys, keep=True)
-
-    @contextmanager
-    def _errors(self, *, reading: bool) -> Iterator[None]:
-        with disk_errors(Path(self.location), reading=reading):
-            yield
+        write_anchor(self.store, anchor, self.keys, keep=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gramercy.application.context import Context
+from gramercy.archive.archive import Archive
 from gramercy.archive.opening import open_archive
-from gramercy.archive.protocol import Archive
 from gramercy.archive.signing_keys import read_public_key
 
 

@@ -13,9 +13,9 @@ from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.page_links import archive_links
 from gramercy.application.release_changes import compare_releases
+from gramercy.archive.archive import Archive
 from gramercy.archive.descriptions import DescribedRelease, describe_release
 from gramercy.archive.layout import in_release_order
-from gramercy.archive.protocol import Archive
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal

@@ -22,9 +22,9 @@ from gramercy.application.estimating import estimator_from_settings
 from gramercy.application.finished_request import finished_release
 from gramercy.application.planning import Plan
 from gramercy.application.progress import PROGRESS_VARIABLE
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS
 from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.protocol import Archive
 from gramercy.cli.interruption import interruptible
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from gramercy.application.context import Context
 from gramercy.application.readable_ledger import readable_ledger
+from gramercy.archive.archive import Archive
 from gramercy.archive.contents import Contents, Listed
 from gramercy.archive.layout import in_release_order
 from gramercy.archive.listing import ListedRelease
-from gramercy.archive.protocol import Archive
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, DatasetName, PublicKeys
 from gramercy.cli.output import terminal

@@ -12,7 +12,7 @@ from gramercy.application.context import Context
 from gramercy.application.listing_checks import listing_problem, missing_listing
 from gramercy.application.readable_ledger import readable_ledger
 from gramercy.application.verification import select_releases, verify_release
-from gramercy.archive.protocol import Archive
+from gramercy.archive.archive import Archive
 from gramercy.archive.signing_keys import signing_public_key
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, ReleaseNames

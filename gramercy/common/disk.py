@@ -7,7 +7,6 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.common.temporary_files import sweep, temporary_file
@@ -109,43 +108,3 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     with temporary_file(path, data, mode) as temporary:
         temporary.replace(path)
     make_durable(path.parent)
-
-
-@dataclass(frozen=True)
-class Files:
-    """The small files below a local folder, by their paths relative to it."""
-
-    root: Path
-
-    def names(self, under: str) -> list[str]:
-        """Names of the files below a folder; empty if it does not exist."""
-        files: list[str] = []
-        for folder, _, names in os.walk(self.root / under, onerror=_raise):
-            files += [(Path(folder) / name).relative_to(self.root).as_posix() for name in names]
-        return sorted(files)
-
-    def read(self, name: str) -> bytes | None:
-        """A file's content; None if it does not exist."""
-        with contextlib.suppress(FileNotFoundError):
-            return (self.root / name).read_bytes()
-        return None
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file durably, and create its folders."""
-        path = self.root / name
-        make_folder(self.root)
-        for folder in reversed([path.parent, *path.parent.parents]):
-            if folder.is_relative_to(self.root) and folder != self.root:
-                folder.mkdir(exist_ok=True, mode=0o700)  # readable by the steward and auditors only
-        write_atomically(path, data)
-        for folder in path.parent.relative_to(self.root).parents:
-            make_durable(self.root / folder)
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        (self.root / name).unlink(missing_ok=True)
-
-
-def _raise(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error

@@ -28,7 +28,7 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.publishing import publish, replay
 from gramercy.archive.layout import STAGING
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import LedgerError
@@ -137,7 +137,7 @@ def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypa
             with raises(archive_not_writable, reason="Read-only file system"):
                 run_release(request)
     assert states() == ["sealed"]
-    assert LocalArchive(any_home.archive).releases() == []
+    assert open_archive(any_home.archive).releases() == []
     assert run_release(request) == "v1-r1"
     assert states() == ["published"]
 

@@ -20,8 +20,9 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
+from gramercy.archive.archive import Archive
 from gramercy.archive.layout import LISTING_FILE
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.signed_listing import read_part, read_root, write_root
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -184,7 +185,7 @@ def digest_of_a_changed_page(root: Path) -> None:
 
 
 def signed_by_a_stranger(root: Path) -> None:
-    archive = LocalArchive(root, keys=root.parents[1] / "stranger")
+    archive = open_archive(root, keys=root.parents[1] / "stranger")
     signed = read_root(archive)
     assert signed is not None
     write_root(archive, signed.root)
@@ -198,7 +199,7 @@ def of_another_archive(root: Path) -> None:
 
 
 def without_the_ledger(root: Path) -> None:
-    archive = LocalArchive(root, keys=Home.default().keys)
+    archive = open_archive(root, keys=Home.default().keys)
     signed = read_root(archive)
     assert signed is not None
     write_root(archive, signed.root.model_copy(update={"ledger": None}))
@@ -396,15 +397,15 @@ def test_crash_while_pages_are_written_is_repaired_by_site(
     """The release is reported as not listed, until its pages and the listing are written again."""
     done = run_release(write_request(tmp_path, id="ward", request={"version": "v2"}))
     shutil.copytree(root, tmp_path / "before")
-    write_file, left = LocalArchive.write_file, [0]
+    write_file, left = Archive.write_file, [0]
 
-    def write_or_crash(self: LocalArchive, name: str, content: bytes) -> None:
+    def write_or_crash(self: Archive, name: str, content: bytes) -> None:
         if not left[0]:
             raise KeyboardInterrupt
         left[0] -= 1
         write_file(self, name, content)
 
-    monkeypatch.setattr(LocalArchive, "write_file", write_or_crash)
+    monkeypatch.setattr(Archive, "write_file", write_or_crash)
     for writes in range(6):  # four pages, the part, the root
         shutil.rmtree(root)
         shutil.copytree(tmp_path / "before", root)

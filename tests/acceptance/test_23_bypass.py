@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import (
@@ -299,7 +299,7 @@ LOSSES: dict[str, Callable[[LedgerDatabase], None]] = {
 def test_rolled_back_ledger_is_refused(loss: str, tmp_path: Path, database: LedgerDatabase) -> None:
     """The anchors of the archive reveal it, or else the releases of the archive."""
     large = {"budget": {"epsilon": 2.2, "delta": 1e-6}}
-    archive = LocalArchive(database.home.archive)
+    archive = open_archive(database.home.archive)
     Ledger.of(database.home)
     database.save("empty")
     run_release(request_for(tmp_path, "v1", **large))

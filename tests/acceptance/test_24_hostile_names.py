@@ -27,7 +27,7 @@ import gramercy
 from gramercy.application.verification import verify_release
 from gramercy.application.yaml_files import read_contract
 from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.common.lookalikes import has_hidden, skeleton
@@ -191,7 +191,7 @@ def test_hostile_titles_and_curators(names: list[str], tmp_path: Path, home: Pat
 
 def test_hostile_release_names(names: list[str], tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path / "inputs"))
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     catalogue = gramercy.open(str(home / "archive"))
     for name in sample(names, at_scale(250, COUNT)):
         for locate in (
@@ -303,7 +303,7 @@ ESTIMATES = [{"name": "ridge"}, {"name": "discoveries"}, {"name": "graphical-las
 
 def check_bundles(release: Path, expected: list[str]) -> None:
     """Read every file back in its format, and check that the names are unchanged."""
-    archive, home = LocalArchive(release.parents[1]), Home.default()
+    archive, home = open_archive(release.parents[1]), Home.default()
     assert release.is_relative_to(home.archive)
     bundle = read_release(release / "release")
     assert bundle.manifest.names == expected
@@ -386,7 +386,7 @@ def test_linked_releases_are_not_listed(
     target = tmp_path / "inputs/moved"
     (home / "archive" / where).rename(target)
     (home / "archive" / where).symlink_to(target)
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     assert archive.releases() == []
     for open_release in (
         lambda: archive.release("toy", "v1-r1"),
@@ -415,7 +415,7 @@ def test_linked_estimates_and_reports_are_not_listed(kind: str, tmp_path: Path, 
     linked, *remaining = sorted(folder.iterdir())
     linked.rename(target)
     linked.symlink_to(target)
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     listed = archive.estimates if kind == "estimates" else archive.reports
     assert listed("toy", "v1-r1") == [path.name for path in remaining]
 
@@ -426,7 +426,7 @@ def test_linked_staging_folder_is_refused(tmp_path: Path, home: Path, outside: P
     (home / "archive/.staging").symlink_to(outside)
     with raises(write_behind_link, path=str(home / "archive/.staging")):
         run_release(write_request(tmp_path / "inputs"))
-    LocalArchive(home / "archive").sweep("toy")
+    open_archive(home / "archive").sweep("toy")
     with sqlite3.connect(home / "ledger.sqlite") as db:
         charged = "SELECT count(*) FROM entries WHERE kind = 'reserved'"
         assert db.execute(charged).fetchone() == (0,)

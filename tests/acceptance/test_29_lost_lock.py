@@ -16,12 +16,11 @@ import psycopg
 import pytest
 
 import gramercy.application.publishing
-import gramercy.archive.local
+import gramercy.archive.store
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SIGNATURE, check
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.opening import archive_of
-from gramercy.archive.protocol import Archive
+from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, advisory_lock
 from gramercy.mechanisms.sampling import sampler
@@ -40,9 +39,9 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "while drawing": (gramercy.application.publishing, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "preserve_sealed", "after"),
-    "after the mark 'sealed'": (LocalArchive, "commit", "before"),
-    "before the rename": (gramercy.archive.local, "rename_folder", "before"),
-    "after the rename": (LocalArchive, "commit", "after"),
+    "after the mark 'sealed'": (Archive, "commit", "before"),
+    "before the rename": (gramercy.archive.store, "rename_folder", "before"),
+    "after the rename": (Archive, "commit", "after"),
 }
 CLOSED = {"after the charge", "while drawing", "before the seal", "before the mark 'sealed'"}
 
@@ -215,17 +214,17 @@ def test_lock_lost_with_a_remote_archive(
         answers.append(run_release(second))
 
     if step == "uploading":
-        reached = once(monkeypatch, (ObjectStore, "upload", "after"), interfere)
+        reached = once(monkeypatch, (UrlStore, "upload", "after"), interfere)
     else:
-        ensure, reached = ObjectStore.ensure, []
+        ensure, reached = UrlStore.ensure, []
 
-        def signing(self: ObjectStore, name: str, data: bytes) -> bool:
+        def signing(self: UrlStore, name: str, data: bytes) -> bool:
             if name.endswith(SIGNATURE) and not reached:
                 reached.append(name)
                 interfere()
             return ensure(self, name, data)
 
-        monkeypatch.setattr(ObjectStore, "ensure", signing)
+        monkeypatch.setattr(UrlStore, "ensure", signing)
     answers.append(run_release(first))
     assert reached
     assert answers == (["v1-r1", "v1-r1"] if version == "v1" else ["v2-r2", "v1-r1"])

@@ -18,6 +18,7 @@ from gramercy.archive.signing_keys import STEWARD, create_signing_key, steward_k
 from gramercy.common.disk import write_atomically
 from gramercy.common.scratch_folders import scratch_folder
 from gramercy.common.temporary_files import is_temporary, sweep, temporary_file
+from tests.support.archives import unknown_files
 from tests.support.factories import at_scale, run_release, write_request
 from tests.support.faults.forkserver import ForkServer
 
@@ -85,7 +86,7 @@ def test_audit_removes_leftovers_of_earlier_versions(home: Path) -> None:
         folder.mkdir(parents=True)
         (folder / EARLIER).write_text("half a page")
     (home / "archive/toy/unknown").write_text("")
-    assert archive.unknown_files() == ["toy/unknown"]
+    assert unknown_files(archive) == ["toy/unknown"]
     assert temporary_files(home) == []
 
 

@@ -16,10 +16,11 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.reporting import make_report
-from gramercy.archive.anchors import FOLDER, write_anchor
+from gramercy.archive.anchors import write_anchor
+from gramercy.archive.layout import ANCHORS
 from gramercy.archive.opening import archive_of
 from gramercy.archive.signing_keys import create_signing_key
-from gramercy.common.disk import Files
+from gramercy.archive.store import FolderStore
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
@@ -57,7 +58,7 @@ def found(home: Home, capsys: pytest.CaptureFixture[str]) -> set[str]:
 
 
 def remove_anchors(home: Home) -> None:
-    shutil.rmtree(home.archive / FOLDER)
+    shutil.rmtree(home.archive / ANCHORS)
 
 
 def rewritten_with_anchor_kept(home: Home) -> None:
@@ -67,11 +68,11 @@ def rewritten_with_anchor_kept(home: Home) -> None:
 def rewritten_with_anchor_unsigned(home: Home) -> None:
     ledger = Ledger.of(home)
     rewrite(ledger, cheaper("v1-r1"))
-    signed = Files(home.archive)
+    signed = FolderStore(home.archive)
     remove_anchors(home)
     head = ledger.head()
     write_anchor(signed, head, home.keys)
-    (path,) = (home.archive / FOLDER).rglob("*.json")
+    (path,) = (home.archive / ANCHORS).rglob("*.json")
     path.write_bytes(path.read_bytes().split(b"\n")[0])
 
 
@@ -80,7 +81,7 @@ def rewritten_with_anchor_of_another_key(home: Home) -> None:
     rewrite(ledger, cheaper("v1-r1"))
     remove_anchors(home)
     create_signing_key(home.root / "attacker")
-    write_anchor(Files(home.archive), ledger.head(), home.root / "attacker")
+    write_anchor(FolderStore(home.archive), ledger.head(), home.root / "attacker")
 
 
 def rewritten_with_an_older_anchor(home: Home) -> None:
@@ -89,7 +90,7 @@ def rewritten_with_an_older_anchor(home: Home) -> None:
     before, *_ = (each for each in ledger.entries() if each.release == "v2-r2")
     remove_anchors(home)
     kept = Anchor(ledger=ledger.head().ledger, seq=before.seq - 1, hash=before.previous)
-    write_anchor(Files(home.archive), kept, home.keys)
+    write_anchor(FolderStore(home.archive), kept, home.keys)
     rewrite(ledger, cheaper("v2-r2"))
 
 

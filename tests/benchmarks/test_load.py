@@ -13,13 +13,14 @@ from benchmarks.measuring import append
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.listing_checks import listing_problem
+from gramercy.archive.archive import Archive
 from gramercy.archive.contents import Contents
 from gramercy.archive.listing import ListedRelease
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.signed_listing import PART, read_root
 from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
-from tests.support.archives import update_listing
+from tests.support.archives import unknown_files, update_listing
 from tests.support.factories import run_json
 
 MANY, FEW = PART + 3, 4
@@ -47,7 +48,7 @@ def in_use(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_listing_has_parts(large: Path) -> None:
-    archive = LocalArchive(large / "archive")
+    archive = open_archive(large / "archive")
     signed = read_root(archive)
     assert signed is not None
     listing = signed.root.datasets["many"]
@@ -73,12 +74,12 @@ def test_neither_lists_nor_releases_read_other_bundles(
     assert {each["mechanism"] for each in timeline["events"][1:]} == {"gaussian"}
     catalogue = gramercy.open(large / "archive")
     assert len(catalogue.history("many")) == MANY + 1
-    monkeypatch.setattr(LocalArchive, "releases", unexpected)
+    monkeypatch.setattr(Archive, "releases", unexpected)
     assert catalogue[f"many/v{MANY}-r{MANY}"].id == f"many/v{MANY}-r{MANY}"
 
 
 def test_lists_in_turn_are_those_of_all(large: Path) -> None:
-    contents, expected = Contents(LocalArchive(large / "archive")), [("few", "lost-r9")]
+    contents, expected = Contents(open_archive(large / "archive")), [("few", "lost-r9")]
     together = contents.try_list(also=expected)
     in_turn: dict[tuple[str, str], ListedRelease | GramercyError] = {}
     for part in contents.list_in_turn(expected):
@@ -130,8 +131,8 @@ def test_pages_of_older_releases_stay_when_new_ones_appear(large: Path, tmp_path
     assert not others.exists()  # no page of another data set was written
     write_site(Context.default(), ("many", f"v{MANY}-r{MANY}"))
     assert older.stat().st_mtime_ns == before
-    archive = LocalArchive(large / "archive")
-    assert archive.unknown_files() == []
+    archive = open_archive(large / "archive")
+    assert unknown_files(archive) == []
     assert listing_problem(archive, archive.releases(), Context.default().ledger) is None
 
 

@@ -10,8 +10,7 @@ import gramercy
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.opening import archive_of
+from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.signing_keys import public_keys
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -62,7 +61,7 @@ def test_release_signed_by_an_untrusted_key_is_refused(
     archive_url: str, home: Path, tmp_path: Path
 ) -> None:
     run_release(write_request(tmp_path))
-    stranger = LocalArchive(tmp_path / "strangers", keys=tmp_path / "keys")
+    stranger = open_archive(tmp_path / "strangers", keys=tmp_path / "keys")
     with stranger.staging("toy") as staged:
         (staged / "a").write_text("b")
         stranger.seal(staged)

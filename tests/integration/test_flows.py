@@ -16,7 +16,7 @@ from prefect.cache_policies import INPUTS
 from prefect.settings import get_current_settings
 
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError, RequestError, SpentFailure, StepFailed
@@ -309,7 +309,7 @@ def test_private_values_are_not_stored_or_published(
     (abandoned / "table.parquet").write_text(str(SECRET))
     done = release(read_registered(request))
     release_id = done.removeprefix("toy/")
-    assert not verify_release(LocalArchive(home / "archive"), "toy", release_id, None).unchecked
+    assert not verify_release(open_archive(home / "archive"), "toy", release_id, None).unchecked
     assert all(isinstance(each, GramercyError) for each in prefect_results())
     for secret in (str(SECRET), NAME[:-1]):
         for file in home.rglob("*"):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.archive import Archive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.problems.budget import budget_exceeded, charge_interrupted
@@ -45,7 +46,7 @@ def test_interrupted_release_needs_a_new_charge(
     assert states() == ["spent", "published"]
     assert run_release(again) == run_release(write_request(tmp_path)) == "v1-r2"
     assert states() == ["spent", "published"]
-    verify_release(LocalArchive(any_home.archive), "toy", "v1-r2", Ledger.of(any_home))
+    verify_release(open_archive(any_home.archive), "toy", "v1-r2", Ledger.of(any_home))
 
 
 def test_every_new_charge_counts_against_the_budget(
@@ -125,7 +126,7 @@ def test_sealed_release_is_finished_by_another_request(
         raise OSError(28, "no space left")
 
     with monkeypatch.context() as full:
-        full.setattr(LocalArchive, "commit", broken)
+        full.setattr(Archive, "commit", broken)
         with raises(archive_not_writable):
             run_release(write_request(tmp_path))
     (sealed,) = Ledger.of(Home.default()).charges("toy")

@@ -36,7 +36,7 @@ def broken(*_: object, **__: object) -> None:
 # By the state of the charge at the failure: what fails, the state after the next run, its answer.
 BROKEN = {
     "drawn": ("gramercy.application.drawing.denoise", "spent", "SpentFailure"),
-    "sealed": ("gramercy.archive.local.LocalArchive.commit", "published", "toy/v1-r1"),
+    "sealed": ("gramercy.archive.archive.Archive.commit", "published", "toy/v1-r1"),
 }
 
 

@@ -17,7 +17,7 @@ import pytest
 from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.demo import write_demo_files
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
@@ -153,7 +153,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         log = tmp_path / "worker.log"
         environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
         with running(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
-            archive = LocalArchive(home / "archive")
+            archive = open_archive(home / "archive")
             # The release, and the two flows that its event has triggered.
             flows = ("release.release", "estimate.estimate", "report.report")
             ran = {deployed[f"gramercy.flows.{flow}"]["id"] for flow in flows}
@@ -203,7 +203,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
         # Its web pages query this server, on any port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
-        archive = LocalArchive(home / "archive")
+        archive = open_archive(home / "archive")
         (deployed,) = (each["id"] for each in deployed_on(server) if each["name"] == "toy")
         run_until(
             lambda: any(archive.reports(*each) for each in archive.releases()),

@@ -12,24 +12,32 @@ from typing import Any
 
 from gramercy.application.context import Context
 from gramercy.application.listing_update import catalogue_lock, read_entries, write_listing
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import seal
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore, is_url
-from gramercy.archive.protocol import Archive
-from gramercy.archive.remote import RemoteArchive
+from gramercy.archive.layout import is_page
+from gramercy.archive.opening import open_archive
+from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.schemas.errors import ArchiveError
 
 
 def archive_at(
-    url: str, folder: Path, *, objects: ObjectStore | None = None, **options: Any
+    url: str, folder: Path, *, objects: UrlStore | None = None, **options: Any
 ) -> Archive:
     """Open an archive as another process would: with its own mirror."""
     if not is_url(url):
-        return LocalArchive(Path(url), **options)
-    mirror = folder / f"mirror-{uuid.uuid4().hex}"
-    return RemoteArchive(
-        mirror, **options, objects=objects or ObjectStore(url), staging_folder=folder / "staging"
-    )
+        return open_archive(Path(url), **options)
+    store = objects or UrlStore(url, folder / f"mirror-{uuid.uuid4().hex}")
+    return Archive(store, **options, staging_folder=folder / "staging")
+
+
+def objects_at(url: str) -> UrlStore:
+    """The objects at a URL; no bundle of them is read."""
+    return UrlStore(url, Path("no mirror"))
+
+
+def unknown_files(archive: Archive) -> list[str]:
+    """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
+    return [name for name in archive.other_files() if not is_page(name)]
 
 
 def update_listing(context: Context, dataset: str, release: str) -> None:
@@ -68,7 +76,8 @@ def publish_bundle(url: str, folder: str, text: str) -> str | None:
 
 def publish_and_die(url: str, folder: str, staged: str, steps: int) -> None:
     """Publish, and exit without cleaning up after this number of steps."""
-    archive = archive_at(url, Path(folder), objects=CrashingStore(url, steps, os._exit))
+    store = CrashingStore(url, Path(folder) / "mirror", steps, os._exit)
+    archive = archive_at(url, Path(folder), objects=store)
     archive.commit(Path(staged), archive.root / "toy/v1-r1/release")
 
 
@@ -81,7 +90,7 @@ def raise_crash(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class CrashingStore(ObjectStore):
+class CrashingStore(UrlStore):
     """An object store whose publisher crashes after this number of steps."""
 
     steps: int = 0

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gramercy.api.release import Release
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.collection import CollectedRelease, write_collection
-from gramercy.archive.protocol import Archive
 from gramercy.archive.registry_entry import (
     RegistryAnswers,
     entry_file_name,

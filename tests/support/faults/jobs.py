@@ -23,7 +23,7 @@ from gramercy.application.planning import Plan
 from gramercy.archive.bundle import check
 from gramercy.archive.opening import archive_of
 from gramercy.archive.signing_keys import create_signing_key, steward_key
-from gramercy.common.disk import Files
+from gramercy.archive.store import FolderStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
@@ -216,5 +216,5 @@ def write_small_files(send: Send, request: str, die_at: int = 0, record: bool = 
         create_signing_key(home.keys)
         archive.write_page("index.html", text)
         archive.write_page("toy/index.html", text)
-        Files(home.audits).write("toy/page.html", text.encode())
+        FolderStore(home.audits).write("toy/page.html", text.encode())
     send("operations", done)

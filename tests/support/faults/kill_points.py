@@ -17,15 +17,13 @@ import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
 import gramercy.application.publishing
-import gramercy.archive.local
-import gramercy.archive.mirror
+import gramercy.archive.mirrored_store
 import gramercy.archive.release_bundle
-import gramercy.archive.remote
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore
-from gramercy.archive.protocol import Archive
-from gramercy.archive.remote import RemoteArchive
-from gramercy.common.disk import Files
+import gramercy.archive.store
+import gramercy.archive.url_store
+from gramercy.archive.archive import Archive
+from gramercy.archive.store import FolderStore
+from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import Additive
@@ -118,22 +116,22 @@ class KillPoints:
             Ledger, "charge", "charge", after=lambda charge: self._send("charged", charge.state)
         )
         self._wrap(Ledger, "mark", lambda _, __, ___, state, **____: f"mark '{state}'")
-        for kind in (LocalArchive, RemoteArchive):
-            self._wrap(kind, "write_anchor", "anchor")
-            self._wrap(kind, "commit", "commit of the bundle")
+        self._wrap(Archive, "write_anchor", "anchor")
+        self._wrap(Archive, "commit", "commit of the bundle")
         for name in ("seal", "preserve_sealed", "sweep"):
             self._wrap(Archive, name, name)
         for name in ("write", "remove"):
-            self._wrap(Files, name, f"{name} a small file")
+            self._wrap(FolderStore, name, f"{name} a small file")
         for name in ("create", "upload", "write", "remove"):
-            self._wrap(ObjectStore, name, lambda _, path, *__, name=name: f"{name} {_last(path)}")
+            self._wrap(UrlStore, name, lambda _, path, *__, name=name: f"{name} {_last(path)}")
         for kind in (Additive, Output):
             self._wrap(kind, "perturb", "draw")
         for kind in (RowWise, *RowWise.__subclasses__()):
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
         self._wrap(gramercy.archive.release_bundle, "write_matrix", "matrix")
-        for module in (gramercy.archive.local, gramercy.archive.mirror, gramercy.archive.remote):
+        stores = gramercy.archive
+        for module in (stores.store, stores.mirrored_store, stores.url_store):
             self._wrap(module, "rename_folder", "rename")
         self._wrap(gramercy.application.publishing, "_table_facts", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)

@@ -11,9 +11,9 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import check
 from gramercy.archive.contents import Contents
-from gramercy.archive.folder_lock import LOCK_SUFFIX
 from gramercy.archive.layout import STAGING
 from gramercy.archive.opening import open_archive
+from gramercy.archive.staging import LOCK_SUFFIX
 from gramercy.common.temporary_files import is_temporary
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.composition import compose

@@ -9,7 +9,7 @@ import pytest
 
 from gramercy.application import internal_record, listing_update, publishing
 from gramercy.application.publication import Publication
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.archive import Archive
 from gramercy.ledger import Ledger, checks, queries
 from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -120,19 +120,19 @@ def noise_is_drawn_before_the_mark(patch: Patch) -> None:
 @_fault
 def published_before_it_is_sealed(patch: Patch) -> None:
     sealed = Publication._mark_sealed
-    commit = LocalArchive.commit
+    commit = Archive.commit
     waiting: list[Any] = []
 
     def later(self: Publication, charge: Any, digest: str) -> None:
         waiting.append((self, charge, digest))
 
-    def first(self: LocalArchive, staged: Any, place: Any, confirm: Any = None) -> None:
+    def first(self: Archive, staged: Any, place: Any, confirm: Any = None) -> None:
         commit(self, staged, place)
         while waiting:
             sealed(*waiting.pop())
 
     patch.setattr(Publication, "_mark_sealed", later)
-    patch.setattr(LocalArchive, "commit", first)
+    patch.setattr(Archive, "commit", first)
 
 
 @_fault
@@ -194,4 +194,4 @@ def leftovers_are_kept(patch: Patch) -> None:
 
 @_fault
 def anchors_are_not_written(patch: Patch) -> None:
-    patch.setattr(LocalArchive, "write_anchor", lambda *_: None)
+    patch.setattr(Archive, "write_anchor", lambda *_: None)

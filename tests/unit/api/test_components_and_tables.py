@@ -21,7 +21,7 @@ from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.reporting import make_report
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Evidence, registry
 from gramercy.schemas.facts import ColumnFacts
@@ -118,7 +118,7 @@ def test_cross_table_is_labelled() -> None:
 @pytest.mark.slow
 def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) -> None:
     release = survey_release(tmp_path)
-    archive = LocalArchive(Home.default().archive)
+    archive = open_archive(Home.default().archive)
     settings: list[dict[str, Any]] = [
         {"name": "pca"},
         {"name": "pca", "scale": "covariance"},

@@ -13,7 +13,7 @@ from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.reporting import make_report
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import registry
 from gramercy.estimators.synthetic import Synthetic
@@ -33,7 +33,7 @@ def test_synthetic_rows_of_a_release(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert code == 0
     spec = Synthetic(rows=2000, integers=("age",))
-    context, archive = Context.default(), LocalArchive(Home.default().archive)
+    context, archive = Context.default(), open_archive(Home.default().archive)
     bundle = make_estimate(context, "toy", release, spec)  # reads what the command sealed
     assert bundle.manifest.kind == "synthetic"
     opened = gramercy.open(archive.root)["toy/" + release]

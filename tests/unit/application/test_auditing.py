@@ -19,8 +19,7 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.withdrawal import withdraw
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.opening import archive_of
+from gramercy.archive.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
@@ -137,7 +136,7 @@ def untrusted_signature(home: Home) -> None:
     place = home.archive / "toy/v1-r1/release"
     for name in ("SHA256SUMS", "SHA256SUMS.sig"):
         (place / name).unlink()
-    LocalArchive(home.archive, keys=home.root / "stranger").seal(place)
+    open_archive(home.archive, keys=home.root / "stranger").seal(place)
 
 
 def notice_without_a_withdrawal(home: Home) -> None:

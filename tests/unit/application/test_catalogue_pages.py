@@ -20,8 +20,10 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
+from gramercy.archive.archive import Archive
 from gramercy.archive.contents import Contents
 from gramercy.archive.opening import archive_of, open_archive
+from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.estimators.uncertainty.difference import change, comparable
 from gramercy.mechanisms import registry
@@ -29,6 +31,7 @@ from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.archive import store_failed, unknown_release, write_behind_link
 from gramercy.schemas.problems.bundle import wrong_release
 from gramercy.schemas.problems.command_line import not_comparable, same_release
+from tests.support.archives import unknown_files
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import (
     MECHANISM,
@@ -191,7 +194,7 @@ def test_data_sets_are_listed_in_pages(tmp_path: Path, monkeypatch: pytest.Monke
     assert [str(row["data-text"]).split()[0] for row in Page(first).rows] == ["a/v1-r1", "b/v1-r1"]
     assert "b/v1-r1/index.html" in Page(second).links
     assert "<script" not in second
-    assert archive_of(Home.default()).unknown_files() == []
+    assert unknown_files(archive_of(Home.default())) == []
     # A withdrawal of the one changes no page of the other; what is not listed any more is removed.
     before = (root / "datasets-2.html").stat().st_mtime_ns
     withdraw(Context.default(), "a", "v1-r1", "wrong")
@@ -212,7 +215,7 @@ def test_changed_page_is_found_and_written_again(
     run_release(write_request(tmp_path))
     archive, root = archive_of(home), home.archive
     assert write_site(Context(home)) == 1
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
     assert len(archive.releases()) == 1
     (root / "index.html").write_text("changed")
     assert run_command("audit", capsys=capsys)[0] == 2
@@ -220,7 +223,7 @@ def test_changed_page_is_found_and_written_again(
     assert "1 release of 1 data set," in (root / "index.html").read_text()
     assert run_command("audit", capsys=capsys)[0] == 0
     (root / "other.html").write_text("")
-    assert archive.unknown_files() == ["other.html"]
+    assert unknown_files(archive) == ["other.html"]
 
 
 def test_withdrawal_is_shown_on_all_pages(
@@ -307,7 +310,7 @@ def test_pages_of_an_archive_at_a_url(
     home = Home.default()
     archive = archive_of(home)
     assert write_site(Context(home)) == 1
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
     reader = open_archive(url)
     if objects := getattr(reader, "objects", None):
         text = objects.read("toy/v1-r1/index.html").decode()
@@ -440,16 +443,16 @@ def test_remote_listing_fetches_only_descriptions(
         )
     )
     withdraw(Context.default(), "toy", "v1-r1", "wrong")
-    archive = replace(open_archive(place), root=tmp_path / "mirror")
+    archive = Archive(UrlStore(place, tmp_path / "mirror"))
     first, second = Contents(archive).list_all()
     assert [first.name, second.name] == ["toy/v1-r1", "toy/v2-r2"]
     assert [first.withdrawn, second.withdrawn] == ["wrong", None]
     fetched = {path.name for path in archive.root.rglob("*") if path.is_file()}
     assert fetched == {"SHA256SUMS", "SHA256SUMS.sig", "datapackage.json", "NOTICE.md"}
-    objects = archive.objects
+    objects = archive.store
     descriptor = objects.read("toy/v2-r2/release/datapackage.json")
     objects.write("toy/v2-r2/release/datapackage.json", descriptor.replace(b"0.5", b"0.1"))
-    again = replace(open_archive(place), root=tmp_path / "another")
+    again = Archive(UrlStore(place, tmp_path / "another"))
     with pytest.raises(BundleError) as refused:
         Contents(again).list_all()
     assert refused.value.facts["path"] == f"{place}/toy/v2-r2/release/datapackage.json"

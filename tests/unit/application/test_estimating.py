@@ -15,7 +15,7 @@ from gramercy.application.estimating import estimator_from_settings, make_estima
 from gramercy.application.reporting import make_report
 from gramercy.application.verification import verify_release
 from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
@@ -126,7 +126,7 @@ def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
     assert run_release(write_request(tmp_path, request=request, **facts)) == "v1-r1"
     request["mechanism"]["epsilon"] = 8.0
     release = run_release(write_request(tmp_path, request=request, **facts))
-    archive = LocalArchive(Home.default().archive)
+    archive = open_archive(Home.default().archive)
     made = [make_estimate(Context.default(), "toy", release, estimator(name)) for name in NAMES]
     for bundle in made:
         stamp = "post-processing of the release; no further privacy cost"
@@ -157,7 +157,7 @@ def test_class_lost_in_the_noise_has_no_share(tmp_path: Path) -> None:
     request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
     facts = {"rows": 400, "columns": columns, "intercept": True}
     release = run_release(write_request(tmp_path, request=request, **facts))
-    archive = LocalArchive(Home.default().archive)
+    archive = open_archive(Home.default().archive)
     made = make_estimate(Context.default(), "toy", release, estimator("discriminant"))
     assert made.tables["classes"].set_index("class")["share"][["c", "d", "e"]].isna().any()
     make_report(Context.default(), "toy", release, [made.manifest.estimate])

@@ -18,8 +18,8 @@ from gramercy.application.planning import Plan
 from gramercy.application.release_manifest import rows_facts, total_rows
 from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
-from gramercy.archive.local import LocalArchive
 from gramercy.archive.matrices import write_matrix
+from gramercy.archive.opening import open_archive
 from gramercy.archive.package import write_descriptor
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, release_descriptor, stems
 from gramercy.common.home import Home
@@ -144,7 +144,7 @@ def test_fold_assignment_is_uniform() -> None:
 def publish_folds(folder: Path, **facts: Any) -> tuple[Path, ReleaseBundle]:
     request = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}, "folds": 4}
     name = run_release(write_request(folder, request=request | facts.pop("request", {}), **facts))
-    place = LocalArchive(Home.default().archive).release("toy", name)
+    place = open_archive(Home.default().archive).release("toy", name)
     return place, read_release(place)
 
 
@@ -166,7 +166,7 @@ def test_release_with_folds(tmp_path: Path, neighbours: str, normalisation: Any)
     np.testing.assert_allclose(together, bundle.raw, rtol=1e-12)
     assert facts.guarantee.epsilon == pytest.approx(1.0)
     assert "parallel composition" in facts.card["folds"]
-    checked = verify_release(LocalArchive(Home.default().archive), "toy", place.parent.name, None)
+    checked = verify_release(open_archive(Home.default().archive), "toy", place.parent.name, None)
     assert not checked.unchecked
 
 
@@ -193,7 +193,7 @@ def test_each_fold_has_the_noise_of_one_release(tmp_path: Path) -> None:
 def test_cross_validated_estimates_are_verified(tmp_path: Path) -> None:
     """They are computed from the release alone, sealed, and verified."""
     place, _ = publish_folds(tmp_path)
-    archive, name = LocalArchive(Home.default().archive), place.parent.name
+    archive, name = open_archive(Home.default().archive), place.parent.name
     for each in (
         Ridge(penalty="cross-validation"),
         GraphicalLasso(penalty="cross-validation", refit=True),
@@ -224,7 +224,7 @@ def seal_again(place: Path) -> None:
 
 def refusal_code(place: Path) -> str:
     with pytest.raises(BundleError) as refused:
-        verify_release(LocalArchive(Home.default().archive), "toy", place.parent.name, None)
+        verify_release(open_archive(Home.default().archive), "toy", place.parent.name, None)
     return refused.value.code
 
 

@@ -15,7 +15,7 @@ from gramercy.application.planning import Plan
 from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
 from gramercy.archive.groups_file import GROUPS, GroupMatrices, write_groups
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.package import write_descriptor
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, release_descriptor
 from gramercy.common.home import Home
@@ -204,12 +204,12 @@ def published(folder: Path, **facts: Any) -> tuple[Path, ReleaseBundle]:
     frame = table() if (frame := facts.pop("frame", None)) is None else frame
     plan_of_groups(folder, frame, **facts)
     name = run_release(folder / "request.yaml")
-    place = LocalArchive(Home.default().archive).release("toy", name)
+    place = open_archive(Home.default().archive).release("toy", name)
     return place, read_release(place)
 
 
 def verify(place: Path) -> Any:
-    return verify_release(LocalArchive(Home.default().archive), "toy", place.parent.name, None)
+    return verify_release(open_archive(Home.default().archive), "toy", place.parent.name, None)
 
 
 @pytest.mark.parametrize("folds", [1, 3])

@@ -18,7 +18,7 @@ from gramercy.application.checking import check_table
 from gramercy.application.estimating import fit
 from gramercy.application.table_header import check_table_header
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
@@ -80,7 +80,7 @@ def test_released_noise_has_the_stated_law(
     denoised = release.denoised.to_numpy()
     truth = exact_gram(tmp_path, how) / ROWS
     assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
-    archive, ledger = LocalArchive(home / "archive"), Ledger(Home.default().ledger)
+    archive, ledger = open_archive(home / "archive"), Ledger(Home.default().ledger)
     assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
 
 
@@ -251,7 +251,7 @@ def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["..", "../x", "a/../../b", ".staging", "", "a\x00b", "ａ"])
 def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     for call in (
         lambda: archive.release(name, "v1-r1"),
         lambda: archive.release("toy", name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +11,8 @@ import pytest
 from gramercy.application.context import Context
 from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.seal_once import seal_once
-from gramercy.archive.anchors import FileStore
+from gramercy.archive.store import FolderStore
 from gramercy.archive.witness import Witness
-from gramercy.common.disk import Files
 from tests.support.factories import run_release, write_request
 
 
@@ -33,26 +33,19 @@ def test_an_existing_bundle_is_found_without_its_lock(
     assert lock.stat().st_mtime_ns == before
 
 
-@dataclass
-class _CountedFiles:
-    """The files of a witness, which counts how often each is read."""
+@dataclass(frozen=True)
+class _CountedStore(FolderStore):
+    """The store of a witness, which counts how often each file is read."""
 
-    files: FileStore
-    reads: dict[str, int] = field(default_factory=dict)
+    reads: Counter[str] = field(default_factory=Counter)
 
-    def names(self, under: str) -> list[str]:
-        self.reads["names"] = self.reads.get("names", 0) + 1
-        return list(self.files.names(under))
+    def names(self, under: str = "") -> list[str]:
+        self.reads["names"] += 1
+        return super().names(under)
 
-    def read(self, name: str) -> bytes | None:
-        self.reads[name] = self.reads.get(name, 0) + 1
-        return self.files.read(name)
-
-    def write(self, name: str, data: bytes) -> None:
-        self.files.write(name, data)
-
-    def remove(self, name: str) -> None:
-        self.files.remove(name)
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        self.reads[name] += 1
+        return super().read(name, most)
 
 
 def test_the_witness_is_read_once(
@@ -60,10 +53,10 @@ def test_the_witness_is_read_once(
 ) -> None:
     monkeypatch.setenv("GRAMERCY_WITNESS_URL", str(tmp_path / "witness"))
     run_release(write_request(tmp_path))
-    context, files = Context.default(), _CountedFiles(Files(tmp_path / "witness"))
-    witness = Witness(files, str(tmp_path / "witness"), context.home.keys)
+    context, store = Context.default(), _CountedStore(tmp_path / "witness")
+    witness = Witness(store, context.home.keys)
     check = check_ledger(context.ledger, context.archive, [], witness)
     assert not check.problems
     assert check.anchors["witness"] == 1
-    assert len(files.reads) == 2
-    assert set(files.reads.values()) == {1}
+    assert len(store.reads) == 2
+    assert set(store.reads.values()) == {1}

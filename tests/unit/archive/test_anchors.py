@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 import gramercy
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import seal
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore, is_url
-from gramercy.archive.opening import archive_of
-from gramercy.archive.protocol import Archive
+from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.signature import ANCHOR, BUNDLE, signer
 from gramercy.archive.signing_keys import signing_public_key
+from gramercy.archive.store import FolderStore
+from gramercy.archive.url_store import is_url
 from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
-from gramercy.common.disk import Files
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ContractError
@@ -28,7 +27,7 @@ from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
 from gramercy.schemas.problems import archive as problems
 from gramercy.schemas.problems import bundle, installation, keys
-from tests.support.archives import archive_at
+from tests.support.archives import archive_at, objects_at
 from tests.support.factories import edit_json, run_release, write_request
 from tests.support.problems import raises
 
@@ -40,7 +39,7 @@ def anchor(seq: int, hash_: str = "ab", ledger: str = LEDGER) -> Anchor:
 
 
 def files(url: str) -> Any:
-    return ObjectStore(url) if is_url(url) else Files(Path(url))
+    return objects_at(url) if is_url(url) else FolderStore(Path(url))
 
 
 def name(seq: int, hash_: str = "ab", ledger: str = LEDGER) -> str:
@@ -153,9 +152,9 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
     (tmp_path / "archive/.ledger").write_text("")
     for root in (tmp_path / "file", tmp_path / "archive"):
         with raises(installation.archive_not_writable):
-            LocalArchive(root).write_anchor(anchor(1))
+            open_archive(root).write_anchor(anchor(1))
     with raises(installation.archive_not_readable):
-        LocalArchive(tmp_path / "archive").anchor()
+        open_archive(tmp_path / "archive").anchor()
 
     def refused(*_: Any, **__: Any) -> None:
         raise PermissionError(30, "Read-only file system")
@@ -163,7 +162,7 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
     with pytest.MonkeyPatch.context() as disk:
         disk.setattr("gramercy.common.disk.os.open", refused)
         with raises(installation.archive_not_writable):
-            LocalArchive(tmp_path / "another").write_anchor(anchor(1))
+            open_archive(tmp_path / "another").write_anchor(anchor(1))
     with raises(problems.bucket_missing, action="write") as raised:
         archive_at("s3://no-such-bucket/a", tmp_path).write_anchor(anchor(1))
     assert raised.value.facts["url"].startswith("s3://no-such-bucket/a/.ledger/")
@@ -237,7 +236,7 @@ def test_withdrawal_notice_is_seen_by_readers(url: str, tmp_path: Path, home: Pa
 
 def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     place = withdraw(archive)
     read_withdrawal(place)
 

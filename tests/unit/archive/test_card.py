@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gramercy.archive.card import dp_card
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release, release_card
 from gramercy.common.home import Home
 from gramercy.common.markdown import markdown_text
@@ -21,7 +21,7 @@ PUBLIC = (
 
 def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> None:
     name = run_release(write_request(tmp_path))
-    bundle = read_release(LocalArchive(Home.default().archive).release("toy", name))
+    bundle = read_release(open_archive(Home.default().archive).release("toy", name))
     query = "SELECT x, y FROM visits\n  WHERE age < 18"
     where = RowSelection(table="visits", where="age < 18\n AND site = 'A'")
     rows = "the rows of the table 'visits', where age < 18 AND site = 'A'"

@@ -20,12 +20,11 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SIGNATURE, check
-from gramercy.archive.folder_lock import LOCK_SUFFIX
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore, display_url, is_url
 from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.protocol import Archive
+from gramercy.archive.staging import LOCK_SUFFIX
+from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.errors import ArchiveError, BundleError
@@ -36,6 +35,7 @@ from tests.support.archives import (
     SimulatedCrash,
     archive_at,
     commit_copy,
+    objects_at,
     publish_and_die,
     publish_bundle,
     seal_bundle,
@@ -64,7 +64,7 @@ def public_key(home: Path) -> Path:
 
 def copy_all(archive: Archive, home: Path) -> None:
     """Commit all bundles of a home's archive to another archive."""
-    source = LocalArchive(home / "archive")
+    source = open_archive(home / "archive")
     commit_copy(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
     for name in source.estimates("toy", "v1-r1"):
         place = archive.estimate("toy", "v1-r1", name)
@@ -77,7 +77,7 @@ def copy_all(archive: Archive, home: Path) -> None:
 def test_bundles_are_listed_and_read_at_any_url(
     url: str, published_home: Path, tmp_path: Path
 ) -> None:
-    archive, source = archive_at(url, tmp_path), LocalArchive(published_home / "archive")
+    archive, source = archive_at(url, tmp_path), open_archive(published_home / "archive")
     assert archive.releases() == []
     copy_all(archive, published_home)
     assert archive.releases() == [("toy", "v1-r1")]
@@ -94,8 +94,6 @@ def test_bundles_are_listed_and_read_at_any_url(
     assert public_key(published_home).stem == release.signed_by
     assert release.withdrawn is None
     assert release.where == f"{url}/toy/v1-r1/release"
-    uri = archive.uri(archive.release("toy", "v1-r1"))
-    assert uri == (f"{url}/toy/v1-r1/release" if is_url(url) else f"file://{url}/toy/v1-r1/release")
     with raises(problems.unknown_release, archive=url, release="toy/v2-r1"):
         catalogue["toy/v2-r1"]
     # The staging area is empty.
@@ -174,7 +172,7 @@ def test_readers_never_see_an_incomplete_bundle(url: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: Path) -> None:
     """After each step, readers see nothing, and the same bytes can complete the bundle."""
-    complete = CrashingStore(url + "/complete")
+    complete = CrashingStore(url + "/complete", tmp_path / "mirror")
     digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
     place = archive_at(url, tmp_path).root / "toy/v1-r1/release"
@@ -185,9 +183,8 @@ def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: P
     for step in range(1, steps + 1):
         step_url = f"{url}/{step}"
         shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / f"{step}/staging/toy.dead")
-        interrupted_archive = archive_at(
-            step_url, tmp_path / str(step), objects=CrashingStore(step_url, step)
-        )
+        crashing = CrashingStore(step_url, tmp_path / f"mirror-{step}", step)
+        interrupted_archive = archive_at(step_url, tmp_path / str(step), objects=crashing)
         place = interrupted_archive.root / "toy/v1-r1/release"
         with pytest.raises(SimulatedCrash):
             interrupted_archive.commit(tmp_path / f"{step}/staging/toy.dead", place)
@@ -222,14 +219,14 @@ def test_killed_publisher_can_be_finished(s3: str, tmp_path: Path) -> None:
     assert child.exitcode == 9
     archive = archive_at(url, tmp_path)
     assert archive.releases() == []
-    assert len(archive.objects.sizes()) == 3
+    assert len(archive.store.sizes()) == 3
     archive.commit(archive.sealed_leftover("toy", digest), archive.root / "toy/v1-r1/release")
     assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
 
 
 def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path: Path) -> None:
     """Sealed folders are committed; incomplete ones are removed."""
-    archive = LocalArchive(tmp_path / "archive")
+    archive = open_archive(tmp_path / "archive")
     digest = seal_bundle(tmp_path / "archive/.staging/toy.dead", "dead")
     (tmp_path / "archive/.staging/toy.half").mkdir()
     (tmp_path / "archive/.staging/toy.half/a.csv").write_text("1")
@@ -247,7 +244,7 @@ def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path: Path) -> None:
     copy_all(archive_at(url, tmp_path), published_home)
-    objects, rng = ObjectStore(url), np.random.default_rng(3)
+    objects, rng = objects_at(url), np.random.default_rng(3)
     names = [name for name in objects.sizes() if name.startswith("toy/")]
     assert len(names) > 15
     for name in names[:: at_scale(5, 1) if url.startswith("s3") else 1]:
@@ -284,7 +281,7 @@ def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path:
 
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_creation_is_exclusive(url: str) -> None:
-    objects = ObjectStore(url)
+    objects = objects_at(url)
     for turn in range(10):
         with ThreadPoolExecutor(8) as pool:
             created = list(
@@ -300,38 +297,38 @@ def test_creation_is_exclusive_between_processes(s3: str) -> None:
     url = f"{s3}/exclusive"
     with processes(2) as pool:
         for turn in range(10):
-            both = [pool.submit(ObjectStore(url).create, f"claim{turn}", b"%d" % k) for k in (0, 1)]
+            both = [pool.submit(objects_at(url).create, f"claim{turn}", b"%d" % k) for k in (0, 1)]
             assert sorted(each.result() for each in both) == [False, True]
 
 
 def test_lost_response_is_not_a_failure(s3: str, tmp_path: Path) -> None:
     """The signature is stored, but the connection fails before the response arrives."""
 
-    class LosesResponse(ObjectStore):
+    class LosesResponse(UrlStore):
         def create(self, name: str, data: bytes) -> bool:
             super().create(name, data)
             raise ArchiveError("lost")
 
     url = f"{s3}/lossy"
-    archive = archive_at(url, tmp_path, objects=LosesResponse(url))
+    archive = archive_at(url, tmp_path, objects=LosesResponse(url, tmp_path / "mirror"))
     digest = seal_bundle(tmp_path / "staged", "lossy")
     archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
 def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
-    class AlteringStore(ObjectStore):
+    class AlteringStore(UrlStore):
         def upload(self, name: str, source: Path) -> None:
             self.write(name, b"something else")
 
     url = "memory://forgetful"
-    archive = archive_at(url, tmp_path, objects=AlteringStore(url))
+    archive = archive_at(url, tmp_path, objects=AlteringStore(url, tmp_path / "mirror"))
     seal_bundle(tmp_path / "staged", "kept")
     with raises(problems.upload_altered, url=f"{url}/toy/v1-r1/release/part0.csv"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert archive_at(url, tmp_path).releases() == []
     archive = archive_at(url, tmp_path)
-    archive.objects.write("toy/v1-r1/release/extra.csv", b"x")
+    archive.store.write("toy/v1-r1/release/extra.csv", b"x")
     with raises(problems.unexpected_object, url=f"{url}/toy/v1-r1/release/extra.csv"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
 
@@ -344,7 +341,7 @@ def test_home_with_archive_at_a_url(
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
     archive = archive_of(Home.default())
     assert archive.trusted
-    source = LocalArchive(published_home / "archive")
+    source = open_archive(published_home / "archive")
     commit_copy(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
     done = make_estimate(Context.default(), "toy", "v1-r1", Ridge()).manifest.estimate
     again = make_estimate(Context.default(), "toy", "v1-r1", Ridge())
@@ -404,7 +401,7 @@ def test_folder_archive_loads_no_driver(published_home: Path) -> None:
 
 def test_file_urls_open_folders(tmp_path: Path) -> None:
     for where in (tmp_path, str(tmp_path), tmp_path.as_uri(), f"file://localhost{tmp_path}"):
-        assert open_archive(where) == LocalArchive(tmp_path)
+        assert open_archive(where) == open_archive(tmp_path)
     (tmp_path / "with space").mkdir()
     assert open_archive((tmp_path / "with space").as_uri()).root == tmp_path / "with space"
     with raises(problems.file_url_of_another_machine, url="file://elsewhere/archive"):
@@ -463,16 +460,17 @@ def test_credentials_are_never_shown(tmp_path: Path) -> None:
         "s3://bucket/a@b": "s3://bucket/a@b",
         "memory://a": "memory://a",
     }.items():
-        assert display_url(url) == displayed
-        assert "se" not in repr(ObjectStore(url))
+        assert objects_at(url).location() == displayed
+        assert "se" not in repr(objects_at(url))
     archive = archive_at("memory://me:SECRET@here/a", tmp_path)
-    assert "SECRET" not in repr(archive) + archive.location + archive.uri(archive.root / "x")
+    shown = repr(archive) + archive.location + archive.display_path(archive.root / "x")
+    assert "SECRET" not in shown
 
 
 def test_archive_location_comes_from_the_environment(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert archive_of(Home.default()) == LocalArchive(home / "archive", keys=home / "keys")
+    assert archive_of(Home.default()) == open_archive(home / "archive", keys=home / "keys")
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "")
     assert Home.default().archive_url is None
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "memory://here")

@@ -10,7 +10,6 @@ import time
 import tracemalloc
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -22,11 +21,10 @@ from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.verification import verify_release
 from gramercy.application.withdrawal import withdraw
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import SUMS, file_digest, seal
 from gramercy.archive.contents import Contents
 from gramercy.archive.layout import LISTING_FILE, part_name
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.signature import LISTING, sign
 from gramercy.archive.signed_listing import read_root, write_root
@@ -40,7 +38,7 @@ from gramercy.schemas.problems import listing as problems
 from gramercy.schemas.problems.bundle import untrusted_signer
 from gramercy.schemas.problems.publication import bundle_missing
 from gramercy.schemas.problems.verification import no_signed_listing, withdrawal_missing
-from tests.support.archives import update_listing
+from tests.support.archives import objects_at, unknown_files, update_listing
 from tests.support.factories import (
     MECHANISM,
     edit_json,
@@ -92,7 +90,7 @@ def uploaded(archive: Path, bucket: str) -> str:
     url = f"{bucket}/{uuid.uuid4().hex}"
     for path in archive.rglob("*"):
         if path.is_file():
-            ObjectStore(url).upload(path.relative_to(archive).as_posix(), path)
+            objects_at(url).upload(path.relative_to(archive).as_posix(), path)
     return url
 
 
@@ -165,7 +163,7 @@ def test_archive_over_http_is_read_only(address: str) -> None:
         pass
     with raises(problems.read_only):
         archive.write_file("index.html", b"")
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
     anchor = archive.anchor()
     assert anchor is not None
     assert anchor == Context.default().ledger.head()
@@ -258,7 +256,7 @@ def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     assert entry is not None
     assert entry.withdrawn is not None
     assert entry.withdrawn.reason == "wrong"
-    assert archive.unknown_files() == []
+    assert unknown_files(archive) == []
 
 
 def test_listed_release_that_was_replaced_or_deleted_is_refused(
@@ -307,7 +305,7 @@ def test_listing_of_an_untrusted_key_is_not_used(
     home_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = public_key(home_copy)
-    archive = LocalArchive(home_copy / "archive", keys=tmp_path / "stranger")
+    archive = open_archive(home_copy / "archive", keys=tmp_path / "stranger")
     signed = read_root(archive)
     assert signed is not None
     write_root(archive, signed.root.model_copy(update={"datasets": {}}))
@@ -367,14 +365,14 @@ def test_reader_of_an_older_root_reads_the_newer_one(
     home_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The parts of a root may disappear while it is read."""
-    archive = LocalArchive(home_copy / "archive")
+    archive = open_archive(home_copy / "archive")
     newest = (archive.root / LISTING_FILE).read_bytes()
     digest = read_root(archive).root.datasets["toy"].parts[0]  # type: ignore[union-attr]
     sign_root(home_copy, json.loads(newest.partition(b"\n")[0].replace(digest.encode(), b"0" * 64)))
-    read_file, older = LocalArchive.read_file, (archive.root / LISTING_FILE).read_bytes()
+    read_file, older = Archive.read_file, (archive.root / LISTING_FILE).read_bytes()
     served = [older, older, newest]
     monkeypatch.setattr(
-        LocalArchive,
+        Archive,
         "read_file",
         lambda self, name, most: (
             served.pop(0) if name == LISTING_FILE else read_file(self, name, most)
@@ -403,7 +401,7 @@ def test_hostile_listing_is_refused_cheaply(home_copy: Path, tmp_path: Path, kin
     stated = HOSTILE[kind] + b"\n"
     line = sign(steward_key(tmp_path / "attacker"), stated, LISTING)
     (home_copy / "archive" / LISTING_FILE).write_bytes(stated + line)
-    archive = LocalArchive(home_copy / "archive")
+    archive = open_archive(home_copy / "archive")
     tracemalloc.start()
     started = time.process_time()
     with pytest.raises(GramercyError):
@@ -438,18 +436,18 @@ def test_file_that_is_larger_than_stated_is_not_read(home_copy: Path, address: s
     with raises(problems.file_too_large, most=10):
         archive.read_file(LISTING_FILE, 10)
     with raises(problems.file_too_large, most=10):
-        replace(archive, root=home_copy).files.read(LISTING_FILE, 10)  # type: ignore[attr-defined]
+        archive.store.read(LISTING_FILE, 10)
     with raises(problems.file_too_large, most=10):
-        list(archive.files.chunks(LISTING_FILE, 10))  # type: ignore[attr-defined]
+        list(archive.store.chunks(LISTING_FILE, 10))  # type: ignore[attr-defined]
     with raises(problems.file_too_large, most=10):
-        LocalArchive(home_copy / "archive").read_file(LISTING_FILE, 10)
+        open_archive(home_copy / "archive").read_file(LISTING_FILE, 10)
 
 
 def test_listing_of_many_data_sets_can_be_read(
     home_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers refused the root of a thousand data sets, with ten releases of each."""
-    archive = LocalArchive(home_copy / "archive")
+    archive = open_archive(home_copy / "archive")
     signed = read_root(archive)
     assert signed is not None
     listing = signed.root.datasets["toy"]

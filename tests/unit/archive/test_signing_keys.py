@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.bundle import SIGNATURE, SUMS, check, seal, signer
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.opening import archive_of
+from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.signature import key_id
 from gramercy.archive.signing_keys import (
     create_signing_key,
@@ -121,7 +120,7 @@ def test_missing_public_key_file_is_recreated(tmp_path: Path) -> None:
 
 
 def test_key_rotation_keeps_old_signatures_valid(tmp_path: Path, home: Path) -> None:
-    keys, archive = home / "keys", LocalArchive(home / "archive")
+    keys, archive = home / "keys", open_archive(home / "archive")
     for turn in range(3):
         digest = seal_bundle(tmp_path / "staged", str(turn))
         archive.commit(tmp_path / "staged", archive.release("toy", f"v{turn}-r1"))
@@ -228,7 +227,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
     assert gramercy.open(home / "archive")["toy/v1-r1"].report is not None
     # A release signed by another key, opened without trusted keys and with those of the home.
     sign_again(root / "release", tmp_path / "other")
-    assert Release(LocalArchive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
+    assert Release(open_archive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
     with raises(problems.untrusted_signer, signer=other.stem):
         Release(archive_of(Home.default()), "toy", "v1-r1")
     shutil.copy(other, home / "keys")

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import check
-from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
-from gramercy.archive.local import LocalArchive
-from gramercy.archive.protocol import Archive
-from gramercy.archive.recovery import commit_leftover
+from gramercy.archive.opening import open_archive
+from gramercy.archive.staging import LOCK_SUFFIX, try_lock
 from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.problems.archive import release_exists
 from tests.support.archives import archive_at, seal_bundle
@@ -26,8 +25,8 @@ ROOT = Path(__file__).parents[3]
 STAGES = """
 import sys
 from pathlib import Path
-from gramercy.archive.local import LocalArchive
-with LocalArchive(Path(sys.argv[1])).staging("toy") as staged:
+from gramercy.archive.opening import open_archive
+with open_archive(Path(sys.argv[1])).staging("toy") as staged:
     (staged / "a.csv").write_text("1")
     print(staged, flush=True)
     sys.stdin.read()
@@ -36,7 +35,7 @@ with LocalArchive(Path(sys.argv[1])).staging("toy") as staged:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    return LocalArchive(tmp_path / "archive")
+    return open_archive(tmp_path / "archive")
 
 
 def names(archive: Archive) -> set[str]:
@@ -187,9 +186,9 @@ def test_recovery_leaves_folders_in_use(url: str, tmp_path: Path) -> None:
     with owner.staging("toy") as staged:
         digest = seal_in(staged)
         sealed = owner.preserve_sealed(staged)
-        commit_leftover(other, "toy", "0" * 64, other.root / "toy/v1-r1/release")
+        other.commit_leftover("toy", "0" * 64, other.root / "toy/v1-r1/release")
         assert other.releases() == []
-        commit_leftover(other, "toy", digest, other.root / "toy/v1-r1/release")
+        other.commit_leftover("toy", digest, other.root / "toy/v1-r1/release")
         assert other.releases() == [("toy", "v1-r1")]
         assert check(sealed) == digest
         owner.commit(sealed, owner.root / "toy/v1-r1/release")
@@ -202,6 +201,6 @@ def test_recovery_removes_abandoned_folders(url: str, tmp_path: Path) -> None:
     with archive.staging("toy") as staged:
         digest = seal_in(staged)
         sealed = archive.preserve_sealed(staged)
-    commit_leftover(archive, "toy", digest, archive.root / "toy/v1-r1/release")
+    archive.commit_leftover("toy", digest, archive.root / "toy/v1-r1/release")
     assert archive.releases() == [("toy", "v1-r1")]
     assert list(sealed.parent.glob("toy.*")) == []

@@ -38,13 +38,13 @@ def test_every_anchor_is_kept(witness: Witness) -> None:
 
 def test_unsigned_anchors_and_forks_are_refused(witness: Witness) -> None:
     witness.write(anchor(3))
-    (name,) = witness.files.names(".ledger")
-    signed = witness.files.read(name) or b""
-    witness.files.write(name, signed.split(b"\n")[0])
+    (name,) = witness.store.names(".ledger")
+    signed = witness.store.read(name) or b""
+    witness.store.write(name, signed.split(b"\n")[0])
     for read in (witness.newest, witness.all):
         with raises(problems.anchor_not_signed):
             read()
-    witness.files.write(name, signed)
+    witness.store.write(name, signed)
     witness.write(anchor(3, "b"))
     with raises(problems.anchors_of_forked_ledger):
         witness.newest()

@@ -14,7 +14,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
@@ -377,7 +377,7 @@ def test_discriminant_estimate_of_a_release_is_archived(tmp_path: Path, home: Pa
             "mechanism": {"name": "gaussian", "epsilon": 50.0, "delta": 1e-6},
         },
     )
-    done, archive = run_release(request), LocalArchive(home / "archive")
+    done, archive = run_release(request), open_archive(home / "archive")
     tables = make_estimate(Context.default(), "toy", done, Discriminant()).tables
     assert tables["classes"]["status"].tolist() == ["used", "used", "lost in noise"]
     mean = tables["means"].set_index("class")["mean"]

@@ -17,9 +17,9 @@ from gramercy.api.catalogue import Catalogue
 from gramercy.api.release import Release
 from gramercy.application.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.application.verification import verify_release
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.archive import Archive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.package import read_manifest
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release, release_card, release_descriptor
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
@@ -88,7 +88,7 @@ def test_release_estimate_report_verify(
     name: str, neighbours: str, tmp_path: Path, home: Path
 ) -> None:
     root = run_pipeline(write_inputs(tmp_path, name, neighbours=neighbours))
-    archive, ledger = LocalArchive(home / "archive"), Ledger(Home.default().ledger)
+    archive, ledger = open_archive(home / "archive"), Ledger(Home.default().ledger)
     verified = verify_release(archive, "toy", "v1-r1", ledger)
     assert not verified.unchecked
     release = Catalogue(home / "archive")["toy/v1-r1"]
@@ -168,7 +168,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
         lines[300] = ",".join(["1.5", spelled[:4_000_000], "1", "2"])
         (folder / "table.csv").write_text("\n".join(lines) + "\n")
         run_release(request)
-        made = LocalArchive(home / "archive").release(f"toy-{k}", "v1-r1")
+        made = open_archive(home / "archive").release(f"toy-{k}", "v1-r1")
         file = pq.ParquetFile(made / "rows.parquet").metadata
         sizes = [file.row_group(i).num_rows for i in range(file.num_row_groups)]
         seen.append((sizes, np.load(made / "second_moment.npy").tobytes()))
@@ -211,14 +211,14 @@ def test_integer_rows_are_published_in_table_units(
     facts = json.loads((release.path / "datapackage.json").read_text())
     described = next(each for each in facts["resources"] if each["path"] == "rows.parquet")
     assert [each["name"] for each in described["schema"]["fields"]] == ["c0", "c1"]
-    verify_release(LocalArchive(home / "archive"), "toy", "v1-r1", None)
+    verify_release(open_archive(home / "archive"), "toy", "v1-r1", None)
 
 
 @pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
 def test_forged_rows_fail_verification(what: str, tmp_path: Path, home: Path) -> None:
     """Verification detects rewritten rows under a valid seal, even without the ledger."""
     run_release(write_inputs(tmp_path, "rows"))
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     folder = archive.release("toy", "v1-r1")
     frame = pd.read_parquet(folder / "rows.parquet")
     if what == "off the lattice":
@@ -254,7 +254,7 @@ def reseal_forged(archive: Archive, folder: Path, **facts: Any) -> None:
 def test_forged_sources_fail_verification(name: str, tmp_path: Path, home: Path) -> None:
     """Only an average of reports may have sources."""
     run_release(write_inputs(tmp_path, name))
-    archive = LocalArchive(home / "archive")
+    archive = open_archive(home / "archive")
     folder = archive.release("toy", "v1-r1")
     folder.chmod(0o755)
     reseal_forged(archive, folder, sources={"x/y#1": "0" * 64})
@@ -395,7 +395,7 @@ def test_cell_level_privacy_needs_less_noise(
         release = Catalogue(home / "archive")[f"toy-{unit}/v1-r1"]
         assert f"any one {unit} had been" in release.manifest.card["statement"]
         assert release.manifest.card["neighbours"].startswith(f"one {unit} replaced by any other")
-        verify_release(LocalArchive(home / "archive"), f"toy-{unit}", "v1-r1", None)
+        verify_release(open_archive(home / "archive"), f"toy-{unit}", "v1-r1", None)
     assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(3), rel=1e-3)
 
 
@@ -414,7 +414,7 @@ def test_randomize_and_aggregate(
             folder, request=request_for("local"), id=f"source-{k}", rows=rows, **BUDGET
         )
         run_release(request)
-        folders.append(LocalArchive(home / "archive").release(f"source-{k}", "v1-r1"))
+        folders.append(open_archive(home / "archive").release(f"source-{k}", "v1-r1"))
     server = tmp_path / "server"
     server.mkdir()
     request = write_request(
@@ -425,7 +425,7 @@ def test_randomize_and_aggregate(
     facts = run_json("aggregate", request, *folders, "--yes", capsys=capsys)
     release = Catalogue(home / "archive")["server/v1-r1"]
     assert facts["release"] == release.id
-    parts = [Release(LocalArchive(home / "archive"), f"source-{k}", "v1-r1") for k in (0, 1)]
+    parts = [Release(open_archive(home / "archive"), f"source-{k}", "v1-r1") for k in (0, 1)]
     total = sum(p.second_moment * p.manifest.rows.value for p in parts)
     assert np.allclose(release.second_moment, total / 80)
     assert list(release.manifest.sources.values()) == [p._bundle.sha256 for p in parts]
@@ -437,11 +437,11 @@ def test_randomize_and_aggregate(
     run_json("aggregate", request, *folders, "--yes", capsys=capsys)
     assert bundle_bytes(release.path) == before
 
-    verified = verify_release(LocalArchive(home / "archive"), "server", "v1-r1", None)
+    verified = verify_release(open_archive(home / "archive"), "server", "v1-r1", None)
     assert "average: recomputed from its sources" in verified.checks
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(release.path.parent, elsewhere / "server" / "v1-r1")
-    verified = verify_release(LocalArchive(elsewhere), "server", "v1-r1", None)
+    verified = verify_release(open_archive(elsewhere), "server", "v1-r1", None)
     assert verification.average_not_recomputed() in verified.unchecked
 
     # The same request makes reports and averages them: these are two distinct releases.
@@ -464,7 +464,7 @@ def test_randomize_and_aggregate(
             **BUDGET,
         )
     )
-    twice = LocalArchive(home / "archive").release("source-0", "v2-r3")
+    twice = open_archive(home / "archive").release("source-0", "v2-r3")
     doubled = write_request(
         server, request=request_for("local") | {"version": "v3"}, rows=60, id="server"
     )
@@ -575,4 +575,4 @@ def test_kept_wishart_mean_does_not_bias_the_row_count(tmp_path: Path, home: Pat
     release = Catalogue(home / "archive")["toy/v1-r1"]
     assert abs(release.manifest.rows.value - ROWS) < 6 * release.manifest.rows.sd
     assert (np.linalg.eigvalsh(release.second_moment) > -1e-6).all()
-    verify_release(LocalArchive(home / "archive"), "toy", "v1-r1", None)
+    verify_release(open_archive(home / "archive"), "toy", "v1-r1", None)

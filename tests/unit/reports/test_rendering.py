@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports.accuracy_note import accuracy_notes
@@ -43,7 +43,7 @@ def test_accuracy_of_a_release_is_simulated_once(
     request = write_request(
         tmp_path, budget={"epsilon": 600.0, "delta": 1e-5}, request={"mechanism": mechanism}
     )
-    place = LocalArchive(home / "archive").release("toy", run_release(request))
+    place = open_archive(home / "archive").release("toy", run_release(request))
 
     def notes(**changes: Any) -> None:
         bundle = replace(read_release(place), **changes)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.local import LocalArchive
+from gramercy.archive.opening import open_archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.reports.page import release_page
@@ -35,7 +35,7 @@ def test_report_shows_every_group_in_own_units(tmp_path: Path) -> None:
     columns = COLUMNS | {"ward": {"levels": ["A", "B", "<C> & $D$"]}}
     plan_of_groups(tmp_path, frame, columns=columns, budget=budget, request=keys)
     name = run_release(tmp_path / "request.yaml")
-    place = LocalArchive(Home.default().archive).release("toy", name)
+    place = open_archive(Home.default().archive).release("toy", name)
     bundle = read_release(place)
     groups = row_groups(bundle)
     assert [group.name for group in groups] == ["A", "B", "<C> & $D$", OTHER]

@@ -9,10 +9,11 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from gramercy.archive.http_files import HttpFiles
+from gramercy.archive.http_store import HttpStore
 from gramercy.schemas.problems.archive import store_failed
 from gramercy.schemas.problems.listing import file_too_large
 from tests.support.problems import raises
@@ -25,7 +26,7 @@ MEBIBYTE = b"x" * (1 << 20)
 
 
 @contextlib.contextmanager
-def hostile_server(answer: Answer) -> Iterator[HttpFiles]:
+def hostile_server(answer: Answer) -> Iterator[HttpStore]:
     """The files of a server that answers every request in this way."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -39,7 +40,7 @@ def hostile_server(answer: Answer) -> Iterator[HttpFiles]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield HttpFiles(f"http://127.0.0.1:{server.server_address[1]}")
+            yield HttpStore(f"http://127.0.0.1:{server.server_address[1]}", Path("no mirror"))
         finally:
             server.shutdown()
 
@@ -76,7 +77,7 @@ def test_bodies_of_redirections_are_not_read() -> None:
 @pytest.mark.parametrize("location", ["file:///etc/hosts", "ftp://127.0.0.1/x", "/again"])
 def test_redirections_that_lead_nowhere(location: str) -> None:
     with hostile_server(lambda handler: send(handler, 302, {"Location": location})) as files:
-        address = files.display_url("listing.json")
+        address = files.location("listing.json")
         with raises(store_failed, url=address, reason="the server answers 302"):
             files.read("listing.json", 100)
 

@@ -1,4 +1,4 @@
-"""The files of an archive at an HTTP address: read by name, bounded, with typed errors.
+"""Stores at an HTTP address: files are read by name, bounded, with typed errors.
 
 An HTTP server lists no folders. The files of a bundle are those that its SHA256SUMS names.
 """
@@ -17,19 +17,22 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS
+from gramercy.archive.layout import LISTING_FILE
+from gramercy.archive.mirrored_store import MirroredStore, joined
 from gramercy.schemas.problems.archive import query_in_url, store_failed, user_in_url
-from gramercy.schemas.problems.listing import file_too_large
-from gramercy.schemas.url import without_secrets
+from gramercy.schemas.problems.listing import file_too_large, read_only
 
 SCHEMES = frozenset({"http", "https"})
 
 _LEAST_RATE = 1 << 14  # bytes a second of a file
 _CHUNK = 1 << 20
+_MOST_SMALL = 1 << 24  # bytes of a small file, unless stated otherwise
 _MOST_SUMS = 1 << 20  # bytes of SHA256SUMS
 _MOST_FILE = 1 << 32  # bytes of any other file of a bundle
 _MISSING = {404, 410}
@@ -37,41 +40,56 @@ _LINE = re.compile(rb"[0-9a-f]{64}  ([^/\n\0]+)\n")
 
 
 @dataclass(frozen=True)
-class HttpFiles:
-    """Files by their names relative to an HTTP address.
+class HttpStore(MirroredStore):
+    """Files by their names relative to an HTTP address without user, query and fragment.
 
     Parameters
     ----------
-    url
-        The address, without user, query and fragment.
+    url, root
+        See `MirroredStore`.
     seconds
         How long to wait for the headers of an answer, and then for each part of its content.
     """
 
-    url: str = field(repr=False)
     seconds: float = 30.0
 
     def check_address(self) -> None:
-        """Refuse an address with a user or a query; raises `RequestError`."""
         parts = urllib.parse.urlsplit(self.url)
         if "@" in self.url:
-            raise user_in_url(self.display_url(), parts.scheme)
+            raise user_in_url(self.location(), parts.scheme)
         if "?" in self.url or "#" in self.url:
-            raise query_in_url(self.display_url())
+            raise query_in_url(self.location())
 
-    def display_url(self, name: str = "") -> str:
-        """The address of a file, without anything that may be secret."""
-        base = without_secrets(self.url).rstrip("/")
-        return f"{base}/{name}" if name else base
+    def check_writable(self) -> None:
+        raise read_only(self.location())
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """The content of a small file; None if there is none.
+    def write(self, name: str, data: bytes) -> None:
+        raise read_only(self.location())
 
-        Raises
-        ------
-        ArchiveError
-            If it is larger than `most` bytes, or the server cannot be reached or refuses.
-        """
+    def remove(self, name: str) -> None:
+        raise read_only(self.location())
+
+    def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None) -> None:
+        raise read_only(self.location())
+
+    def names(self, under: str = "") -> list[str]:
+        return []  # a server tells only what the listing names
+
+    def bundles(
+        self, dataset: str | None = None, release: str | None = None, kind: str | None = None
+    ) -> list[tuple[str, ...]]:
+        return []
+
+    def children(self, folder: str = "") -> set[str]:
+        """The names at which an archive is looked for: a server lists no folders."""
+        listed = replace(self, url=joined(self.url, folder), seconds=5.0)  # only a suggestion
+        if not listed.url:
+            return set()
+        found = (listed.read(LISTING_FILE) or b"").startswith(b"{")
+        return {"archive", LISTING_FILE} if found else {"archive"}
+
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        most = _MOST_SMALL if most is None else most
         with self._errors(name):
             response = self._open(name)
             if response is None:
@@ -79,17 +97,10 @@ class HttpFiles:
             with response:
                 content = b"".join(self._pieces(response, most + 1))
         if len(content) > most:
-            raise file_too_large(self.display_url(name), most)
+            raise file_too_large(self.location(name), most)
         return content
 
     def sizes_in(self, folder: str) -> dict[str, int]:
-        """The largest possible sizes in bytes of a bundle's files, by name; empty if it is missing.
-
-        Raises
-        ------
-        ArchiveError
-            As `read`.
-        """
         sums = self.read(f"{folder}/{SUMS}", _MOST_SUMS)
         if sums is None:
             return {}
@@ -98,26 +109,19 @@ class HttpFiles:
         return {SUMS: _MOST_SUMS, SIGNATURE: _MOST_SUMS} | dict.fromkeys(names - SEAL, _MOST_FILE)
 
     def chunks(self, name: str, size: int) -> Iterator[bytes]:
-        """The content of a file of at most this size, in chunks.
-
-        Raises
-        ------
-        ArchiveError
-            As `read`; also if there is no such file.
-        """
         left = size
         with self._errors(name):
             response = self._open(name)
             if response is None:
-                raise store_failed(self.display_url(name), "read", "not found")
+                raise store_failed(self.location(name), "read", "not found")
             with response:
                 if int(response.headers.get("Content-Length") or 0) > size:
-                    raise file_too_large(self.display_url(name), size)
+                    raise file_too_large(self.location(name), size)
                 for piece in self._pieces(response, size + 1):
                     left -= len(piece)
                     yield piece
         if left < 0:
-            raise file_too_large(self.display_url(name), size)
+            raise file_too_large(self.location(name), size)
 
     def _open(self, name: str) -> _Response | None:
         """The server's answer, or None if there is no such file."""
@@ -154,7 +158,7 @@ class HttpFiles:
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = _reason(error)
         if reason:
-            raise store_failed(self.display_url(name), "read", reason)
+            raise store_failed(self.location(name), "read", reason)
 
 
 class _TimedStream(io.RawIOBase):

@@ -1,23 +1,36 @@
-"""The objects below a URL, through fsspec: fresh listings, exclusive creation, typed errors.
+"""Stores at a URL that fsspec supports: fresh listings, exclusive creation, typed errors.
 
-URLs and the errors of drivers may contain credentials. Messages show a URL only through
-`display_url`, and never quote a driver's error.
+URLs and the errors of drivers may contain credentials. Messages show a URL only by its `location`,
+and never quote a driver's error.
+
+A bundle is uploaded in a fixed order. SHA256SUMS is created first, exclusively: it reserves the
+place for one content. The other files follow and are read back. SHA256SUMS.sig is created last, and
+a bundle counts as committed if and only if it exists. Readers therefore never see an incomplete
+bundle, and an interrupted upload can be finished with the same bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import itertools
 import os
+import posixpath
 import re
+import shutil
 import threading
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from gramercy.archive.bundle import SIGNATURE, SUMS, content, file_digest, same_content
+from gramercy.archive.layout import DEPTH, NAME, STAGING
+from gramercy.archive.mirrored_store import MirroredStore
+from gramercy.common.disk import disk_errors, link_or_copy, rename_folder
 from gramercy.schemas.errors import ArchiveError, RequestError
 from gramercy.schemas.problems import archive as problems
+from gramercy.schemas.problems.listing import file_too_large
 from gramercy.schemas.url import user_in_name, without_secrets
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
@@ -29,7 +42,6 @@ _S3_TIMEOUTS = {
     "read_timeout": 60,
     "retries": {"max_attempts": 2, "mode": "standard"},
 }
-_MOST_NEARBY = 100  # folders that are looked at for a suggestion
 _MEMORY_LOCK = threading.Lock()
 _Action = Literal["read", "write", "remove"]
 
@@ -39,45 +51,18 @@ def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 
 
-def display_url(url: str) -> str:
-    """The URL of an archive without credentials, for messages."""
-    return without_secrets(url).rstrip("/")
+class UrlStore(MirroredStore):
+    """Objects below a URL. Credentials come from the environment."""
 
-
-@dataclass(frozen=True)
-class ObjectStore:
-    """Objects by their names relative to a URL.
-
-    Parameters
-    ----------
-    url
-        URL of a protocol that fsspec supports. Credentials come from the environment.
-    """
-
-    url: str = field(repr=False)
-
-    def check_driver(self) -> None:
-        """Check that the URL has an installed driver, without network access.
-
-        Raises
-        ------
-        RequestError
-            If the URL is not supported, or its driver is not installed.
-        """
+    def check_address(self) -> None:
         _ = self._system
 
-    def display_url(self, name: str = "") -> str:
-        """The URL of an object without credentials, for messages."""
-        return f"{display_url(self.url)}/{name}" if name else display_url(self.url)
+    def check_writable(self) -> None:
+        """Make a trial write. It is never removed, because some stores forbid deletion."""
+        self.write(f"{STAGING}/writable", b"")
 
     def sizes(self, under: str = "") -> dict[str, int]:
-        """Size in bytes of every object below a folder, by name.
-
-        Raises
-        ------
-        ArchiveError
-            If the store cannot be reached or refuses, as for all methods of this class.
-        """
+        """Size in bytes of every object below a folder, by name."""
         with self._store_errors(under, "read"):
             system, root = self._system
             entries = system.find(f"{root}/{under}".rstrip("/"), detail=True)
@@ -90,56 +75,38 @@ class ObjectStore:
             }
 
     def sizes_in(self, folder: str) -> dict[str, int]:
-        """Size in bytes of every object below a folder, by its name relative to that folder."""
         sizes = self.sizes(folder)
         return {name.removeprefix(f"{folder}/"): size for name, size in sizes.items()}
 
-    def children(self) -> set[str]:
-        """Names of the objects and folders directly below the URL."""
-        with self._store_errors("", "read"):
+    def children(self, folder: str = "") -> set[str]:
+        with self._store_errors(folder, "read"):
             system, root = self._system
+            path = posixpath.normpath(f"{root}/{folder}")
+            if not path.strip("./"):  # above all buckets
+                return set()
             try:
-                return {_last(path) for path in system.ls(root, detail=False)}
+                return {_last(each) for each in system.ls(path, detail=False)}
             except FileNotFoundError:
-                self._check_bucket(system, root)
+                if not folder:
+                    self._check_bucket(system, root)
                 return set()
 
-    def nearby(self, files: Collection[str]) -> list[str]:
-        """URLs without credentials of the folders next to this one that have one of these files.
-
-        Those directly above, below and next to it; empty if they may not be listed.
-        """
-        found: list[str] = []
-        with contextlib.suppress(Exception):  # only a suggestion: an error means none
-            system, root = self._system
-            parent, above = root.rpartition("/")[0], display_url(self.url).rpartition("/")[0]
-            folders = {f"{root}/{name}": f"{self.display_url()}/{name}" for name in self.children()}
-            if parent:
-                folders[parent] = above
-                others = map(_last, system.ls(parent, detail=False))
-                folders |= {f"{parent}/{name}": f"{above}/{name}" for name in others}
-            for path, url in [*folders.items()][:_MOST_NEARBY]:
-                names: set[str] = set()
-                with contextlib.suppress(OSError):
-                    names = {_last(each) for each in system.ls(path, detail=False)}
-                found += [url] if path != root and names & set(files) else []
-        return found
-
-    def names(self, under: str) -> list[str]:
-        """Names of the objects below a folder."""
+    def names(self, under: str = "") -> list[str]:
         return list(self.sizes(under))
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """The content of a small object, or its first bytes; None if it does not exist."""
         with self._store_errors(name, "read"):
             system, root = self._system
             try:
-                return bytes(system.cat_file(f"{root}/{name}", end=most))
+                end = None if most is None else most + 1
+                data = bytes(system.cat_file(f"{root}/{name}", end=end))
             except FileNotFoundError:
                 return None
+        if most is not None and len(data) > most:
+            raise file_too_large(self.location(name), most)
+        return data
 
     def chunks(self, name: str, size: int) -> Iterator[bytes]:
-        """The content of an object of this size, in chunks."""
         with self._store_errors(name, "read"):
             system, root = self._system
             if size <= _CHUNK:
@@ -175,7 +142,11 @@ class ObjectStore:
         return stored == data
 
     def write(self, name: str, data: bytes) -> None:
-        """Create or replace a small object."""
+        if name.endswith(".html"):  # drivers derive the content type from the name of a local file
+            with disk_errors(self.root), self.temporary() as folder:
+                (folder / _last(name)).write_bytes(data)
+                self.upload(name, folder / _last(name))
+            return
         with self._store_errors(name, "write"):
             system, path = self._writable(name)
             system.pipe_file(path, data)
@@ -187,10 +158,69 @@ class ObjectStore:
             system.put_file(str(source), path)
 
     def remove(self, name: str) -> None:
-        """Remove an object."""
         with self._store_errors(name, "remove"):
             system, root = self._system
             system.rm_file(f"{root}/{name}")
+
+    def bundles(
+        self, dataset: str | None = None, release: str | None = None, kind: str | None = None
+    ) -> list[tuple[str, ...]]:
+        wanted = (dataset, release, kind)
+        under = "/".join(filter(None, itertools.takewhile(bool, wanted)))
+        names = [name.split("/") for name in self.names(under)]
+        return [
+            tuple(parts[:-1])
+            for parts in names
+            if len(parts) > 3
+            and DEPTH.get(parts[2]) == len(parts) - 1
+            and parts[-1] == SIGNATURE
+            and all(map(NAME.fullmatch, parts))
+            and all(each in {None, part} for each, part in zip(wanted, parts, strict=False))
+        ]
+
+    def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None) -> None:
+        name = self.name(place)
+        with disk_errors(self.root):
+            sums, signature = ((staged / file).read_bytes() for file in (SUMS, SIGNATURE))
+        if not self.ensure(f"{name}/{SUMS}", sums):
+            raise self._conflict(place)
+        if not self._is_committed(name):
+            for file in content(staged):
+                self.upload(f"{name}/{file}", staged / file)
+        self._read_back(staged, name)
+        with disk_errors(self.root), self.temporary() as copy:
+            shutil.copytree(staged, copy, copy_function=link_or_copy, dirs_exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if confirm is not None and not self._is_committed(name):
+                confirm()
+            if not self.ensure(f"{name}/{SIGNATURE}", signature):
+                # Perhaps the same content was committed with the signature of another key.
+                self.fetch(place)
+                if not same_content(staged, place):
+                    raise self._conflict(place)
+            rename_folder(copy, place)
+        shutil.rmtree(staged, ignore_errors=True)
+
+    def _read_back(self, staged: Path, name: str) -> None:
+        """Refuse a store that altered the upload, or contains additional files."""
+        sizes = self.sizes_in(name)
+        for file in sorted((sizes.keys() | {*content(staged), SUMS}) - {SIGNATURE}):
+            url = self.location(f"{name}/{file}")
+            if not (staged / file).is_file():
+                raise problems.unexpected_object(url)
+            digest = hashlib.sha256()
+            for chunk in self.chunks(f"{name}/{file}", sizes.get(file, 0)):
+                digest.update(chunk)
+            if digest.hexdigest() != file_digest(staged / file):
+                raise problems.upload_altered(url)
+
+    def _is_committed(self, name: str) -> bool:
+        return SIGNATURE in self.sizes_in(name)
+
+    def _conflict(self, place: Path) -> ArchiveError:
+        if self._is_committed(self.name(place)):
+            return super()._conflict(place)
+        return problems.place_claimed(self.location(f"{self.name(place)}/{SUMS}"))
 
     def _check_bucket(self, system: Any, root: str) -> None:
         """Refuse a URL whose bucket does not exist; a missing folder is not an error."""
@@ -215,7 +245,7 @@ class ObjectStore:
     @contextlib.contextmanager
     def _store_errors(self, name: str, action: _Action) -> Iterator[None]:
         """Turn a driver's error into an ArchiveError that does not quote it."""
-        url = self.display_url(name)
+        url = self.location(name)
         try:
             yield
         except FileNotFoundError:
@@ -244,7 +274,7 @@ def _driver(url: str, pid: int) -> tuple[Any, str]:
     """The file system of a URL, for one process, and the path on it."""
     from fsspec.core import url_to_fs
 
-    address = display_url(url)
+    address = without_secrets(url).rstrip("/")
     if "::" in url:
         raise problems.chained_url(address)
     protocol = url.partition("://")[0].lower()
