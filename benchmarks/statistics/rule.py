@@ -13,7 +13,7 @@ from gramercy.scaling.constants import Constants, winsorised_bounds
 from gramercy.scaling.grid import Grid, first_grid, zoomed_grid
 from gramercy.scaling.radius import clipping_radius, length_edges
 from gramercy.scaling.scan import column_constants
-from gramercy.scaling.shares import RULE, Shares
+from gramercy.scaling.shares import Shares
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 
 Array = NDArray[np.float64]
@@ -62,7 +62,7 @@ def privately_scaled(
     bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
     counts = _noisy(np.bincount(bins, minlength=len(edges)), sd, rng)
     left = mu * math.sqrt(1 - sum(shares.stages) - shares.lengths)
-    radius = clipping_radius(counts, sd, table.n, table.p + 1, math.sqrt(folds) / left, RULE)
+    radius = clipping_radius(counts, sd, table.n, table.p + 1, math.sqrt(folds) / left)
     present = np.array([each.present for each in chosen])
     upper, levels = np.append(edges[1:], np.nan), (None,) * len(edges)
     histogram = Histogram(len(shares.stages) + 1, ROW_LENGTHS, edges, upper, levels, counts, sd)
