@@ -21,23 +21,13 @@ from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.estimators.wishart_prior import WishartPrior
 from gramercy.schemas.evidence import Evidence
 
+_ESTIMATORS: tuple[type[Estimator], ...] = (
+    *(Ridge, GraphicalLasso, Scio, WishartPrior, NeighbourhoodSelection, ThresholdedCovariance),
+    *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
+    *(CrossTables, SummaryTable, Synthetic, PooledReleases),
+)
 registry: Mapping[str, type[Estimator]] = {
-    "ridge": Ridge,
-    "graphical-lasso": GraphicalLasso,
-    "scio": Scio,
-    "wishart-prior": WishartPrior,
-    "neighbourhood": NeighbourhoodSelection,
-    "thresholded": ThresholdedCovariance,
-    "discriminant": Discriminant,
-    "quadratic-discriminant": QuadraticDiscriminant,
-    "intervals": Intervals,
-    "discoveries": Discoveries,
-    "regression": LinearRegression,
-    "pca": Components,
-    "tables": CrossTables,
-    "moments": SummaryTable,
-    "synthetic": Synthetic,
-    "pool": PooledReleases,
+    each.model_fields["name"].default: each for each in _ESTIMATORS
 }
 
 DEFAULT_ESTIMATORS = ("ridge", "graphical-lasso")
