@@ -14,8 +14,6 @@ from typing import IO
 
 import pyarrow as pa
 
-from gramercy.common.parquet.thrift import MemoryLimitError
-
 MAGIC = b"ARROW1"
 _MAX_METADATA = 64 << 20  # bytes
 _TAIL = 4 + len(MAGIC)  # bytes after the footer: its length, and the magic bytes
@@ -34,6 +32,10 @@ _NESTED = (  # the buffers of the outer column; unions have another number in ol
     (pa.types.is_map, 2),
 )
 _PREFIX = 8  # bytes before a compressed buffer: its size without compression
+
+
+class MemoryLimitError(ValueError):
+    """The metadata would need more memory than allowed."""
 
 
 def memory_needed(stream: IO[bytes], buffers: Collection[int] | None = None) -> int:

@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
-from gramercy.common.parquet.thrift import MemoryLimitError
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import source as problems
 from gramercy.schemas.problems.table import column_repeated, file_not_readable
 from gramercy.tables import arrow_reader
-from gramercy.tables.arrow_footer import buffers_of, memory_needed
+from gramercy.tables.arrow_footer import MemoryLimitError, buffers_of, memory_needed
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches, partitions
