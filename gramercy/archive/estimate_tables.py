@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gramercy.archive.parquet_limits import bounded_bytes, open_checked, read_bounded
+from gramercy.archive.parquet_limits import bounded_bytes, read_bounded
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.problems.bundle import formats_differ, not_a_table
 
@@ -62,18 +61,12 @@ def read_table(folder: Path, stem: str, columns: int) -> pd.DataFrame:
 
 def _read_parquet(path: Path, most_rows: int, csv_bytes: int) -> pd.DataFrame:
     """The table in a Parquet file, which also exists as CSV with this number of bytes."""
-    size = bounded_bytes(0) + _EXPANSION * csv_bytes
-    if path.stat().st_size > size:
-        raise ValueError
-    with open_checked(io.BytesIO(path.read_bytes())) as file:
-        rows, types = file.metadata.num_rows, {x.name: x.type for x in file.schema_arrow}
-    texts = [name for name, kind in types.items() if pa.types.is_string(kind)]
-    if rows > most_rows or any(pa.types.is_nested(kind) for kind in types.values()):
-        raise ValueError
-    table = read_bounded(path, texts, rows, size)
-    for k, name in enumerate(table.column_names):
-        if name in texts:
-            table = table.set_column(k, name, _decoded(table[name], csv_bytes))
+    table = read_bounded(path, most_rows, bounded_bytes(0) + _EXPANSION * csv_bytes)
+    for k, cells in enumerate(table.columns):
+        if pa.types.is_nested(cells.type):
+            raise ValueError
+        if pa.types.is_dictionary(cells.type):
+            table = table.set_column(k, table.column_names[k], _decoded(cells, csv_bytes))
     frame: pd.DataFrame = table.to_pandas()
     return frame
 

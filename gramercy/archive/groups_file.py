@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.archive.plain_parquet import codes_of, read_plain, write_plain
+from gramercy.archive.parquet_limits import codes_of, has_schema, read_bounded
 from gramercy.schemas.groups import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problems.bundle import not_groups
@@ -29,7 +30,7 @@ _SCHEMA = pa.schema(
         ("denoised", pa.float64()),
     ]
 )
-_TEXTS, _NUMBERS = ("group", "row", "col"), ("fold", "value", "denoised")
+_NUMBERS = ("fold", "value", "denoised")
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
                 "denoised": pa.array(denoised[i, j], from_pandas=True),
             }
             parts.append(pa.table(columns, schema=_SCHEMA))
-    write_plain(folder / GROUPS, pa.concat_tables(parts))
+    pq.write_table(pa.concat_tables(parts), folder / GROUPS, store_schema=False, compression="none")
 
 
 def _repeated(text: str, times: int) -> pa.Array:
@@ -114,7 +115,9 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     if count * len(names) ** 2 > 2 * MAX_ENTRIES:  # a whole group and its folds
         raise ValueError
     rows = count * i.size
-    table = read_plain(path, _SCHEMA, _TEXTS, rows)
+    table = read_bounded(path, rows)
+    if not has_schema(table, _SCHEMA):
+        raise ValueError
     shape = (len(manifest.groups), len(folds), i.size)
     levels = [group.level for group in manifest.groups]
     expected = {"group": (levels, np.arange(len(levels))[:, None, None]), "row": (names, i)}

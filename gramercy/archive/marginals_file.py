@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.archive.plain_parquet import read_plain, texts_of, write_plain
+from gramercy.archive.parquet_limits import has_schema, read_bounded, texts_of
 from gramercy.schemas.column import level_names
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
@@ -50,7 +51,7 @@ def write_histograms(folder: Path, histograms: Sequence[Histogram]) -> None:
             "sd": pa.array(np.concatenate([_repeated(h, h.sd) for h in histograms])),
         }
     )
-    write_plain(folder / MARGINALS, table.cast(_SCHEMA))
+    pq.write_table(table.cast(_SCHEMA), folder / MARGINALS, store_schema=False, compression="none")
 
 
 def _repeated(histogram: Histogram, value: float) -> Array:
@@ -107,7 +108,9 @@ class _Bins:
 
 
 def _read(path: Path, most_bins: int) -> _Bins:
-    table = read_plain(path, _SCHEMA, _TEXTS, most_bins)
+    table = read_bounded(path, most_bins)
+    if not has_schema(table, _SCHEMA):
+        raise ValueError
     stage, lower, upper, count, sd = (
         table[name].to_numpy() for name in ("stage", "lower", "upper", "count", "sd")
     )

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.archive.parquet_limits import read_bounded
-from gramercy.archive.plain_parquet import codes_of
+from gramercy.archive.parquet_limits import codes_of, read_bounded
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
 
@@ -106,7 +105,7 @@ def _same_parquet(path: Path, matrix: NDArray[np.float64], names: list[str]) -> 
 
 def _upper_triangle(path: Path, names: list[str]) -> NDArray[np.float64]:
     i, j = np.triu_indices(len(names))
-    table = read_bounded(path, ["row", "col"], i.size)
+    table = read_bounded(path, i.size)
     complete = (
         table.column_names == ["row", "col", "value"]
         and np.array_equal(codes_of(table["row"], names), i)

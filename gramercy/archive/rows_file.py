@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.parquet_headers import PLAIN, Page
 from gramercy.archive.parquet_limits import check_pages, open_checked
-from gramercy.common.parquet.page_headers import PLAIN, Page
 from gramercy.schemas.problems.bundle import rows_differ
 
 Array = NDArray[np.float64]

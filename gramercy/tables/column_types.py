@@ -74,7 +74,7 @@ def column_types(file: SourceFile) -> dict[str, str]:
     else:
         with (
             redact_parser_errors(file.display_name, "Parquet"),
-            parquet_reader.open_parquet(file) as (_, table),
+            parquet_reader.open_parquet(file) as table,
         ):
             stated = [(field.name, _type_name(field.type)) for field in table.schema_arrow]
     keys = file.partition_values

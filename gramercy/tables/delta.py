@@ -88,7 +88,7 @@ def copy_files(
             part = path_of_part(folder, number)
             _copy(path, part)
             copied = SourceFile(LocalFileSystem(), str(part), "parquet", file.display_name, {})
-            with open_parquet(copied) as (_, parquet):
+            with open_parquet(copied) as parquet:
                 absent = set(columns).difference(parquet.schema_arrow.names)
                 on_rows(parquet.metadata.num_rows)
             constants.append({**dict.fromkeys(absent), **values})

@@ -1,53 +1,44 @@
-"""Read Parquet as batches of numbers, in bounded memory for pages of any decompressed size."""
+"""Read Parquet as batches of numbers, in memory that follows from the metadata of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-from gramercy.common.parquet.page_headers import check_footer
-from gramercy.tables.blocks import blocks
-from gramercy.tables.parquet_memory import (
-    StoredColumn,
-    fits_in_memory,
-    memory_budget,
-    stored_columns,
-)
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.values import Coding, is_person_index, to_floats
+from gramercy.tables.values import Coding, is_person_index, is_text, to_floats
 
 Array = NDArray[np.float64]
 
 BATCH_CELLS = 1 << 21
 
 # Bytes of memory.
-_TURN = 64 << 20  # for the pages of columns that are read together, while others wait
+_PAGE = 1 << 20  # writers end a page near this size; Arrow keeps one of every column
+_PAGES = 256 << 20  # for the pages of all columns together; beyond, columns are read in turns
+_TURN = 64 << 20  # for the pages of the columns of one turn
 _BLOCK = 96 << 20  # for numbers that wait for the other columns
-_BUFFERS = 64 << 20  # for read-ahead of all columns
-_BUFFER = 256 << 10  # for read-ahead of one column
+_TEXTS = 64 << 20  # for the texts of a batch
+_READ_AHEAD = 64 << 20  # for the columns of a row group; larger ones are read in parts
+_PART = 256 << 10  # for such a part, of one column
+_LONG = 16 << 10  # for a text that may be repeated in every row of a batch
+_LENGTH = 4  # before each text outside of a dictionary; its index in one is smaller
 
 
 @contextmanager
-def open_parquet(file: SourceFile) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
-    """Open a Parquet file with Arrow, after a check that its footer fits into memory.
-
-    Raises
-    ------
-    MemoryLimitError
-        If the footer is too large.
-    """
-    with _open_bytes(file) as stream:
-        check_footer(stream)
-        with pq.ParquetFile(stream, pre_buffer=False) as table:
-            yield stream, table
+def open_parquet(file: SourceFile) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file with Arrow."""
+    with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
+        yield table
 
 
 def _open_bytes(file: SourceFile) -> Any:
@@ -57,154 +48,181 @@ def _open_bytes(file: SourceFile) -> Any:
     return pa.OSFile(path) if local else fs.open(path, "rb")
 
 
-def _read_ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
-    """Read-ahead of each column, in bytes; 0 to read the whole column of a row group at once.
-
-    Columns are identified by position, because a column chunk may state any name.
-    """
-    leaves = [k for k in range(len(table.schema)) if table.schema.column(k).path in columns]
-    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
-    sizes = (sum(max(0, g.column(k).total_compressed_size) for k in leaves) for g in groups)
-    if max(sizes, default=0) <= _BUFFERS:
-        return 0
-    return max(4096, min(_BUFFER, _BUFFERS // len(leaves)))
-
-
 def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> Iterator[Array]:
-    """Batches of about `rows` rows; see `tables.reader.cell_batches`.
+    """Batches of at most `rows` rows; see `tables.reader.cell_batches`.
 
     Raises
     ------
-    TableError
-        If a page does not fit into memory.
     KeyError
         If a column is missing.
     """
-    with open_parquet(file) as (stream, table):
-        reader = _Reader(stream, table, columns, rows)
+    with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
         groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
-        stored = stored_columns(stream, table, file.display_name, columns, groups)
-        if not groups:
-            return
-        if fits_in_memory(stored):
-            yield from reader.read_together(stored, groups)
+        reader = _Reader(stream, table.metadata, groups, columns)
+        stored = [reader.column(name, coding) for name, coding in columns.items()]
+        if sum(column.page for column in stored) <= _PAGES:
+            yield from reader.batches(stored, groups, rows)
             return
         for group in groups:
-            in_group = stored_columns(stream, table, file.display_name, columns, [group])
-            if fits_in_memory(in_group):
-                yield from reader.read_together(in_group, [group])
-            else:
-                yield from reader.read_in_turns(in_group, group)
+            yield from reader.batches_in_turns(stored, group, rows)
 
 
-class _Reader:
-    """Reads as many columns of one file at once as fit into memory.
+@dataclass(frozen=True, repr=False)
+class _Column:
+    """A declared column, and the memory that it needs.
 
     Parameters
     ----------
-    stream, table
-        The file, as bytes and as Arrow opened it.
-    columns
-        All columns to read.
-    rows
-        Number of rows of a batch.
+    name, coding
+        As declared.
+    page
+        Bytes of a page.
+    text_bytes
+        Bytes of the text in a row, on average over a row group, or of the longest that a
+        dictionary may repeat in every row; 0 for numbers.
+    stays_encoded
+        Whether texts stay dictionary-encoded, so that none is repeated in memory.
+    """
+
+    name: str
+    coding: Coding
+    page: int
+    text_bytes: float = 0.0
+    stays_encoded: bool = False
+
+
+class _Reader:
+    """Reads row groups of one file.
+
+    Parameters
+    ----------
+    stream, metadata
+        The file, and its footer.
+    groups, names
+        The row groups and columns that are read.
     """
 
     def __init__(
         self,
         stream: IO[bytes],
-        table: pq.ParquetFile,
-        columns: Mapping[str, Coding],
-        rows: int,
+        metadata: pq.FileMetaData,
+        groups: Sequence[int],
+        names: Collection[str],
     ) -> None:
-        self._stream, self._table, self._rows = stream, table, rows
-        self._buffer_size = _read_ahead(table, columns)
+        self._stream, self._metadata, self._groups = stream, metadata, groups
+        leaves = [metadata.schema.column(k) for k in range(len(metadata.schema))]
+        # The path of a column in a struct may equal the name of a column with a dot in it.
+        self._leaves = {leaf.name: k for k, leaf in enumerate(leaves) if leaf.name == leaf.path}
+        row_groups = [metadata.row_group(group) for group in groups]
+        declared = [self._leaves[name] for name in names]
+        sizes = (
+            sum(group.column(k).total_compressed_size for k in declared) for group in row_groups
+        )
+        # Zero reads the whole column of a row group at once.
+        is_small = max(sizes, default=0) <= _READ_AHEAD
+        self._part = 0 if is_small else max(4096, min(_PART, _READ_AHEAD // len(declared)))
 
-    def read_together(
-        self, columns: Sequence[StoredColumn], groups: Sequence[int]
+    def column(self, name: str, coding: Coding) -> _Column:
+        """A column as the footer, and the dictionaries of texts, describe it."""
+        leaf = self._leaves[name]
+        chunks = [self._metadata.row_group(group).column(leaf) for group in self._groups]
+        page = min(_PAGE, max((chunk.total_uncompressed_size for chunk in chunks), default=0))
+        if self._metadata.schema.column(leaf).physical_type != "BYTE_ARRAY":
+            return _Column(name, coding, page)
+        average = max((x.total_uncompressed_size / max(1, x.num_values) for x in chunks), default=0)
+        encoded = [x for x in zip(self._groups, chunks, strict=True) if x[1].has_dictionary_page]
+        all_encoded, longest = len(encoded) == len(chunks), 0
+        if average >= _LENGTH and is_text(coding):  # some texts may be outside of dictionaries
+            for group, chunk in encoded:
+                lengths = pc.fill_null(pc.binary_length(self._dictionary(name, group)), 0)
+                stored = _LENGTH * len(lengths) + (pc.sum(lengths).as_py() or 0)
+                rest = chunk.total_uncompressed_size - stored
+                all_encoded = all_encoded and rest < _LENGTH * chunk.num_values
+                longest = max(longest, pc.max(lengths).as_py() or 0)
+        # Arrow encodes texts outside of dictionaries slowly, and not if stored as differences.
+        stays_encoded = (
+            is_text(coding)
+            and (all_encoded or longest > _LONG)
+            and not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings)
+        )
+        text_bytes = average if stays_encoded else max(average, longest)
+        return _Column(name, coding, page, text_bytes, stays_encoded)
+
+    def _dictionary(self, name: str, group: int) -> pa.Array:
+        """The texts in the dictionary of a row group."""
+        with self._open([name], _PART) as table:
+            for batch in table.iter_batches(1, row_groups=[group], columns=[name]):
+                return batch.column(name).dictionary
+        return pa.array([], pa.string())
+
+    def batches(
+        self, columns: Sequence[_Column], groups: Sequence[int], rows: int, skip: int = 0
     ) -> Iterator[Array]:
-        """All columns at once, over several row groups."""
-        parts = self._column_groups(columns, memory_budget(columns))
-        if len(parts) == 1:
-            yield from self._read(parts[0], groups, self._rows)
-            return
-        index = {column.name: k for k, column in enumerate(columns)}
-        places = [[index[column.name] for column in part] for part in parts]
-        streams = [blocks(self._read(part, groups, self._rows), self._rows) for part in parts]
-        for aligned in zip(*streams, strict=True):
-            joined = np.empty((len(columns), aligned[0].shape[1]))
-            for place, numbers in zip(places, aligned, strict=True):
-                joined[place] = numbers
-            yield joined
+        """All of these columns at once, from a row on.
 
-    def read_in_turns(self, columns: Sequence[StoredColumn], group: int) -> Iterator[Array]:
-        """One set of columns after another, over one row group that is read again for every block.
+        Parameters
+        ----------
+        columns, groups
+            What is read.
+        rows
+            Largest number of rows of a batch; batches with long texts have fewer.
+        skip
+            Number of rows to skip.
+        """
+        names = [column.name for column in columns]
+        text_bytes = sum(column.text_bytes for column in columns)
+        rows = max(1, min(rows, int(_TEXTS / max(1.0, text_bytes))))
+        encoded = [column.name for column in columns if column.stays_encoded]
+        with (
+            self._open(encoded, self._part) as table,
+            ThreadPoolExecutor(1) as other_thread,
+        ):
+            for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
+                kept = batch.select(names).slice(skip)
+                skip -= batch.num_rows - kept.num_rows
+                if kept.num_rows or not batch.num_rows:
+                    yield _to_numbers(kept, columns, other_thread)
+
+    def batches_in_turns(
+        self, columns: Sequence[_Column], group: int, rows: int
+    ) -> Iterator[Array]:
+        """Some columns after the others, over one row group that is read again for every block.
 
         Used where one page of every column would not fit into memory.
         """
-        count = self._table.metadata.row_group(group).num_rows
+        count = self._metadata.row_group(group).num_rows
         size = max(1, _BLOCK // (8 * len(columns)))
-        parts = self._column_groups(columns, _TURN)
-        index = {column.name: k for k, column in enumerate(columns)}
+        turn = max(1, _TURN // max(column.page for column in columns))
         for start in range(0, count, size):
             block = np.empty((len(columns), min(size, count - start)))
-            for part in parts:
-                filled, rows = 0, max(1, BATCH_CELLS // len(part))
-                for batch in self._read(part, [group], rows, start):
+            for first in range(0, len(columns), turn):
+                part = columns[first : first + turn]
+                filled = 0
+                for batch in self.batches(part, [group], BATCH_CELLS // len(part), start):
                     used = batch[:, : block.shape[1] - filled]
                     stop = filled + used.shape[1]
-                    for column, numbers in zip(part, used, strict=True):
-                        block[index[column.name], filled:stop] = numbers
+                    block[first : first + turn, filled:stop] = used
                     filled = stop
                     if filled == block.shape[1]:
                         break
                 if filled < block.shape[1]:
                     raise ValueError
-            for first in range(0, block.shape[1], self._rows):
-                yield block[:, first : first + self._rows].copy()  # a view would keep the block
+            for first in range(0, block.shape[1], rows):
+                yield block[:, first : first + rows].copy()  # a view would keep the block
             del block
 
-    def _column_groups(
-        self, columns: Sequence[StoredColumn], budget: int
-    ) -> list[list[StoredColumn]]:
-        """Sets of columns that fit into memory together, by the size of their pages and cells."""
-        parts: list[list[StoredColumn]] = []
-        weight = full = budget + 1
-        for column in columns:
-            alone = column.rows_at_once(self._rows) < self._rows
-            if not alone and weight + column.weight <= budget:
-                parts[-1].append(column)
-                weight += column.weight
-            else:
-                parts.append([column])
-                weight = full if alone else column.weight
-        return parts
-
-    def _read(
-        self, part: Sequence[StoredColumn], groups: Sequence[int], rows: int, skip: int = 0
-    ) -> Iterator[Array]:
-        rows = min(column.rows_at_once(rows) for column in part)
-        names = [column.name for column in part]
-        encoded = [column.name for column in part if column.stays_encoded(rows)]
-        with self._open(encoded) as table, ThreadPoolExecutor(1) as other_thread:
-            for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
-                kept = batch.select(names).slice(skip)
-                skip -= batch.num_rows - kept.num_rows
-                if kept.num_rows or not batch.num_rows:
-                    yield _to_numbers(kept, part, other_thread)
-
-    def _open(self, encoded: list[str]) -> pq.ParquetFile:
-        """The file for one set of columns: all batches of one object have the same size."""
+    def _open(self, encoded: list[str], read_ahead: int) -> pq.ParquetFile:
+        """The file for some columns: all batches of one object have the same size."""
         return pq.ParquetFile(
             self._stream,
-            metadata=self._table.metadata,
+            metadata=self._metadata,
             read_dictionary=encoded,
-            buffer_size=self._buffer_size,
+            buffer_size=read_ahead,
             pre_buffer=False,
         )
 
 
-def _to_numbers(batch: pa.RecordBatch, columns: Sequence[StoredColumn], pool: Executor) -> Array:
+def _to_numbers(batch: pa.RecordBatch, columns: Sequence[_Column], pool: Executor) -> Array:
     """All columns as numbers; persons are looked up while the other columns are copied."""
     numbers = np.empty((len(columns), batch.num_rows))
     pairs = [(cells, column.coding) for cells, column in zip(batch, columns, strict=True)]

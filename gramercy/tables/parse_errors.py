@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from gramercy.common.parquet.thrift import MemoryLimitError
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import table as problems
+from gramercy.tables.arrow_footer import MemoryLimitError
 from gramercy.tables.decompression import DecompressionError
 
 

@@ -47,7 +47,7 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
             continue
         with (
             redact_parser_errors(file.display_name, "Parquet"),
-            parquet_reader.open_parquet(file) as (_, table),
+            parquet_reader.open_parquet(file) as table,
         ):
             metadata = table.metadata
             sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]

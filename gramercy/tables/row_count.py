@@ -44,7 +44,7 @@ def _bytes(files: list[SourceFile]) -> int:
 def _stated(file: SourceFile) -> int:
     with (
         redact_parser_errors(file.display_name, "Parquet"),
-        open_parquet(file) as (_, table),
+        open_parquet(file) as table,
     ):
         return int(table.metadata.num_rows)
 

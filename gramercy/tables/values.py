@@ -71,10 +71,11 @@ def to_floats(column: pa.Array, coding: Coding) -> NDArray[np.float64]:
         return _numbers(column)
     if not is_text(coding):
         return _level_indices(_numbers(column), coding)
-    text = column.cast(pa.string())
+    is_text_type = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    text = column if is_text_type else column.cast(pa.string())  # large ones may not fit into it
     fits = pc.less_equal(pc.binary_length(text), max_cell_bytes(coding))
     text = pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
-    return _numbers(pc.index_in(text, value_set=pa.array(coding, pa.string())))
+    return _numbers(pc.index_in(text, value_set=pa.array(coding, text.type)))
 
 
 def _level_indices(numbers: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:

@@ -187,16 +187,6 @@ def only_partition_columns(file: str) -> None:
 
 
 @problem(
-    "GRM-232",
-    TableError,
-    "{file}: column '{column}' has pages of more than {limit} MiB.",
-    "Write the file with smaller pages or row groups.",
-)
-def page_too_large(file: str, column: str, limit: int) -> None:
-    """A page of a Parquet file is decompressed as a whole, and would take too much memory."""
-
-
-@problem(
     "GRM-233",
     TableError,
     "{file}: the Parquet metadata do not fit into memory.",

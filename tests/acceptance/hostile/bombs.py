@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import lzma
 import struct
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,27 +16,20 @@ from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import publication, table
 from tests.acceptance.hostile.parquet_builder import (
     BYTES,
-    DELTA_BYTES,
-    PLAIN,
     RLE_DICTIONARY,
     Chunk,
     Page,
     Writer,
     constant,
-    delta_packed,
-    i32,
-    i64,
     parquet_of,
     plain,
     run,
     schema,
     structs,
-    text,
     thrift,
-    varint,
 )
 from tests.acceptance.hostile.table_cases import COLUMNS, OTHER, SECRET
-from tests.support.factories import FULL, at_scale, write_request
+from tests.support.factories import at_scale, write_request
 
 MIB = 1 << 20
 GROUP: dict[str, Any] = {"g": {"levels": ["a", "b"]}, "c1": COLUMNS["c1"]}
@@ -91,42 +83,16 @@ class Bomb:
         return write_request(folder, request=request, **facts)
 
 
-def packed(codec: str | None, pieces: Pieces) -> bytes:
-    """Compress pieces as one stream, without joining them in memory."""
-    if codec == "snappy":
-        return _snappy(list(pieces))
-    if codec == "gzip":
-        compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
-        return b"".join([*_repeated(pieces, compressor.compress), compressor.flush()])
-    if codec == "zstd":  # concatenated frames are one stream
-        frames = {piece: pa.compress(piece, "zstd", asbytes=True) for piece, _ in pieces}
-        return b"".join(frames[piece] * times for piece, times in pieces)
-    return b"".join(piece * times for piece, times in pieces)
-
-
 def _repeated(pieces: Pieces, pack: Callable[[bytes], bytes]) -> Iterable[bytes]:
     return (pack(piece) for piece, times in pieces for _ in range(times))
 
 
-def _snappy(pieces: list[tuple[bytes, int]]) -> bytes:
-    """One Snappy stream. A piece that is repeated consists of one repeated byte."""
-    out = bytearray(varint(_size(pieces)))
-    for piece, times in pieces:
-        first = piece if times == 1 else piece[:1]
-        out += bytes([61 << 2]) + struct.pack("<H", len(first) - 1) + first
-        remaining = len(piece) * times - len(first)
-        out += bytes([63 << 2 | 2, 1, 0]) * (remaining // 64)
-        out += bytes([(remaining % 64 - 1) << 2 | 2, 1, 0]) if remaining % 64 else b""
-    return bytes(out)
-
-
-def _size(pieces: Pieces) -> int:
-    return sum(len(piece) * times for piece, times in pieces)
-
-
-def page(codec: str | None, pieces: Pieces, values: int, encoding: int = PLAIN) -> Page:
+def page(pieces: Pieces, values: int) -> Page:
+    """A page compressed by zstd, whose pieces are never joined in memory."""
     parts = list(pieces)
-    return Page(b"", values, encoding, size=_size(parts), packed=packed(codec, parts))
+    frames = {piece: pa.compress(piece, "zstd", asbytes=True) for piece, _ in parts}
+    packed = b"".join(frames[piece] * times for piece, times in parts)  # frames are one stream
+    return Page(b"", values, size=sum(len(x) * times for x, times in parts), packed=packed)
 
 
 def parquet(name: str, make: Callable[[], bytes], rows: int, **facts: Any) -> Bomb:
@@ -192,28 +158,12 @@ RUNS = [
     ),
 ]
 
-# Pages that do not fit into memory.
-
-HUGE = at_scale(1 << 27, (1 << 28) - MIB)  # numbers: 1 GiB, and nearly the format's limit
-
-
-def huge_page(codec: str) -> bytes:
-    numbers = [(struct.pack("<d", SECRET), 1), (bytes(8 * MIB), HUGE // MIB)]
-    column = Chunk("c0", [page(codec, numbers, HUGE + 1)], HUGE + 1, codec=codec)
-    return parquet_of([column, constant("c1", 5.0, HUGE + 1)], HUGE + 1)
-
-
-def huge_dictionary() -> bytes:
-    entries = page("zstd", [(bytes(8 * MIB), HUGE // MIB)], HUGE)
-    entries = Page(b"", HUGE, dictionary=True, size=entries.size, packed=entries.packed)
-    indices = Page(bytes([1]) + run(0, 1, 1), 1, RLE_DICTIONARY)
-    column = Chunk("c0", [entries, indices], 1, codec="zstd")
-    return parquet_of([column, plain("c1", [OTHER])], 1)
+# Many pages, which do not fit into memory together.
 
 
 def wide() -> bytes:
     """A page of a MiB, as libraries write it, in each of many columns."""
-    zeros = page("zstd", [(bytes(MIB), 1)], WIDE_ROWS)
+    zeros = page([(bytes(MIB), 1)], WIDE_ROWS)
     chunks = [Chunk(f"c{i}", [zeros], WIDE_ROWS, codec="zstd") for i in range(WIDE)]
     return parquet_of(chunks, WIDE_ROWS)
 
@@ -221,23 +171,6 @@ def wide() -> bytes:
 WIDE, WIDE_ROWS = at_scale(400, 2000), MIB // 8
 WIDE_COLUMNS = {f"c{i}": {"lower": -1, "upper": 1, "centre": -1} for i in range(WIDE)}
 PAGES = [
-    *(
-        parquet(
-            f"page-{codec}",
-            lambda codec=codec: huge_page(codec),
-            HUGE + 1,
-            problem=table.page_too_large,
-            facts={"column": "c0"},
-        )
-        for codec in ("zstd", "gzip", "snappy")
-    ),
-    parquet(
-        "dictionary",
-        huge_dictionary,
-        1,
-        problem=table.page_too_large,
-        facts={"column": "c0"},
-    ),
     parquet(
         "wide",
         wide,
@@ -251,30 +184,20 @@ PAGES = [
 # Cells far longer than any level.
 
 LONG = at_scale(300 * MIB, 1900 * MIB)
-TOO_LARGE: dict[str, Any] = {"problem": table.page_too_large, "facts": {"column": "g"}}
 
 
 def length_prefixed(cell: bytes) -> bytes:
     return struct.pack("<I", len(cell)) + cell
 
 
-def long_cell(codec: str | None, in_dictionary: bool = False) -> bytes:
-    size = LONG // MIB
+def long_cell() -> bytes:
     pieces = [
         (length_prefixed(b"a") + struct.pack("<I", LONG), 1),
-        (b"a" * MIB, size),
+        (b"a" * MIB, LONG // MIB),
         (length_prefixed(b"b"), 1),
     ]
-    texts = page(codec, pieces, 3)
-    if in_dictionary:
-        texts = Page(b"", 3, dictionary=True, size=texts.size, packed=texts.packed)
-        # Three indices of two bits each, packed.
-        places = Page(bytes([2, 3, 0b100100, 0]), 3, RLE_DICTIONARY)
-        body = places.body if codec is None else pa.compress(places.body, codec, asbytes=True)
-        pages = [texts, Page(places.body, 3, RLE_DICTIONARY, packed=body)]
-    else:
-        pages = [texts]
-    return parquet_of([Chunk("g", pages, 3, BYTES, codec), plain("c1", [1, 2, 3])], 3)
+    texts = page(pieces, 3)
+    return parquet_of([Chunk("g", [texts], 3, BYTES, "zstd"), plain("c1", [1, 2, 3])], 3)
 
 
 def repeated_cell() -> bytes:
@@ -285,48 +208,12 @@ def repeated_cell() -> bytes:
     return parquet_of([chunk, constant("c1", 3.0, MEDIUM + 1)], MEDIUM + 1)
 
 
-def prefixes() -> bytes:
-    """Texts that each share a prefix with the previous one."""
-    count = at_scale(200_000, MEDIUM)
-    length = 4 * MIB
-    prefix_lengths = delta_packed([0, *[length] * (count - 1), 0])
-    suffix_lengths = delta_packed([length, *[0] * (count - 1), 1])
-    texts = Page(prefix_lengths + suffix_lengths + b"a" * length + b"b", count + 1, DELTA_BYTES)
-    return parquet_of(
-        [Chunk("g", [texts], count + 1, BYTES, "zstd"), constant("c1", 3.0, count + 1)], count + 1
-    )
-
-
 LONG_CELLS = [
-    *(
-        parquet(
-            f"cell-{codec}{'-in-a-dictionary' * inside}",
-            lambda codec=codec, inside=inside: long_cell(codec, inside),
-            3,
-            **TOO_LARGE,
-            changes={"columns": GROUP},
-        )
-        for codec, inside in (
-            ("zstd", False),
-            ("gzip", False),
-            ("snappy", False),
-            ("zstd", True),
-            *([(None, False), ("snappy", True)] if FULL else []),
-        )
-    ),
-    parquet(
-        "cell-in-a-release",
-        lambda: long_cell("zstd"),
-        3,
-        **TOO_LARGE,
-        changes={"columns": GROUP},
-        mode="request",
-    ),
     parquet(
         "cell-undeclared",
         lambda: parquet_of(
             [
-                Chunk("g", [page("zstd", [(b"a" * MIB, LONG // MIB)], 1)], 1, BYTES, "zstd"),
+                Chunk("g", [page([(b"a" * MIB, LONG // MIB)], 1)], 1, BYTES, "zstd"),
                 plain("c0", [2]),
                 plain("c1", [5]),
             ],
@@ -337,7 +224,7 @@ LONG_CELLS = [
     ),
     parquet(
         "cell-where-a-number-belongs",
-        lambda: long_cell("zstd"),
+        long_cell,
         3,
         problem=publication.column_types_differ,
         facts={"columns": ["g (text)"]},
@@ -350,20 +237,12 @@ LONG_CELLS = [
         expected=[([None, 3], MEDIUM), (["b", 3], 1)],
         changes={"columns": GROUP},
     ),
-    parquet(
-        "cell-continued",
-        prefixes,
-        at_scale(200_000, MEDIUM) + 1,
-        **TOO_LARGE,
-        changes={"columns": GROUP},
-    ),
 ]
 
 # Metadata that are false or very large.
 
 ONE_ROW = [plain("c0", [2.0]), plain("c1", [5.0])]
 SECRETS = [plain("c0", [SECRET]), plain("c1", [OTHER])]
-TOO_MUCH: dict[str, Any] = {"problem": table.metadata_too_large}
 UNREADABLE: dict[str, Any] = {
     "problem": table.file_not_readable,
     "facts": {"format": "Parquet"},
@@ -377,23 +256,6 @@ def repeated_groups(count: int, stated: int | None = None) -> bytes:
     return writer.footer(schema(SECRETS), fields={4: groups})
 
 
-def empty_chunks() -> bytes:
-    """Chunks of three bytes each, and of nearly a kilobyte in memory."""
-    writer = Writer()
-    writer.group(SECRETS, 1)
-    group = thrift({1: structs([thrift({2: i64(0)})] * 4000), 2: i64(1), 3: i64(1)})
-    return writer.footer(schema(SECRETS), fields={4: structs([group] * 900)})
-
-
-def deep() -> bytes:
-    writer = Writer()
-    writer.group(SECRETS, 1)
-    leaves: list[Any] = [*schema(SECRETS)]
-    leaves[0] = {4: text("schema"), 5: i32(3)}
-    nested = thrift({3: i32(0), 4: text("n"), 5: i32(1)})
-    return writer.footer([*leaves, *[nested] * 100_000, {1: i32(5), 3: i32(0), 4: text("x")}])
-
-
 def many_columns() -> bytes:
     return parquet_of(
         [*ONE_ROW, *(plain(f"x{i}", [1.0]) for i in range(at_scale(20_000, 100_000)))], 1
@@ -401,10 +263,7 @@ def many_columns() -> bytes:
 
 
 METADATA = [
-    parquet("row-groups-by-the-million", lambda: repeated_groups(900_000), 900_000, **TOO_MUCH),
     parquet("row-groups-that-do-not-exist", lambda: repeated_groups(1, 5_000_000), 1, **UNREADABLE),
-    parquet("columns-of-three-bytes", empty_chunks, 900, **TOO_MUCH),
-    parquet("columns-in-columns", deep, 1, **TOO_MUCH),
     parquet("columns-undeclared", many_columns, 1, expected=[([2, 5], 1)]),
     parquet(
         "rows-stated", lambda: parquet_of(ONE_ROW, 1, total=1 << 60), 1, expected=[([2, 5], 1)]
@@ -426,19 +285,6 @@ METADATA = [
         ),
         1 << 30,
         **UNREADABLE,
-    ),
-    parquet(
-        "bytes-stated",
-        lambda: parquet_of(
-            [
-                Chunk("c0", [Page(bytes(8), 1, size=2**31 - 1)], 1, codec="zstd"),
-                plain("c1", [OTHER]),
-            ],
-            1,
-        ),
-        1,
-        problem=table.page_too_large,
-        facts={"column": "c0"},
     ),
 ]
 

@@ -144,7 +144,7 @@ def long_texts(table: pa.Table) -> pa.Table:
 
 
 OTHER_FILES: dict[str, tuple[Callable[[pa.Table], pa.Table], dict[str, Any]]] = {
-    "compressed": (lambda table: table, {"compression": "zstd"}),
+    "compressed texts": (long_texts, {"compression": "zstd", "use_dictionary": False}),
     "a column less": (lambda table: table.drop_columns(["sd"]), {}),
     "a column more": (lambda table: table.append_column("more", table["sd"]), {}),
     "another type": (lambda table: table.cast(_as_float(table.schema)), {}),

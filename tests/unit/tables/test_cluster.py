@@ -316,7 +316,7 @@ def _raise_private_value(*args: Any) -> Any:
 
 def test_error_from_a_worker_keeps_code_and_facts_without_history() -> None:
     def fail(*args: Any) -> Any:
-        error = table_problems.page_too_large("t.parquet", "c0", 64)
+        error = table_problems.file_not_readable("t.parquet", "Parquet")
         error.add_note(MARK)
         raise error from KeyError(MARK)
 
@@ -324,12 +324,12 @@ def test_error_from_a_worker_keeps_code_and_facts_without_history() -> None:
     assert MARK.encode() not in sent
     error = pickle.loads(sent)
     assert (error.__cause__, error.__context__, error.__traceback__) == (None, None, None)
-    assert error.code == table_problems.page_too_large.code
-    assert error.facts == {"file": "t.parquet", "column": "c0", "limit": 64}
+    assert error.code == table_problems.file_not_readable.code
+    assert error.facts == {"file": "t.parquet", "format": "Parquet"}
 
 
 def _caught(step: Any) -> Any:
-    with raises(table_problems.page_too_large) as caught:
+    with raises(table_problems.file_not_readable) as caught:
         step()
     return caught.value
 

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.schemas.problems.table import page_too_large
-from gramercy.tables import parquet_memory
+from gramercy.tables import parquet_reader
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.persons import Persons
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from tests.support.factories import at_scale
-from tests.support.problems import raises
 from tests.support.table_reading import read
 
 NAN = float("nan")
@@ -88,31 +87,12 @@ def test_parquet_text_is_independent_of_encoding_and_codec(
     np.testing.assert_array_equal(cells, [np.arange(1500.0), expected])
 
 
-@pytest.mark.parametrize(("name", "limit"), [("g", "_TEXTS"), ("k", "_PAGE")])
-def test_oversized_parquet_pages_are_refused(
-    name: str, limit: str, tmp_path: Path, monkeypatch: Any
-) -> None:
-    table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
-    pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
-    monkeypatch.setattr(parquet_memory, limit, 500)
-    with raises(page_too_large, column=name):
-        list(
-            cell_batches(
-                open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, MalformedLines()
-            )
-        )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 999, at_scale(8_000, 40_000)])
 @pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
 @pytest.mark.parametrize(
     "limits",
-    [
-        {},
-        {"parquet_memory._PAGES": 1, "parquet_reader._TURN": 1},
-        {"parquet_memory._BATCH": 1},
-    ],
+    [{}, {"_PAGES": 1, "_TURN": 1}, {"_PAGES": 1, "_TURN": 3 << 10}, {"_TEXTS": 1000}],
 )
 def test_columns_read_one_at_a_time_equal_the_table(
     rows: int, group: int, limits: dict[str, int], tmp_path: Path, monkeypatch: Any
@@ -123,8 +103,8 @@ def test_columns_read_one_at_a_time_equal_the_table(
     if rows == 40_000 and group == 7:
         table = table.slice(0, 100)
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
-    for name, limit in (limits | {"parquet_reader._BLOCK": 8 * 6 * 3000}).items():
-        monkeypatch.setattr(f"gramercy.tables.{name}", limit)
+    for name, limit in (limits | {"_BLOCK": 8 * 6 * 3000}).items():
+        monkeypatch.setattr(parquet_reader, name, limit)
     columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
     batches = list(
         cell_batches(open_source(str(tmp_path / "t.parquet")), columns, MalformedLines())
@@ -141,3 +121,81 @@ def test_large_parquet_footer_is_read(tmp_path: Path) -> None:
     file = str(tmp_path / "t.parquet")
     assert len(column_types(*open_source(file).files)) == 400
     assert len(read(tmp_path / "t.parquet", "column 0", "column 399")[0]) == 40
+
+
+def mixed(path: Path, rows: int = 3000) -> list[str]:
+    """A column whose first names are in a dictionary, and the others are not."""
+    names = [f"person-{k % 700}" for k in range(rows)]
+    numbers = {f"c{k}": np.arange(rows) + k / 10 for k in range(3)}
+    pq.write_table(
+        pa.table({"who": names} | numbers),
+        path,
+        dictionary_pagesize_limit=2000,
+        data_page_size=500,
+        write_batch_size=50,
+    )
+    return names
+
+
+def stays_encoded(path: Path, texts: list[str | None], **options: Any) -> bool:
+    """Whether a column of these texts is read dictionary-encoded."""
+    pq.write_table(pa.table({"who": texts}), path, **options)
+    with path.open("rb") as stream:
+        metadata = pq.read_metadata(path)
+        groups = range(metadata.num_row_groups)
+        reader = parquet_reader._Reader(stream, metadata, groups, ["who"])
+        return reader.column("who", Persons()).stays_encoded
+
+
+def test_text_stays_encoded_where_a_dictionary_has_it_or_may_fill_the_memory(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "t.parquet"
+    texts = [f"person-{k}" for k in range(3000)]
+    small = {"dictionary_pagesize_limit": 2000, "write_batch_size": 50}
+    assert stays_encoded(path, texts)
+    assert stays_encoded(path, [None, "a" * 5000] * 50)
+    assert stays_encoded(path, ["a"] * 3000, row_group_size=100)
+    assert not stays_encoded(path, texts, use_dictionary=False)
+    assert not stays_encoded(path, texts, **small)
+    long_text = "a" * (parquet_reader._LONG + 1)
+    assert stays_encoded(path, [long_text, *texts], **small | {"write_batch_size": 1})
+    deltas = {"use_dictionary": False, "column_encoding": {"who": "DELTA_BYTE_ARRAY"}}
+    assert not stays_encoded(path, texts, **deltas)
+
+
+@pytest.mark.parametrize("limit", [100, 3000, 20_000, 64 << 20])
+@pytest.mark.parametrize("first", [True, False])
+def test_batches_have_bounded_texts_and_equal_the_table(
+    first: bool, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = mixed(tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet_reader, "_TEXTS", limit)
+    monkeypatch.setattr(parquet_reader, "BATCH_CELLS", 4 * 1000)
+    persons = Persons()
+    numbers: dict[str, Any] = dict.fromkeys(["c0", "c1", "c2"])
+    columns = {"who": persons} | numbers if first else numbers | {"who": persons}
+    source = open_source(str(tmp_path / "t.parquet"))
+    batches = list(cell_batches(source, columns, MalformedLines()))
+    cells = np.concatenate(batches, axis=1)
+    who = cells[0 if first else -1].astype(int)
+    assert [persons.names[k] for k in who] == names
+    np.testing.assert_array_equal(cells[1 if first else 0], np.arange(3000.0))
+    most = max(1, limit // len("person-1"))
+    assert max(batch.shape[1] for batch in batches) <= min(1000, most)
+    assert persons.names == list(dict.fromkeys(names))
+
+
+def test_texts_that_a_dictionary_repeats_are_bounded_by_the_longest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The texts outside of the dictionary are short; the long one is repeated in every row."""
+    texts = ["a" * 200] * 2000 + [f"person-{k}" for k in range(2000)]
+    options = {"dictionary_pagesize_limit": 1000, "write_batch_size": 50}
+    pq.write_table(pa.table({"who": texts}), tmp_path / "t.parquet", **options)
+    monkeypatch.setattr(parquet_reader, "_TEXTS", 20_000)
+    persons = Persons()
+    source = open_source(str(tmp_path / "t.parquet"))
+    batches = list(cell_batches(source, {"who": persons}, MalformedLines()))
+    assert [persons.names[int(k)] for k in np.concatenate(batches, axis=1)[0]] == texts
+    assert max(batch.shape[1] for batch in batches) == 100
