@@ -10,7 +10,6 @@ from typing import Literal
 
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import table as problems
-from gramercy.tables.arrow_footer import MemoryLimitError
 from gramercy.tables.decompression import DecompressionError
 
 
@@ -36,8 +35,6 @@ def redact_parser_errors(
         error = caught
     except PermissionError:
         error = problems.permission_denied(file)
-    except MemoryLimitError:
-        error = problems.metadata_too_large(file)
     except DecompressionError:
         error = problems.compression_not_supported(file)
     except Exception as caught:

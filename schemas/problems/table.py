@@ -187,16 +187,6 @@ def only_partition_columns(file: str) -> None:
 
 
 @problem(
-    "GRM-233",
-    TableError,
-    "{file}: the Parquet metadata do not fit into memory.",
-    "Write the file with fewer and larger row groups.",
-)
-def metadata_too_large(file: str) -> None:
-    """Parsing a Parquet footer or page header would take too much memory."""
-
-
-@problem(
     "GRM-234",
     TableError,
     "The column that identifies persons holds neither whole numbers nor text.",
