@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import shutil
 import stat
 from abc import ABC, abstractmethod
@@ -119,10 +120,10 @@ class Store(ABC):
     def nearby(self) -> list[str]:
         """The locations of archives directly above, below and next to this one."""
         folders, found = ["..", "../.."], dict[str, None]()
-        for base in (".", ".."):
+        for base in ("", ".."):
             with contextlib.suppress(GramercyError):  # only a suggestion: an error means none
                 names = self.children(base) - ARCHIVE_FILES
-                folders += [os.path.normpath(f"{base}/{name}") for name in sorted(names)]
+                folders += [posixpath.join(base, name) for name in sorted(names)]
         for folder in folders[:_MOST_NEARBY]:
             with contextlib.suppress(GramercyError):
                 if ARCHIVE_FILES & self.children(folder):

@@ -52,3 +52,9 @@ def test_unsigned_anchors_and_forks_are_refused(witness: Witness) -> None:
 
 def test_no_witness_unless_one_is_named(home: Path) -> None:
     assert Witness.of(Home.default()) is None
+
+
+def test_a_witness_cannot_be_at_a_web_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAMERCY_WITNESS_URL", "https://example.org/witness")
+    with raises(problems.not_an_address):
+        Witness.of(Home.default())
