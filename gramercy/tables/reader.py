@@ -154,6 +154,4 @@ def _parquet_batches(
     file: SourceFile, columns: Mapping[str, Coding], rows: int
 ) -> Iterator[NDArray[np.float64]]:
     with redact_parser_errors(file.display_name, "Parquet"):
-        for batch in parquet_reader.cell_batches(file, columns, rows):
-            for start in range(0, batch.shape[1], rows):
-                yield batch[:, start : start + rows]
+        yield from parquet_reader.cell_batches(file, columns, rows)
