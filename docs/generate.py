@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 import textwrap
 import typing
@@ -30,11 +29,11 @@ from gramercy.cli.commands import load
 from gramercy.cli.main import app
 from gramercy.common.home import Home
 from gramercy.mechanisms import registry
-from gramercy.schemas import errors, problems
+from gramercy.schemas import errors
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.families import catalogue
 from gramercy.schemas.model import Model
-from gramercy.schemas.problem import Notice, Problem
-from gramercy.schemas.problems import catalogue
+from gramercy.schemas.problem import Family, Notice
 from gramercy.schemas.request import ReleaseRequest
 from gramercy.schemas.specs import MechanismSpec
 
@@ -113,7 +112,6 @@ IN_A_REQUEST = "Keys in a request, `--set key=value` on the command line, parame
 MECHANISMS = "All mechanisms have the keys of `MechanismSpec`; the others list what they add."
 PACKAGE = "gramercy."
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-RANGE = re.compile(r"(?P<title>.+): codes (?P<first>\d{3}) to (?P<last>\d{3})\.")
 WIDTH = 92
 
 
@@ -146,7 +144,7 @@ def pages() -> dict[str, str]:
             ),
             section("Folders and environment variables", ENVIRONMENT, [describe(Home)]),
         ),
-        "errors.md": page(ERRORS, *areas(), exception_classes()),
+        "errors.md": page(ERRORS, codes(), exception_classes()),
     }
 
 
@@ -479,41 +477,19 @@ def exception_classes() -> str:
     return section("Exception classes", f"{places}\n\n{table}", map(describe, documented))
 
 
-def areas() -> Iterator[str]:
-    """All problem types, by the module that owns the range of their codes."""
-    ranges = []
-    for module in pkgutil.iter_modules(problems.__path__, f"{problems.__name__}."):
-        text = inspect.getdoc(importlib.import_module(module.name)) or ""
-        match = RANGE.match(text)
-        if match is None:
-            raise ValueError(f"The docstring of {module.name} must say 'TITLE: codes A to B.'")
-        ranges.append((int(match["first"]), int(match["last"]), match["title"]))
-    for first, last, title in sorted(ranges):
-        entries = [
-            problem_entry(each)
-            for code, each in catalogue().items()
-            if first <= int(code.removeprefix("GRM-")) <= last
-        ]
-        if entries:
-            yield section(title, f"Codes GRM-{first:03} to GRM-{last:03}.", entries)
+def codes() -> str:
+    """Every family of problems, in order of codes."""
+    entries = map(family_entry, catalogue().values())
+    return section("Codes", "The message itself says what is wrong, and what to change.", entries)
 
 
-def problem_entry(problem: Problem[..., Any]) -> str:
-    """A code with its message, cause and remedy."""
-    facts = problem.described()
-    if problem.kind is Notice:
-        kind = "Warning; nothing is refused."
-    else:
-        kind = f"Raised as `{facts['kind']}`; exit code {facts['exit_code']}."
-    names = ", ".join(f"`{name}`" for name in facts["facts"])
-    remedy = facts["hint"] or "Change what the message names."
-    lines = [
-        f"* Cause: {plain(single_ticks(facts['cause']))}",
-        f"* Remedy: {plain(remedy)}",
-        f"* {kind}{f' Facts: {names}.' if names else ''}",
-    ]
-    message = textwrap.fill(facts["message"], WIDTH, break_long_words=False)
-    return "\n\n".join([f"### {facts['code']}", f"```text\n{message}\n```", "\n".join(lines)])
+def family_entry(family: Family[Any]) -> str:
+    """A code with its cause and remedy."""
+    kind = "A warning; nothing is refused."
+    if family.kind is not Notice:
+        kind = f"Raised as `{family.kind.__name__}`; exit code {family.kind.exit_code}."
+    lines = [f"* Cause: {plain(family.cause)}", f"* Remedy: {plain(family.remedy)}", f"* {kind}"]
+    return "\n\n".join([f"### {family.code}", "\n".join(lines)])
 
 
 def plain(text: str) -> str:

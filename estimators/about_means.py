@@ -37,9 +37,9 @@ from gramercy.estimators.uncertainty.moment_errors import (
     moment_errors,
 )
 from gramercy.estimators.uncertainty.nodewise import leave_out_references, levels_of
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.estimation import matrix_is_zero
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -159,7 +159,7 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
     if any(weight_lost(each, evidence.deviations) for each in (raw, repaired)):
         weight = max(float(matrix[0, 0]), evidence.law.sd_diagonal)
         if not weight > 0:
-            raise matrix_is_zero()
+            raise wordings.matrix_is_zero()
         means = of_folds = np.zeros(len(inverse))
         centred, denoised = (completed_moments(columns, each[1:, 1:]) for each in (raw, repaired))
     else:

@@ -17,10 +17,10 @@ from gramercy.estimators.spectral.column_moments import ColumnMoments, Scale, co
 from gramercy.estimators.spectral.principal import PrincipalComponents, principal_components
 from gramercy.estimators.uncertainty.jackknife import describe_sampling
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.problems.analyses import components_unknown_columns
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,12 @@ class Components(Estimator):
 def _check_names(wanted: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
     unknown = tuple(name for name in wanted or () if name not in known)
     if unknown:
-        raise components_unknown_columns(unknown, most_similar_first(unknown[0], known))
+        raise families.ANALYSIS(
+            "'columns' names columns that the release does not have: {unknown}.",
+            "Its columns, most similar first: {known}.",
+            unknown=unknown,
+            known=most_similar_first(unknown[0], known),
+        )
 
 
 def _names(evidence: Evidence) -> list[str]:

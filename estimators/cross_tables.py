@@ -14,11 +14,11 @@ from gramercy.estimators.contingency.table_frame import level_indices, table_fra
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.own_units import mean_weight, own_units
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import analyses as problems
 
 _MOST_CELLS = 1024  # of one table; takes about two seconds
 Pair = tuple[LevelsFacts, LevelsFacts | None]
@@ -55,7 +55,7 @@ class CrossTables(Estimator):
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if not spec.intercept or isinstance(spec.normalisation, Unit):
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         self._pairs(tuple(column for column in spec.columns if isinstance(column, LevelsFacts)))
 
     def fit(self, evidence: Evidence) -> Estimate:
@@ -68,7 +68,7 @@ class CrossTables(Estimator):
             divided by their own length.
         """
         if own_units(evidence) is None:
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         facts = [column for column in evidence.columns if isinstance(column, LevelsFacts)]
         cells, tests = [], []
         for rows, columns in self._pairs(tuple(dict.fromkeys(facts))):
@@ -91,12 +91,19 @@ class CrossTables(Estimator):
         """The tables to make."""
         by_name = {column.name: column for column in levels}
         if not levels:
-            raise problems.no_levels_to_count()
+            raise families.ANALYSIS(
+                "The release has no columns of levels.",
+                "Tables count the levels of columns of the matrix, which the contract declares by "
+                "'levels'. Groups of rows ('by' in the request) are counted by .groups.rows.",
+            )
         for name in (self.rows, self.columns):
             if name is not None and name not in by_name:
-                raise problems.not_a_column_of_levels(name, most_similar_first(name, by_name))
+                raise wordings.not_a_column_of_levels(name, most_similar_first(name, by_name))
         if self.columns is not None and self.rows in (None, self.columns):
-            raise problems.table_of_one_column()
+            raise families.ANALYSIS(
+                "'rows' and 'columns' must be two different columns of levels.",
+                "Leave out 'columns' for the counts of one column.",
+            )
         pairs: list[Pair] = list(combinations(levels, 2)) or [(levels[0], None)]
         if self.rows is not None:
             pairs = [(by_name[self.rows], by_name.get(self.columns or ""))]
@@ -104,7 +111,17 @@ class CrossTables(Estimator):
             size = (len(rows.levels) + 1) * (len(columns.levels) + 1 if columns else 1)
             if size > _MOST_CELLS:
                 other = columns.name if columns else ""
-                raise problems.table_too_large(rows.name, other, size, _MOST_CELLS)
+                raise families.ANALYSIS(
+                    "The table of {rows} and {columns} would have {cells} cells; at most {limit} "
+                    "are possible.",
+                    "Choose columns with fewer levels by 'rows' and 'columns', or leave out "
+                    "'columns' for the counts of one column. .second_moment has the counts of all "
+                    "pairs of levels as its entries.",
+                    rows=rows.name,
+                    columns=other,
+                    cells=size,
+                    limit=_MOST_CELLS,
+                )
         return pairs
 
 

@@ -32,11 +32,11 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.ridge import Ridge
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
-from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 Indices = list[int]
@@ -100,14 +100,22 @@ class Discriminant(Estimator):
         not_features = {*indicators, *_intercept(evidence)}
         x = [i for i in range(len(evidence.raw)) if i not in not_features]
         if not x:
-            raise problems.no_features(facts.name)
+            raise families.ESTIMATE(
+                "The release has no column except its classes '{classes}'.",
+                "Choose another estimator.",
+                classes=facts.name,
+            )
         deviation = np.diag(evidence.deviations)
         clear = (np.diag(evidence.raw) > _LOST * deviation) & (
             np.diag(evidence.repaired) > deviation  # denoising may have shrunk it to zero
         )
         used = [i for i in indicators if clear[i]]
         if len(used) < 2:
-            raise problems.classes_lost_in_noise(facts.name)
+            raise families.ESTIMATE(
+                "Fewer than two classes of '{classes}' are above the noise.",
+                "Publish with more rows or a larger epsilon, or use a column of fewer levels.",
+                classes=facts.name,
+            )
         rest = _remaining_rows(evidence, used)
         raw, denoised = (_within_classes(m, x, used, rest) for m in _matrices(evidence))
         within = Evidence(
@@ -143,11 +151,23 @@ class Discriminant(Estimator):
 def _class_column(columns: Sequence[Any], name: str | None) -> LevelsFacts:
     levels = {column.name: column for column in columns if isinstance(column, LevelsFacts)}
     if not levels:
-        raise problems.no_column_of_levels()
+        raise families.ESTIMATE(
+            "The release has no column of levels, so it has no classes.",
+            "Declare 'levels' for a column of the contract.",
+        )
     if name is None and len(levels) > 1:
-        raise problems.classes_ambiguous(tuple(levels))
+        raise families.ESTIMATE(
+            "'classes' is required: the release has several columns of levels.",
+            "Name one of: {columns}.",
+            columns=tuple(levels),
+        )
     if name is not None and name not in levels:
-        raise problems.classes_unknown(name, most_similar_first(name, levels))
+        raise families.ESTIMATE(
+            "'classes: {column}' does not name a column of levels.",
+            "Columns of levels, most similar first: {columns}.",
+            column=name,
+            columns=most_similar_first(name, levels),
+        )
     return levels[next(iter(levels)) if name is None else name]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.manifest import EstimateKind, ReleaseSpec
 from gramercy.schemas.model import digest
-from gramercy.schemas.problems.estimation import no_matrix
 from gramercy.schemas.specs import EstimatorSpec
 
 
@@ -53,7 +53,12 @@ class Estimate:
         """
         for matrix in self.matrices.values():
             return matrix
-        raise no_matrix(self.kind, tuple(self.tables))
+        raise families.ESTIMATE(
+            "An estimate of kind '{kind}' has no matrix.",
+            "Its tables are: {tables}.",
+            kind=self.kind,
+            tables=tuple(self.tables),
+        )
 
 
 class Estimator(EstimatorSpec, ABC):

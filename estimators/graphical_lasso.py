@@ -25,11 +25,11 @@ from gramercy.estimators.tuning.cross_validation import Scored, check_folds, tra
 from gramercy.estimators.tuning.information import refit
 from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Path, edge_mask, penalty_grid
 from gramercy.estimators.tuning.selection import Rule, choose_penalty
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
-from gramercy.schemas.problems.estimation import refit_of_raw
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,10 @@ class GraphicalLasso(DependenceEstimator):
     @model_validator(mode="after")
     def _refit_of_denoised(self) -> Self:
         if self.refit and self.input == "raw":
-            raise refit_of_raw()
+            raise families.ESTIMATOR_SETTING(
+                "'refit: true' cannot be combined with 'input: raw'.",
+                "Write 'input: denoised': the raw matrix may have no inverse.",
+            )
         return self
 
     def check(self, spec: ReleaseSpec) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems.estimation import matrix_is_zero
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def with_diagonal_floor(evidence: Evidence) -> Array:
     average = max(float(np.trace(evidence.repaired)) / p, 0.0)
     floor = max(_FLOOR * evidence.law.sd_diagonal, _MIN_FLOOR * average)
     if not floor > 0:
-        raise matrix_is_zero()
+        raise wordings.matrix_is_zero()
     matrix: Array = evidence.repaired + floor * np.eye(p)
     return matrix
 

@@ -21,9 +21,9 @@ from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.input_matrix import correlation_matrix, retained_share
 from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import Positive
-from gramercy.schemas.problems.estimation import not_positive
 
 Array = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def neighbourhood_coefficients(R: Array, penalty: float) -> Array:
         See `columnwise`; and if the penalty is not positive and finite.
     """
     if not 0 < penalty < math.inf:
-        raise not_positive("penalty")
+        raise wordings.not_positive("penalty")
     penalties = np.full(R.shape, penalty)
     np.fill_diagonal(penalties, math.inf)
     return columnwise(R, R, penalties).coefficients

@@ -23,9 +23,9 @@ from gramercy.estimators.pooling.releases import (
 from gramercy.estimators.pooling.weights import typical_error
 from gramercy.estimators.summary_table import SummaryTable
 from gramercy.estimators.uncertainty.entries import second_moment
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, PooledRows, PoolPart, ReleaseEvidence
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.problems import analyses as problems
 
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _NAME = re.compile(f"{_LABEL}/{_LABEL}")
@@ -33,7 +33,11 @@ _NAME = re.compile(f"{_LABEL}/{_LABEL}")
 
 def _release_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise problems.pool_name_malformed(name)
+        raise families.VALUE(
+            "'{name}' is not the name of a release.",
+            "Write DATASET/RELEASE as 'gramercy list' does, with commas between several.",
+            name=name,
+        )
     return name
 
 
@@ -86,7 +90,7 @@ class PooledReleases(Estimator):
         """See `Estimator.check_together`."""
         names = [name for name, _ in releases]
         if len(set(names)) < len(names):
-            raise problems.pool_too_small(", ".join(names))
+            raise wordings.pool_too_small(", ".join(names))
         tables(releases, self.rows)
         check_same_kind(releases)
 
@@ -104,7 +108,10 @@ class PooledReleases(Estimator):
             If it is not.
         """
         if not evidence.parts:
-            raise problems.pool_without_releases()
+            raise families.POOL(
+                "A pool is estimated from several releases, and not from the evidence of one.",
+                "Run 'gramercy estimate RELEASE --estimator pool', or use gramercy.pool in Python.",
+            )
         errors = second_moment(evidence)
         matrices = {
             "denoised": evidence.repaired,

@@ -25,13 +25,12 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.own_units import own_units, weight_lost
 from gramercy.estimators.ridge import Ridge
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.groups import OTHER
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import estimation as problems
-from gramercy.schemas.problems.analyses import analysis_needs_means
 
 Array = NDArray[np.float64]
 
@@ -71,9 +70,9 @@ class QuadraticDiscriminant(Estimator):
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if spec.by is None or self.group is not None:
-            raise problems.groups_missing()
+            raise wordings.groups_missing()
         if isinstance(spec.normalisation, Unit) or not spec.intercept:
-            raise analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`.
@@ -95,12 +94,16 @@ class QuadraticDiscriminant(Estimator):
         """
         groups = {name: group for name, group in evidence.groups if name != OTHER}
         if not groups:
-            raise problems.groups_missing()
+            raise wordings.groups_missing()
         if own_units(evidence) is None:
-            raise analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         used = {name: group for name, group in groups.items() if not _lost(group)}
         if len(used) < 2:
-            raise problems.groups_lost_in_noise(len(groups))
+            raise families.ESTIMATE(
+                "Fewer than two of {groups} groups are above the noise.",
+                "Publish with more rows or a larger epsilon, or by a column of fewer levels.",
+                groups=len(groups),
+            )
         units = ColumnUnits.of(evidence, list(range(1, len(evidence.raw))))
         classes = {name: self._class(group, units) for name, group in used.items()}
         table = _shares(groups, used)

@@ -19,11 +19,11 @@ from gramercy.estimators.linear.regression import Regression, regression
 from gramercy.estimators.own_units import mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import analyses as problems
 
 Array = NDArray[np.float64]
 
@@ -69,14 +69,17 @@ class LinearRegression(Estimator):
     def _check_terms(self) -> Self:
         if self.formula is not None:
             if self.outcome is not None or self.predictors is not None:
-                raise problems.formula_and_names()
+                raise families.FORMULA(
+                    "'formula' cannot be combined with 'outcome' or 'predictors'.",
+                    "Use one of the two forms.",
+                )
             check_formula(self.formula)
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if isinstance(spec.normalisation, Unit) or not spec.intercept:
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         self._design(spec.names, spec.source_columns)
 
     def fit(self, evidence: Evidence) -> Estimate:
@@ -123,7 +126,7 @@ class LinearRegression(Estimator):
     def design_and_result(self, evidence: Evidence) -> tuple[Design, Regression | None]:
         """The columns, and their regression before tests and intervals; raises as `fit` does."""
         if evidence.unit or not evidence.names or not has_intercept(evidence):
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         columns = self._design(evidence.names, evidence.columns)
         return columns, regression(evidence, columns, sparse=self.selection == "lasso")
 
@@ -134,7 +137,10 @@ class LinearRegression(Estimator):
         if self.formula is not None:
             terms = parse_formula(self.formula, table)
         elif self.outcome is None:
-            raise problems.outcome_missing()
+            raise families.ANALYSIS(
+                "A regression needs an outcome.",
+                "Give a 'formula', such as 'y ~ a + b', or an 'outcome'.",
+            )
         elif self.predictors is None:
             terms = all_others(self.outcome, table)
         else:

@@ -19,10 +19,10 @@ from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate, precision_estimate
 from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
 from gramercy.estimators.tuning.penalty_rule import grid_around
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
-from gramercy.schemas.problems.estimation import matrix_is_zero, not_positive
 
 Array = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ def ridge_path(matrix: Array, penalties: Iterable[float]) -> Iterator[Array]:
     """
     grid = [float(penalty) for penalty in penalties]
     if not all(penalty > 0 and math.isfinite(penalty) for penalty in grid):
-        raise not_positive("penalty")
+        raise wordings.not_positive("penalty")
     phi, vectors = np.linalg.eigh(matrix)
     return (_minimiser(phi, vectors, penalty) for penalty in grid)
 
@@ -155,7 +155,7 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     noise = evidence.typical_noise * math.sqrt(p)
     average = max(float(np.trace(evidence.repaired)) / p, noise / p)
     if not average > 0:
-        raise matrix_is_zero()
+        raise wordings.matrix_is_zero()
     error = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
     of_error, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
     floor = 1 / (1 / (of_error * error) + 1 / (of_average * average))

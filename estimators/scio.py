@@ -21,8 +21,8 @@ from gramercy.estimators.estimator import Estimate, partial_correlations, precis
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.neighbourhood import auto_penalty, symmetrised
 from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems.estimation import penalty_outside_unit_interval
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,9 @@ def scio(S: Array, penalty: float) -> Array:
         If the iteration did not converge: S is nearly singular, and the penalty too small.
     """
     if not 0 < penalty < 1:
-        raise penalty_outside_unit_interval()
+        raise families.ESTIMATOR_SETTING(
+            "penalty must be between 0 and 1.",
+        )
     p = len(S)
     coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
     symmetric: Array = symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))

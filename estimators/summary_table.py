@@ -19,12 +19,12 @@ from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.own_units import OwnUnits, mean_weight, own_units
 from gramercy.estimators.uncertainty.entries import Entries
 from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import analyses as problems
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class SummaryTable(Estimator):
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if not spec.intercept or isinstance(spec.normalisation, Unit):
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         if self.by is not None:
             _column_of_levels(spec.columns, self.by)
 
@@ -76,7 +76,7 @@ class SummaryTable(Estimator):
         """
         units = own_units(evidence)
         if units is None:
-            raise problems.analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         tables: dict[str, pd.DataFrame] = {}
         if any(isinstance(column, ColumnFacts) for column in evidence.columns):
             tables["columns"] = _columns(evidence, units, self.level)
@@ -99,7 +99,7 @@ class SummaryTable(Estimator):
 def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
     levels = {column.name: column for column in columns if isinstance(column, LevelsFacts)}
     if name not in levels:
-        raise problems.not_a_column_of_levels(name, most_similar_first(name, levels))
+        raise wordings.not_a_column_of_levels(name, most_similar_first(name, levels))
     return levels[name]
 
 

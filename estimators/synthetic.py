@@ -20,11 +20,11 @@ from gramercy.estimators.copula.rows import (
     compared_marginals,
 )
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems.analyses import analysis_needs_means
 
 MOST_ROWS = 100_000
 
@@ -55,7 +55,7 @@ class Synthetic(Estimator):
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if isinstance(spec.normalisation, Unit) or not spec.intercept:
-            raise analysis_needs_means(self.name)
+            raise wordings.analysis_needs_means(self.name)
         numeric = [column.name for column in spec.columns if isinstance(column, ColumnFacts)]
         check_numeric(self.integers, numeric)
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 
@@ -56,19 +56,27 @@ def evidence_from_matrix(
     """
     given = np.array(S, dtype=np.float64)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
-        raise problems.not_square("S")
+        raise wordings.not_square("S")
     if not np.isfinite(given).all():
-        raise problems.not_finite("S")
+        raise wordings.not_finite("S")
     if np.abs(given - given.T).max() > _ROUNDING * np.abs(given).max():
-        raise problems.not_symmetric("S")
+        raise wordings.not_symmetric("S")
     p = len(given)
     for argument, entries in (("names", names), ("columns", columns)):
         if len(entries) not in {0, p}:
-            raise problems.wrong_number_of_columns(argument, p)
+            raise families.MATRIX(
+                "{argument} must have one entry for each of the {columns} columns of the matrix, "
+                "or be empty.",
+                argument=argument,
+                columns=p,
+            )
     if not 0 < n_samples < math.inf:
-        raise problems.not_positive("n_samples")
+        raise wordings.not_positive("n_samples")
     if not trace > 0:
-        raise problems.bound_not_positive("trace")
+        raise families.MATRIX(
+            "{argument} must be positive.",
+            argument="trace",
+        )
     law = NoiseLaw.none() if law is None else law
     raw: Array = given / 2 + given.T / 2 - law.mean * np.eye(p)
     return Evidence(
@@ -100,7 +108,10 @@ def evidence_from_rows(X: ArrayLike, *, names: Sequence[str] = ()) -> Evidence:
     """
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise problems.no_rows("X")
+        raise families.MATRIX(
+            "{argument} must have at least one row and one column.",
+            argument="X",
+        )
     return evidence_from_matrix(rows.T @ rows / len(rows), len(rows), names=names)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gramercy.application.audit_record import new_audit_folder
 from gramercy.application.context import Context
-from gramercy.schemas.problems.prefect import discrepancies_found
+from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.history import read_history
 from gramercy.tasks.policy import private_flow
@@ -46,5 +46,11 @@ def _steps(context: Context, target: Path) -> str:
     page, discrepancies = steps.audit(context, read_history(context.ledger), target)
     attach_audit(page, discrepancies)
     if discrepancies:
-        raise discrepancies_found("; ".join(discrepancies), len(discrepancies), str(page))
+        raise families.DISCREPANCIES(
+            "Discrepancies found: {discrepancies}.",
+            "See {page}.",
+            discrepancies="; ".join(discrepancies),
+            count=len(discrepancies),
+            page=str(page),
+        )
     return str(page)

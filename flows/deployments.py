@@ -24,8 +24,8 @@ from gramercy.application.registration import registered_request
 from gramercy.application.request_model import Request
 from gramercy.common.home import Home
 from gramercy.flows.untrusted import check_request
+from gramercy.schemas import families
 from gramercy.schemas.model import canonical_json
-from gramercy.schemas.problems import prefect as problems
 from gramercy.schemas.request import PERIOD
 from gramercy.tasks.release_event import HOME
 
@@ -74,7 +74,11 @@ def deployments(
         pool's name is invalid.
     """
     if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
-        raise problems.pool_name()
+        raise families.USAGE(
+            "--pool must be at most 64 small letters, digits, hyphens and underscores, and must "
+            "not start with 'prefect'.",
+            "Choose a name such as 'cardiology'.",
+        )
     stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
     weekly, of_period = stated[:2]  # releases of the table of that day, and of a complete period
     others = [each for each in stated if each["entrypoint"] != weekly["entrypoint"]]
@@ -97,14 +101,23 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
     check_request(context, request)
     plan = make_plan(context, request)
     if "%" not in request.version and (PERIOD not in request.version or request.period):
-        raise problems.version_without_date(request.version)
+        raise families.PERIOD(
+            "The version '{version}' is the same at every run: it would be published once, and "
+            "only replayed afterwards.",
+            'Use a pattern of the date, such as "%G-W%V"; or, with a budget per period, '
+            '"{{period}}".',
+            version=request.version,
+        )
     estimates = [each.model_dump(mode="json") for each in request.estimates]
     # As the web form has them: see `gramercy.schemas.form_choices`.
     facts = request.model_dump(mode="json", exclude_none=True) | {"estimates": estimates}
     parameters = {"request": facts}
     # `prefect deploy` would replace it, if the same request were deployed by hand.
     if "{{" in canonical_json(parameters):
-        raise problems.request_with_braces()
+        raise families.DEPLOYMENT(
+            "The request contains '{{{{', which Prefect would replace.",
+            "Remove the double braces, for example from the name of a column.",
+        )
     return {
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",
@@ -144,6 +157,12 @@ def _check_schedule(cron: str, timezone: str) -> None:
     except ValidationError as caught:
         invalid = str(caught.errors()[0]["loc"][0])
     if invalid == "timezone" or not timezone:
-        raise problems.timezone_unknown()
+        raise families.USAGE(
+            "--timezone must be the name of a time zone.",
+            "Write one such as Europe/Berlin.",
+        )
     if invalid or len(cron.split()) != 5:
-        raise problems.cron_schedule()
+        raise families.USAGE(
+            "--cron must be a schedule of five fields.",
+            "Write one such as '0 6 * * 1': every Monday at 6:00.",
+        )

@@ -7,8 +7,8 @@ import contextlib
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
 from gramercy.flows.untrusted import check_estimates
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.prefect import estimates_failed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.run_artifacts import attach_estimates, tag_run
@@ -51,5 +51,9 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         steps.catalogue(context, dataset, name)
     if failures:
         names, errors = zip(*failures, strict=True)
-        raise estimates_failed(names, "; ".join(errors))
+        raise families.ESTIMATES_FAILED(
+            "Some estimates could not be made: {failures}",
+            estimates=names,
+            failures="; ".join(errors),
+        )
     return made

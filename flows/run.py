@@ -22,7 +22,7 @@ from gramercy.flows.estimate import estimate
 from gramercy.flows.release import release
 from gramercy.flows.report import report
 from gramercy.flows.untrusted import estimate_minutes
-from gramercy.schemas.problems.prefect import flow_not_allowed
+from gramercy.schemas import families
 
 _FLOWS: dict[str, Any] = {
     "release": release,
@@ -41,7 +41,15 @@ def main() -> None:
             flow_run = client.read_flow_run(run_id)
             name = client.read_flow(flow_run.flow_id).name
             if name not in _FLOWS:
-                state: Any = Failed(message=str(flow_not_allowed(tuple(_FLOWS))))
+                state: Any = Failed(
+                    message=str(
+                        families.DEPLOYMENT(
+                            "A worker of Gramercy runs these flows only: {flows}.",
+                            "Deploy one of them, as prefect.yaml does.",
+                            flows=tuple(_FLOWS),
+                        )
+                    )
+                )
                 client.set_flow_run_state(run_id, state, force=True)
                 return
         if name in _TIMED and hasattr(signal, "setitimer"):

@@ -15,9 +15,9 @@ import re
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator, Request
 from gramercy.application.yaml_files import read_contract
+from gramercy.schemas import families
 from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.model import SLUG
-from gramercy.schemas.problems import prefect as problems
 
 MOST_ESTIMATES = 50
 _MINUTES = 60.0
@@ -33,19 +33,36 @@ def check_request(context: Context, request: Request) -> None:
     """
     path = context.home.registered_contract(request.dataset)
     if not re.fullmatch(SLUG, request.dataset) or not path.is_file():
-        raise problems.no_registered_contract()
+        raise families.NOT_REGISTERED(
+            "key 'dataset': a run that Prefect starts needs the id of a registered contract.",
+            "Run 'gramercy register CONTRACT' in the home of the worker, and write the contract's "
+            "id.",
+        )
     if isinstance(request.engine, DaskEngine) and request.engine.scheduler is not None:
-        raise problems.scheduler_named()
+        raise families.DASK(
+            "key 'engine': a run that Prefect starts cannot name a scheduler.",
+            "Write 'engine: dask', and set DASK_SCHEDULER_ADDRESS for the worker.",
+        )
     check_estimates(request.estimates)
     contract = read_contract(path)
     if request.mechanism.arithmetic != "exact" and contract.arithmetic == "exact":
-        raise problems.floating_point_not_allowed(contract.id)
+        raise families.ARITHMETIC(
+            "key 'mechanism.arithmetic': the contract of '{dataset}' does not allow runs that "
+            "Prefect starts to use floating-point noise.",
+            "Write 'arithmetic: floating-point' in the contract and register it again; or release "
+            "from the command line.",
+            dataset=contract.id,
+        )
 
 
 def check_estimates(estimates: tuple[AnyEstimator, ...]) -> None:
     """Refuse more estimates than one run may ask for."""
     if len(estimates) > MOST_ESTIMATES:
-        raise problems.too_many_estimates(MOST_ESTIMATES)
+        raise families.ESTIMATES(
+            "key 'estimates': at most {most} in one run.",
+            "Split them into several runs.",
+            most=MOST_ESTIMATES,
+        )
 
 
 def estimate_minutes() -> float:
@@ -60,4 +77,7 @@ def estimate_minutes() -> float:
         minutes = float(os.environ.get("GRAMERCY_ESTIMATE_MINUTES", _MINUTES))
         if 0 < minutes < math.inf:
             return minutes
-    raise problems.minutes_not_positive()
+    raise families.SETTING(
+        "GRAMERCY_ESTIMATE_MINUTES must be a positive number.",
+        "Write a number such as 60, or unset it.",
+    )

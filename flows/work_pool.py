@@ -17,11 +17,8 @@ from prefect.utilities.processutils import command_to_string
 
 from gramercy.common.home import Home
 from gramercy.flows.deployments import served_tag
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.prefect import (
-    deployment_of_another_home,
-    deployments_not_accepted,
-)
 
 _PAGE = 100  # deployments that are fetched at a time
 
@@ -90,7 +87,12 @@ class WorkPool:
             raise
         except Exception as caught:  # its text may quote the server's URL
             reason = type(caught).__name__
-        raise deployments_not_accepted(reason)
+        raise families.SERVER(
+            "The Prefect server did not accept the deployments ({reason}).",
+            "See the server's log; if 'gramercy serve' started it, that is serve/server.log in "
+            "the home.",
+            reason=reason,
+        )
 
     def check_owner(self, deployments: Sequence[RunnerDeployment]) -> None:
         """Refuse deployments that would replace those of others, or share their pool.
@@ -106,7 +108,14 @@ class WorkPool:
             for each in _all_deployments(client):
                 collides = each.work_pool_name == self.name or (each.entrypoint, each.name) in names
                 if collides and served_tag(self.home) not in each.tags:
-                    raise deployment_of_another_home(each.name, each.work_pool_name)
+                    raise families.DEPLOYMENT(
+                        "The deployment '{deployment}' in the work pool '{pool}' was not made by "
+                        "this home.",
+                        "Choose another work pool with --pool, or delete that deployment if it is "
+                        "no longer needed.",
+                        deployment=each.name,
+                        pool=each.work_pool_name,
+                    )
 
     def remove_unserved(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
         """Remove the release deployments of this home that are not among these.

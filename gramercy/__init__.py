@@ -129,7 +129,7 @@ def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledR
     >>> release = gramercy.open(archive).latest("toy")
     >>> gramercy.pool([release])
     Traceback (most recent call last):
-    gramercy.schemas.errors.RequestError: GRM-587: A pool needs two or more different releases. ...
+    gramercy.schemas.errors.RequestError: GRM-580: A pool needs two or more different releases. ...
     """
     from gramercy.api.pool import PooledRelease
 

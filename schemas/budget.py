@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from gramercy.schemas import families
 from gramercy.schemas.model import Delta, Epsilon, Model
 from gramercy.schemas.periods import example_label, leading_label
-from gramercy.schemas.problems.request import version_without_period
 
 Per = Literal["lifetime", "year", "quarter", "month", "week", "day"]
 
@@ -54,5 +54,12 @@ def budget_window(budget: Budget, version: str) -> str:
         return ""
     label = leading_label(budget.per, version)
     if label is None:
-        raise version_without_period(version, budget.per, example_label(budget.per))
+        raise families.PERIOD(
+            "version '{version}' does not start with a {per} of the data, but the budget is per "
+            "{per}.",
+            "Start it with the {per}, such as {example}; for a schedule, write '{{period}}'.",
+            version=version,
+            per=budget.per,
+            example=example_label(budget.per),
+        )
     return label

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.model import Model, Real
-from gramercy.schemas.problems import contract as problems
-from gramercy.schemas.problems.keys import value_empty
 
 INTERCEPT = "(intercept)"
 # Cells of a CSV that are read as missing.
@@ -22,7 +21,7 @@ def _required(expected: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         if value is None:
-            raise value_empty(expected)
+            raise wordings.value_empty(expected)
         return value
 
     return BeforeValidator(check)
@@ -61,20 +60,35 @@ class Column(Model):
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if (self.lower is None) != (self.upper is None):
-            raise problems.one_bound_missing()
+            raise families.BOUNDS(
+                "One of 'lower' and 'upper' is missing.",
+                "Declare both bounds, or neither if requests estimate them with 'scaling: "
+                "private'.",
+            )
         if not self.has_bounds:
             if self.centre is not None or self.scale is not None:
-                raise problems.centre_without_bounds()
+                raise families.BOUNDS(
+                    "'centre' and 'scale' need 'lower' and 'upper'.",
+                    "Declare the bounds, or remove centre and scale.",
+                )
             return self
         lower, upper = self.limits
         if not lower < upper:
-            raise problems.bounds_reversed()
+            raise families.BOUNDS(
+                "'lower' must be less than 'upper'.",
+                "Swap them; write decimals with a point.",
+            )
         if not lower <= self.effective_centre <= upper:
-            raise problems.centre_out_of_bounds()
+            raise families.BOUNDS(
+                "'centre' must be between 'lower' and 'upper'.",
+            )
         centre, scale = self.effective_centre, self.effective_scale
         largest = max(upper - centre, centre - lower)
         if not (scale > 0 and math.isfinite(largest) and math.isfinite(largest / scale)):
-            raise problems.bounds_overflow()
+            raise families.BOUNDS(
+                "The bounds and the scale do not fit double precision.",
+                "Narrow the bounds, or choose a larger scale.",
+            )
         return self
 
     @property
@@ -148,11 +162,20 @@ class Levels(Model):
     @model_validator(mode="after")
     def _check_levels(self) -> Self:
         if len({type(x) for x in self.levels}) > 1:
-            raise problems.levels_mixed()
+            raise families.LEVELS(
+                "'levels' mixes text and numbers.",
+                "Put the numbers in quotes if the column is text.",
+            )
         if len(set(self.levels)) < len(self.levels):
-            raise problems.level_repeated()
+            raise families.LEVELS(
+                "'levels' lists a level twice.",
+                "Remove one of the two.",
+            )
         if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
-            raise problems.level_is_missing()
+            raise families.LEVELS(
+                "'levels' has a level that is read as missing, or has blanks around it.",
+                "Remove it: such cells belong to no level.",
+            )
         return self
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, matrix_columns
 from gramercy.schemas.database import DatabaseTable
@@ -21,9 +22,6 @@ from gramercy.schemas.period_rules import (
     check_source,
 )
 from gramercy.schemas.placeholders import with_period
-from gramercy.schemas.problems import contract as problems
-from gramercy.schemas.problems.keys import no_entries
-from gramercy.schemas.problems.source import cell_privacy_of_database
 from gramercy.schemas.source import AnySource, at_location, location
 
 MAX_COLUMNS = 5000
@@ -114,48 +112,92 @@ class Contract(Model):
     def _check_persons(self) -> Self:
         if self.protected_unit != "person":
             if self.persons is not None:
-                raise problems.persons_without_unit()
+                raise families.PERSONS(
+                    "'persons' is given, but 'privacy_unit' does not name a column that "
+                    "identifies persons.",
+                    "Set 'privacy_unit' to the column that identifies persons, or remove "
+                    "'persons'.",
+                )
             return self
         if self.privacy_unit in self.columns:
-            raise problems.unit_is_published(self.privacy_unit)
+            raise families.PERSONS(
+                "'privacy_unit' names '{column}', which is also one of 'columns'.",
+                "Remove it from 'columns': the column that identifies persons cannot be published.",
+                column=self.privacy_unit,
+            )
         if has_unprintable(self.privacy_unit) or self.privacy_unit != self.privacy_unit.strip():
-            raise problems.unit_not_a_name()
+            raise families.PERSONS(
+                "'privacy_unit' has control characters, or blanks at its start or end.",
+                "Write the column's name as the table has it.",
+            )
         if self.persons is None:
-            raise problems.persons_missing(self.privacy_unit)
+            raise families.PERSONS(
+                "'privacy_unit: {column}' protects persons, so 'persons' is required.",
+                "Set 'persons' to the number of persons; to protect rows, write 'privacy_unit: "
+                "row'.",
+                column=self.privacy_unit,
+            )
         if self.persons > self.rows:
-            raise problems.more_persons_than_rows()
+            raise families.PERSONS(
+                "'persons' must not exceed 'rows'.",
+            )
         if self.budget.per != "lifetime":
-            raise problems.periodic_budget_of_persons(self.privacy_unit, self.budget.per)
+            raise families.PERSONS(
+                "'budget.per: {per}' cannot be combined with 'privacy_unit: {column}': a person "
+                "may have rows in many periods, and would spend the budget of each.",
+                "Write 'per: lifetime' and a source without '{{year}}', or 'privacy_unit: row'.",
+                column=self.privacy_unit,
+                per=self.budget.per,
+            )
         return self
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
         if self.protected_unit == "cell" and isinstance(self.source, DatabaseTable):
-            raise cell_privacy_of_database()
+            raise families.DATABASE(
+                "'privacy_unit: cell' needs Parquet files, and this is a database.",
+                "Write 'privacy_unit: row', or name a column that identifies persons.",
+            )
         count = max(self.count, *(self.rows_by_period or {}).values(), 1)
         if self.budget.delta >= 1 / count:
-            raise problems.delta_too_large(self.count_key, 1 / count)
+            raise wordings.delta_too_large(self.count_key, 1 / count)
         self._check_periods()
         for name in self.exclude:
             if name in self.columns:
-                raise problems.excluded_column_declared(name)
+                raise families.COLUMNS(
+                    "'{column}' is in 'columns' and in 'exclude'.",
+                    "Remove it from one of the two.",
+                    column=name,
+                )
         self._check_names()
         return self
 
     def _check_names(self) -> None:
         """Refuse names of columns that the matrix cannot have."""
         if not self.columns:
-            raise no_entries()
+            raise wordings.no_entries()
         if any(not name or name != name.strip() for name in self.columns):
-            raise problems.column_name_blank()
+            raise families.COLUMNS(
+                "A column's name is empty, or starts or ends with a blank.",
+            )
         published = [c for n in self.columns for c in matrix_columns(n, self.levels(n))]
         if any(has_unprintable(name) for name in published):
-            raise problems.column_name_not_printable()
+            raise families.COLUMNS(
+                "A name in 'columns' has a control character.",
+                "Rename the column.",
+            )
         counts = Counter([INTERCEPT, *published])
         if repeated := [name for name, times in counts.items() if times > 1]:
-            raise problems.column_names_collide(repeated[0])
+            raise families.COLUMNS(
+                "Two columns of the matrix would be named '{name}'.",
+                "Rename one of the columns or levels.",
+                name=repeated[0],
+            )
         if len(published) > MAX_COLUMNS:
-            raise problems.too_many_columns(MAX_COLUMNS)
+            raise families.COLUMNS(
+                "The matrix would have more than {most} columns.",
+                most=MAX_COLUMNS,
+            )
 
     def _check_periods(self) -> None:
         per, rows = self.budget.per, self.protected_unit == "row"
@@ -278,7 +320,11 @@ class Contract(Model):
             lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in column.limits)
             low, high = math.ceil(lower), math.floor(upper)
             if not (column.has_bounds and low < high and max(-low, high) <= 1 << 31):
-                raise problems.bounds_not_whole(name)
+                raise families.CONTRACT_USE(
+                    "columns.{column}: there is no range of whole numbers between the bounds.",
+                    "Declare as bounds two different whole numbers from -2147483648 to 2147483648.",
+                    column=name,
+                )
             middle = min(max(round(column.effective_centre), low), high)
             columns[name] = Column(
                 lower=low, upper=high, centre=middle, scale=1.0, missing=column.missing

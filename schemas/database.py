@@ -13,13 +13,23 @@ from pydantic import (
     model_validator,
 )
 
+from gramercy.schemas import families
+from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.model import Model, single_line
 from gramercy.schemas.placeholders import placeholders_in
-from gramercy.schemas.problems import source as problems
 from gramercy.schemas.url import has_secrets
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
+
+
+def _key_of_other_relation() -> InvalidValue:
+    return families.DATABASE(
+        "'where' and 'assertion' cannot be combined like this: 'where' belongs to a 'table' or a "
+        "'view', and 'assertion' to a 'query'.",
+        "Remove the one that does not belong.",
+    )
+
 
 ASSERTION = (
     "Each protected record decides at most one result row, and neither the values nor the presence "
@@ -61,18 +71,32 @@ class RowSelection(Model):
     @model_validator(mode="after")
     def _check_selection(self) -> Self:
         if sum(each is not None for each in (self.table, self.view, self.query)) != 1:
-            raise problems.relation_missing()
+            raise families.DATABASE(
+                "A database needs exactly one of 'table', 'view' and 'query'.",
+                "Write for example: source: {{url: 'env:CLINIC_DB', table: visits}}.",
+            )
         if self.query is None:
             if self.assertion is not None:
-                raise problems.key_of_other_relation()
+                raise _key_of_other_relation()
         elif self.where is not None:
-            raise problems.key_of_other_relation()
+            raise _key_of_other_relation()
         elif " ".join((self.assertion or "").split()) != ASSERTION:
-            raise problems.assertion_missing(ASSERTION)
+            raise families.DATABASE(
+                "A free 'query' needs 'assertion', with exactly these words: {words}",
+                "Assert it if it is true of the query. Otherwise name a 'table' or a 'view', with "
+                "'where'.",
+                words=ASSERTION,
+            )
         elif not _SELECT.match(self.query) or ";" in self.query:
-            raise problems.query_not_a_select()
+            raise families.DATABASE(
+                "A query must be one SELECT statement, without semicolons.",
+                "Start it with SELECT or WITH.",
+            )
         if placeholders_in(f"{self.where} {self.view} {self.query}"):
-            raise problems.placeholder_not_in_table()
+            raise families.DATABASE(
+                "A placeholder such as '{{year}}' may stand in 'table' only.",
+                "Make a table for each period, or declare the column of dates as 'period'.",
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -93,7 +117,11 @@ class RowSelection(Model):
 def _is_public(url: str) -> str:
     """A URL that may stand in a contract, or the name of an environment variable."""
     if not _VARIABLE.fullmatch(url) and (not _URL.fullmatch(url) or has_secrets(url)):
-        raise problems.database_url_not_public()
+        raise families.DATABASE(
+            "The URL of a database must be 'env:' and the name of an environment variable, or a "
+            "URL without user, password and query.",
+            "Put the URL into an environment variable of the machine that reads the table.",
+        )
     return url
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from gramercy.schemas import families
 from gramercy.schemas.form_choices import Select
 from gramercy.schemas.model import Model, expand_kind
-from gramercy.schemas.problems.request import scheduler_address
 from gramercy.schemas.url import has_secrets
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"
@@ -23,7 +23,11 @@ class LocalEngine(Model):
 
 def _address(text: str) -> str:
     if len(text) > 300 or not re.fullmatch(_ADDRESS, text) or has_secrets(text):
-        raise scheduler_address()
+        raise families.VALUE(
+            "Must be an address such as tls://10.0.0.5:8786, without user, password, query and "
+            "fragment.",
+            "Name certificates in Dask's own configuration.",
+        )
     return text
 
 

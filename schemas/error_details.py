@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import InvalidValue
-from gramercy.schemas.problems import keys as problems
 from gramercy.schemas.url import without_secrets
 
 _MOST_ERRORS = 10_000  # a hostile file may have any number
@@ -44,7 +44,13 @@ def _detail(error: Any) -> InvalidValue:
     # The location also names branches of unions, such as "literal['auto']" or "float".
     path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
     if path[-1:] == ["[key]"]:
-        detail, path = problems.name_not_quoted(), path[:-1]
+        detail, path = (
+            families.VALUE(
+                "This name is read as a number or a date.",
+                "Put it in quotes.",
+            ),
+            path[:-1],
+        )
     else:
         path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
         detail = _problem_of(error)
@@ -69,13 +75,24 @@ _RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "le
 def _unknown_choice(context: Mapping[str, Any]) -> InvalidValue:
     """The problem for an unknown name of a mechanism, an estimator, or the like."""
     names = _quoted(context["expected_tags"])
-    return _misspelt(context["tag"], names) or problems.unknown_choice(names)
+    return _misspelt(context["tag"], names) or families.KEY(
+        "'name' or 'kind' must be one of: {known}.",
+        known=names,
+    )
 
 
 def _misspelt(value: Any, known: tuple[str, ...]) -> InvalidValue | None:
     """The problem for a word that resembles a known one; None if there is no such word."""
     similar = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
-    return problems.value_misspelt(similar[0]) if similar else None
+    return (
+        families.KEY(
+            "Unknown value.",
+            "Did you mean '{suggestion}'?",
+            suggestion=similar[0],
+        )
+        if similar
+        else None
+    )
 
 
 def _quoted(text: str) -> tuple[str, ...]:
@@ -84,12 +101,23 @@ def _quoted(text: str) -> tuple[str, ...]:
 
 
 _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
-    "missing": lambda _: problems.key_missing(),
-    "too_long": lambda context: problems.too_many_entries(context["max_length"]),
-    "too_short": lambda _: problems.no_entries(),
+    "missing": lambda _: families.KEY(
+        "This key is required.",
+        "Add it.",
+    ),
+    "too_long": lambda context: families.KEY(
+        "Must not have more than {most} entries.",
+        most=context["max_length"],
+    ),
+    "too_short": lambda _: wordings.no_entries(),
     "union_tag_invalid": _unknown_choice,
-    "union_tag_not_found": lambda _: problems.choice_missing(),
-    "string_pattern_mismatch": lambda _: problems.not_a_short_name(),
+    "union_tag_not_found": lambda _: families.KEY(
+        "The key 'name' or 'kind' is required here.",
+        "Add it.",
+    ),
+    "string_pattern_mismatch": lambda _: families.VALUE(
+        "Use letters, digits and inner hyphens only (labels: also '.' and '_'), at most 63.",
+    ),
     "value_error": lambda context: copy(context["error"]),
 }
 
@@ -101,14 +129,24 @@ def _problem_of(error: Any) -> InvalidValue:
         if misspelt is not None:
             return misspelt
     if error["input"] is None and kind.endswith("_type"):
-        return problems.value_empty()
+        return wordings.value_empty()
     if kind in _EXPECTED:
-        return problems.wrong_type(_EXPECTED[kind])
+        return families.VALUE(
+            "Must be {expected}.",
+            expected=_EXPECTED[kind],
+        )
     has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
     if kind in _PROBLEMS and has_problem:
         return _PROBLEMS[kind](context)
     for short, relation in _RELATIONS.items():
         if short in context:
-            return problems.out_of_range(relation, context[short])
+            return families.VALUE(
+                "Must be {relation} {bound:g}.",
+                relation=relation,
+                bound=context[short],
+            )
     reason = error["msg"].removeprefix("Value error, ").rstrip(".")
-    return problems.value_not_allowed(reason.replace("Input should be", "Must be"))
+    return families.VALUE(
+        "Value not allowed: {reason}.",
+        reason=reason.replace("Input should be", "Must be"),
+    )

@@ -1,6 +1,6 @@
 """Exceptions. Each carries a stable code, a sentence, a hint and facts; never a data value.
 
-They are raised by calling a problem type of `gramercy.schemas.problems`, which lists all codes.
+They are raised by calling a family of `gramercy.schemas.families`, which lists all codes.
 """
 
 from __future__ import annotations

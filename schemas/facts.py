@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget, Per
 from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
-from gramercy.schemas.problems.bundle import failure_share
 
 
 class DatasetFacts(Model):
@@ -66,7 +66,9 @@ class BudgetFacts(Model):
     def _check_failure_share(self) -> Self:
         budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
         if self.failure_share != budget.failure_share:
-            raise failure_share()
+            raise families.INCOMPLETE_FACTS(
+                "'failure_share' must be the share of 'delta' that is set aside for failures.",
+            )
         return self
 
 

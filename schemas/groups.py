@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gramercy.schemas import families
 from gramercy.schemas.column import level_names
 from gramercy.schemas.facts import LevelsFacts
-from gramercy.schemas.problems.request import level_names_other_rows
 
 OTHER = "(other)"
 MAX_ENTRIES = 1 << 25  # of the matrices of all groups and folds: 256 MiB of doubles
@@ -23,4 +23,10 @@ def check_group_names(by: LevelsFacts) -> None:
     RequestError
     """
     if OTHER in level_names(by.levels):
-        raise level_names_other_rows(by.name, OTHER)
+        raise families.GROUPS(
+            "'by': the column '{name}' has a level '{level}', which names the group of all other "
+            "rows.",
+            "Rename the level in the table and in the contract, or leave 'by' out.",
+            name=by.name,
+            level=OTHER,
+        )

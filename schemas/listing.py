@@ -10,13 +10,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import DatasetFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
 from gramercy.schemas.normalisation import AnyNormalisation
-from gramercy.schemas.problems.listing import columns_not_listed
 
 LISTING_FORMAT: Literal[1] = 1
 
@@ -148,7 +148,9 @@ class ReleaseTable(Model):
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
         if any(each.columns >= len(self.columns) for each in self.releases):
-            raise columns_not_listed()
+            raise families.INCOMPLETE_FACTS(
+                "A release refers to columns that the listing does not have.",
+            )
         return self
 
 

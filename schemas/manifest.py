@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.contract import MAX_COLUMNS, Neighbours, ProtectedUnit
 from gramercy.schemas.database import RowSelection
@@ -34,15 +35,6 @@ from gramercy.schemas.groups import group_names
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
-from gramercy.schemas.problems.bundle import (
-    card_incomplete,
-    constants_incomplete,
-    groups_incomplete,
-    name_missing,
-    too_many_columns,
-)
-from gramercy.schemas.problems.contract import delta_too_large
-from gramercy.schemas.problems.keys import not_a_day
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.scaling import ScalingFacts
 
@@ -57,13 +49,17 @@ def _day(text: str) -> str:
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:
-        raise not_a_day()
+        raise families.VALUE(
+            "Must be a day such as 2031-01-31.",
+        )
     return text
 
 
 def _named(facts: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(facts.get("name"), str):
-        raise name_missing()
+        raise families.VALUE(
+            "'name' must be a text.",
+        )
     return facts
 
 
@@ -242,7 +238,7 @@ class ReleaseManifest(ReleaseSpec):
     @model_validator(mode="after")
     def _check_delta(self) -> Self:
         if self.budget.delta >= 1 / self.dataset.count:
-            raise delta_too_large(self.count_key, 1 / self.dataset.count)
+            raise wordings.delta_too_large(self.count_key, 1 / self.dataset.count)
         return self
 
     @model_validator(mode="after")
@@ -253,17 +249,25 @@ class ReleaseManifest(ReleaseSpec):
         )
         has_radius = not isinstance(self.normalisation, Clip) or bool(self.normalisation.radius)
         if not (complete and has_radius):
-            raise constants_incomplete()
+            raise families.INCOMPLETE_FACTS(
+                "The facts about estimated constants are incomplete.",
+            )
         return self
 
     @model_validator(mode="after")
     def _check_texts(self) -> Self:
         if len(self.names) > MAX_COLUMNS + self.intercept:
-            raise too_many_columns(MAX_COLUMNS)
+            raise families.VALUE(
+                "There must be at most {most} columns.",
+                most=MAX_COLUMNS,
+            )
         shown = {*CARD_TEXTS} | ({"groups"} if self.groups else set())
         for key in sorted(shown):
             if not isinstance(self.card.get(key), str):
-                raise card_incomplete(key)
+                raise families.VALUE(
+                    "The card lacks {missing}.",
+                    missing=key,
+                )
         return self
 
     @model_validator(mode="after")
@@ -272,7 +276,9 @@ class ReleaseManifest(ReleaseSpec):
         folds = self.folds if self.folds > 1 else 0
         complete = all(len(group.fold_rows) == folds for group in self.groups)
         if tuple(group.level for group in self.groups) != names or not complete:
-            raise groups_incomplete()
+            raise families.INCOMPLETE_FACTS(
+                "The facts about groups are not those of the declared levels.",
+            )
         return self
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import (
     BundleError,
@@ -22,8 +23,21 @@ from gramercy.schemas.errors import (
     RequestError,
 )
 from gramercy.schemas.form import describe_schema
-from gramercy.schemas.problems import keys as problems
 from gramercy.schemas.url import without_secrets
+
+
+def _manifest_not_valid(file: str) -> BundleError:
+    return families.MANIFEST(
+        "{file} is not a valid manifest:",
+        file=file,
+    )
+
+
+def _settings_not_valid(name: str) -> InvalidValue:
+    return families.SETTINGS(
+        "Settings of {name} are not valid:",
+        name=name,
+    )
 
 
 class Model(BaseModel):
@@ -44,8 +58,18 @@ class Model(BaseModel):
                 if key not in cls.model_fields:
                     keys, display = list(cls.model_fields), without_secrets(str(key))
                     if similar := difflib.get_close_matches(str(key), keys, n=1):
-                        raise problems.key_misspelt(display, similar[0])
-                    raise problems.key_unknown(display, tuple(keys))
+                        raise families.KEY(
+                            "Unknown key '{key}'.",
+                            "Did you mean '{suggestion}'?",
+                            key=display,
+                            suggestion=similar[0],
+                        )
+                    raise families.KEY(
+                        "Unknown key '{key}'.",
+                        "Known keys: {known}.",
+                        key=display,
+                        known=tuple(keys),
+                    )
         return data
 
 
@@ -54,7 +78,10 @@ def label(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         return value
     if isinstance(value, float):  # 1.10 would become 1.1
-        raise problems.label_not_quoted()
+        raise families.VALUE(
+            "This label is read as a number.",
+            "Put it in quotes.",
+        )
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
@@ -83,11 +110,13 @@ def single_line(text: str) -> str:
         If not.
     """
     if not text.strip():
-        raise problems.no_entries()
+        raise wordings.no_entries()
     breaks_line = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
     changes_direction = any(unicodedata.bidirectional(each) in _DIRECTION_MARKS for each in text)
     if has_unprintable(text) or breaks_line or changes_direction:
-        raise problems.not_one_line()
+        raise families.VALUE(
+            "Must be a single line without control characters.",
+        )
     return text
 
 
@@ -112,10 +141,10 @@ M = TypeVar("M", bound=Model)
 
 _MOST_LISTED = 10  # problems of one file that are reported at once
 _NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: problems.contract_not_valid,
-    RequestError: problems.request_not_valid,
-    BundleError: problems.manifest_not_valid,
-    InvalidValue: problems.settings_not_valid,
+    ContractError: wordings.contract_not_valid,
+    RequestError: wordings.request_not_valid,
+    BundleError: _manifest_not_valid,
+    InvalidValue: _settings_not_valid,
 }
 
 
@@ -140,7 +169,13 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     """
     details: list[InvalidValue] = []
     if not isinstance(data, Mapping):
-        details.append(problems.not_a_mapping(tuple(model.model_fields)))
+        details.append(
+            families.KEY(
+                "Expected keys and values.",
+                "Known keys: {known}.",
+                known=tuple(model.model_fields),
+            )
+        )
     else:
         try:
             return model.model_validate(dict(data))

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from gramercy.schemas import wordings
 from gramercy.schemas.form_choices import Select
 from gramercy.schemas.model import Model, Positive, expand_kind
-from gramercy.schemas.problems.request import radius_missing
 
 
 class Unit(Model):
@@ -40,7 +40,7 @@ class Clip(Model):
             If it has not been chosen.
         """
         if self.radius is None:
-            raise radius_missing()
+            raise wordings.radius_missing()
         return self.radius
 
 

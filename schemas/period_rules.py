@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from gramercy.schemas import families
 from gramercy.schemas.budget import Per
 from gramercy.schemas.model import Model, label, single_line
 from gramercy.schemas.periods import Span, example_label, is_label
 from gramercy.schemas.placeholders import PLACEHOLDERS, keeps_periods_apart, placeholders_in
-from gramercy.schemas.problems import contract as problems
 from gramercy.schemas.time_zone import TimeZone
 
 
@@ -72,9 +72,20 @@ def check_source(source: str, per: Per, *, has_date_column: bool) -> None:
     """
     needed = () if per == "lifetime" or has_date_column else PLACEHOLDERS[per]
     if set(placeholders_in(source)) != set(needed):
-        raise problems.source_and_period_disagree(per, needed or ("none",))
+        raise families.PERIODS(
+            "'budget.per' is '{per}', so 'source' must contain these placeholders and no others: "
+            "{placeholders}.",
+            "Store the rows of each period in separate files, with the period in their names; or "
+            "declare the column of dates that decides it, as 'period'.",
+            per=per,
+            placeholders=needed or ("none",),
+        )
     if needed and not keeps_periods_apart(source):
-        raise problems.periods_not_disjoint()
+        raise families.PERIODS(
+            "'source' must contain each placeholder once, outside brackets, without '..' or '**', "
+            "and with wildcards on one side of it only.",
+            "Otherwise one file could belong to two periods.",
+        )
 
 
 def check_date_column(
@@ -93,9 +104,18 @@ def check_date_column(
     if period is None:
         return
     if per == "lifetime" or not adds_or_removes_rows:
-        raise problems.date_column_not_possible()
+        raise families.PERIODS(
+            "'period' needs 'budget.per' other than 'lifetime', 'neighbours: add-remove' and "
+            "'privacy_unit: row'.",
+            "Remove 'period', or change the other keys: the number of rows in each period is then "
+            "private.",
+        )
     if period.column in columns:
-        raise problems.date_column_is_published(period.column)
+        raise families.PERIODS(
+            "'period.column' names '{column}', which is also one of 'columns'.",
+            "Remove it from 'columns': all rows of a release have the same period.",
+            column=period.column,
+        )
 
 
 def check_rows_by_period(rows: Mapping[str, int] | None, per: Per, *, counts_rows: bool) -> None:
@@ -109,7 +129,16 @@ def check_rows_by_period(rows: Mapping[str, int] | None, per: Per, *, counts_row
     if rows is None:
         return
     if per == "lifetime" or not counts_rows:
-        raise problems.rows_by_period_not_possible()
+        raise families.PERIODS(
+            "'rows_by_period' needs 'budget.per' other than 'lifetime', and 'privacy_unit: row'.",
+            "Remove it: 'rows' is the number of rows of the whole table.",
+        )
     for each in rows:
         if not is_label(per, each):
-            raise problems.rows_of_unknown_period(each, per, example_label(per))
+            raise families.PERIODS(
+                "'rows_by_period' lists '{label}', which is not a {per} of the data.",
+                "Write it such as {example}.",
+                label=each,
+                per=per,
+                example=example_label(per),
+            )

@@ -1,27 +1,18 @@
-"""Problem types: each is called with its facts, and returns an exception or a warning.
+"""Families of problems: each is called with a sentence, a hint and facts.
 
-A problem type is declared once, in a module of `gramercy.schemas.problems`::
-
-    @problem("GRM-301", BudgetRefused, "{dataset}: {needed:g} is needed.", "Raise the budget.")
-    def budget_exceeded(dataset: str, needed: float) -> None:
-        \"\"\"The charge exceeds what is left of the budget.\"\"\"
-
-``raise budget_exceeded("clinic", 2.0)`` is then checked by the type checker. Codes are stable: a
-problem that is dropped leaves its code unused.
+``raise families.EXCEEDED("The budget of {dataset} is exceeded.", "Raise it.", dataset="clinic")``
+returns an exception, or a warning, with the code of its family.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from string import Formatter
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gramercy.schemas.errors import GramercyError, printable
 
-P = ParamSpec("P")
 T = TypeVar("T", bound="GramercyError | Notice")
 
 CODE = re.compile(r"GRM-\d{3}")
@@ -36,7 +27,7 @@ class Notice:
     sentence, hint
         What the user should know, and what to do about it.
     code
-        Stable code, such as ``GRM-901``.
+        Stable code, such as ``GRM-818``.
     facts
         The names and numbers in the sentence, for programs.
     """
@@ -56,8 +47,8 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Problem(Generic[P, T]):
-    """A problem type.
+class Family(Generic[T]):
+    """A family of problems that have one code.
 
     Parameters
     ----------
@@ -65,81 +56,41 @@ class Problem(Generic[P, T]):
         Stable code.
     kind
         Class of the exception, or `Notice` for a warning.
-    sentence, hint
-        Format strings over the facts: what is wrong, and what to do about it.
-    name
-        Name of the function that declares it.
-    cause
-        When the problem occurs.
-    signature
-        Names and types of the facts.
+    cause, remedy
+        When the problems occur, and what to do about them in general.
     """
 
     code: str
     kind: type[T]
-    sentence: str
-    hint: str
-    name: str
     cause: str
-    signature: inspect.Signature
+    remedy: str
 
-    def __post_init__(self) -> None:
-        unknown = self._placeholders() - self.signature.parameters.keys()
-        if unknown or not CODE.fullmatch(self.code) or not self.cause:
-            raise TypeError(f"problem {self.name}: {self.code}, {unknown or 'needs a cause'}")
+    def __call__(self, sentence: str, hint: str = "", /, **facts: Any) -> T:
+        """The exception or the warning with these facts.
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The exception or the warning with these facts."""
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        facts = {name: _plain(value) for name, value in bound.arguments.items()}
+        Parameters
+        ----------
+        sentence, hint
+            Format strings over the facts: what is wrong, and what to do about it.
+        **facts
+            The names and numbers in them, which programs can read.
+        """
+        plain = {name: _plain(value) for name, value in facts.items()}
         # Sealed pages contain warnings: their sentences stay as they are.
         shown = len if issubclass(self.kind, Notice) else _shown_of
-        formatted = {name: _FormattedFact(value, shown) for name, value in facts.items()}
-        sentence, hint = (
-            printable(each.format(**formatted)) for each in (self.sentence, self.hint)
-        )
-        return self.kind(sentence, hint, code=self.code, facts=facts)
+        formatted = {name: _FormattedFact(value, shown) for name, value in plain.items()}
+        said, remedy = (printable(each.format(**formatted)) for each in (sentence, hint))
+        return self.kind(said, remedy, code=self.code, facts=plain)
 
     def described(self) -> dict[str, Any]:
-        """The entry in the reference; placeholders are the names of facts, in capitals."""
-        capitals = {name: _Placeholder(name) for name in self.signature.parameters}
-        sentence, hint = (each.format(**capitals) for each in (self.sentence, self.hint))
+        """The entry in the reference."""
         return {
             "code": self.code,
             "kind": self.kind.__name__,
-            "message": sentence,
-            "hint": hint,
             "cause": self.cause,
-            "facts": list(self.signature.parameters),
+            "remedy": self.remedy,
             "exit_code": getattr(self.kind, "exit_code", 0),
         }
-
-    def _placeholders(self) -> set[str]:
-        parts = (*Formatter().parse(self.sentence), *Formatter().parse(self.hint))
-        return {name for _, name, _, _ in parts if name}
-
-
-def problem(
-    code: str, kind: type[T], sentence: str, hint: str = ""
-) -> Callable[[Callable[P, None]], Problem[P, T]]:
-    """Declare a problem type: the signature gives its facts, the docstring its cause."""
-
-    def declare(facts: Callable[P, None]) -> Problem[P, T]:
-        cause = inspect.cleandoc(facts.__doc__ or "")
-        signature = inspect.signature(facts)
-        return Problem(code, kind, sentence, hint, facts.__name__, cause, signature)
-
-    return declare
-
-
-class _Placeholder(str):
-    """The name of a fact; any format specification is ignored."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        return self.upper().replace("_", " ")
 
 
 _LISTED = 12  # entries of a sequence in the sentence of an error

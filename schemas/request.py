@@ -17,12 +17,12 @@ from pydantic import (
     model_validator,
 )
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import Engine, LocalEngine
 from gramercy.schemas.model import Label, Model, digest, label
 from gramercy.schemas.normalisation import Clip, Normalisation, Unit
 from gramercy.schemas.periods import example_label, is_label, last_complete
-from gramercy.schemas.problems import request as problems
 from gramercy.schemas.scaling import DeclaredScaling, PrivateScaling, Scaling, ScalingFacts
 from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
 from gramercy.schemas.time_zone import TimeZone
@@ -36,7 +36,10 @@ _DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # directives that give a fixed number 
 def _pattern(version: str) -> str:
     """The version, if it is a label or a pattern that gives a label at any time."""
     if "%" in _DIRECTIVES.sub("", version):
-        raise problems.version_pattern()
+        raise families.VERSION(
+            "The version's pattern has an unknown directive.",
+            "Use %Y %m %d %G %V %H %M %j only.",
+        )
     TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version.replace(PERIOD, "0000")))
     return version
 
@@ -140,9 +143,14 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         )
         if isinstance(self.scaling, DeclaredScaling):
             if clips_without_radius:
-                raise problems.radius_missing()
+                raise wordings.radius_missing()
         elif not clips_without_radius:
-            raise problems.scaling_needs_clip(self.scaling.kind)
+            raise families.REQUEST_KEYS(
+                "'scaling: {kind}' needs 'normalisation: clip' without a radius.",
+                "Remove 'normalisation': the radius is chosen together with the centres and "
+                "scales.",
+                kind=self.scaling.kind,
+            )
         return self
 
     def at(self, moment: datetime.datetime) -> Self:
@@ -176,14 +184,31 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         """
         per = contract.budget.per
         if per == "lifetime":
-            raise problems.no_periods(contract.id)
+            raise families.PERIOD(
+                "The request names a period, but the budget of '{dataset}' is for its lifetime.",
+                "Remove 'period' and '{{period}}', or register a data set with a budget per "
+                "period.",
+                dataset=contract.id,
+            )
         if self.period is not None and not is_label(per, self.period):
-            raise problems.period_not_a_label(self.period, per, example_label(per))
+            raise families.PERIOD(
+                "'period' is '{period}', but the budget is per {per} of the data.",
+                "Write it such as {example}.",
+                period=self.period,
+                per=per,
+                example=example_label(per),
+            )
         label = self.period or last_complete(per, self.day_of(contract, moment))
         version = self.version.replace(PERIOD, label)
         dated = self.model_copy(update={"version": version, "period": label}).at(moment)
         if (window := contract.window(dated.version)) != label:
-            raise problems.version_of_other_period(dated.version, window, label)
+            raise families.PERIOD(
+                "'period' is '{period}', but version '{version}' is of '{window}'.",
+                "Write 'version: \"{{period}}\"', or remove 'period'.",
+                version=dated.version,
+                window=window,
+                period=label,
+            )
         return dated
 
     def day_of(self, contract: Contract, moment: datetime.datetime) -> datetime.date:
@@ -228,4 +253,9 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             If delta >= 1/n, with n the public number of rows (or the planning figure).
         """
         if self.mechanism.delta >= 1 / contract.count:
-            raise problems.delta_too_large(contract.count_key, 1 / contract.count)
+            raise families.BUDGET_DELTA(
+                "mechanism.delta must be less than 1/{count_key} = {limit:.3g}.",
+                "Choose a smaller delta: at this one, publishing a whole record would be allowed.",
+                count_key=contract.count_key,
+                limit=1 / contract.count,
+            )

@@ -14,7 +14,19 @@ from collections.abc import Iterator
 
 from sqlglot import ParseError, Parser, Token, TokenError, Tokenizer, TokenType, exp
 
-from gramercy.schemas.problems.source import condition_not_understood
+from gramercy.schemas import families
+from gramercy.schemas.errors import InvalidValue
+
+
+def _condition_not_understood(position: int) -> InvalidValue:
+    return families.WHERE(
+        "'where' is not a condition on one row, from character {position} on.",
+        "It may compare one column at a time with values, not with other columns: = <> < <= > >=, "
+        "IN, BETWEEN, LIKE, IS NULL, joined by AND, OR, NOT and parentheses. Names with other "
+        "characters than letters, digits and _ are in double quotes.",
+        position=position,
+    )
+
 
 _GRAMMAR = {
     *("and", "between", "false", "in", "is", "like", "not", "null", "or", "true"),
@@ -55,19 +67,19 @@ def parse_condition(text: str) -> exp.Expr:
     except ParseError as error:
         places = {(each["line"], each["col"]) for each in error.errors}
         starts = [token.start for token in tokens if (token.line, token.col) in places]
-        raise condition_not_understood(min(starts, default=0) + 1) from None
+        raise _condition_not_understood(min(starts, default=0) + 1) from None
     if condition is None:
-        raise condition_not_understood(1)
+        raise _condition_not_understood(1)
     todo = [condition]
     while todo:
         node = todo.pop()
         if isinstance(node, _JOINS):
             todo += node.iter_expressions()
         elif not _is_predicate(node):
-            raise condition_not_understood(_start(node) + 1)
+            raise _condition_not_understood(_start(node) + 1)
     # sqlglot accepts more than it writes: a missing value, BETWEEN without AND.
     if sorted(_grammar(text)) != sorted(_grammar(condition.sql())):
-        raise condition_not_understood(1)
+        raise _condition_not_understood(1)
     return condition
 
 
@@ -84,7 +96,7 @@ def _tokens(text: str) -> list[Token]:
     try:
         tokens = Tokenizer().tokenize(text)
     except TokenError:  # a quote without its end
-        raise condition_not_understood(max(map(text.rfind, "'\"")) + 1) from None
+        raise _condition_not_understood(max(map(text.rfind, "'\"")) + 1) from None
     before, depth = "", 0
     for token in tokens:
         source, kind = text[token.start : token.end + 1], token.token_type
@@ -98,7 +110,7 @@ def _tokens(text: str) -> list[Token]:
             is_known = _NAME.fullmatch(source) is not None
             token.token_type = TokenType.IDENTIFIER
         if not is_known or token.comments:
-            raise condition_not_understood(token.start + 1)
+            raise _condition_not_understood(token.start + 1)
         before = word
     return tokens
 

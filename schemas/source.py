@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model
-from gramercy.schemas.problems import source as problems
 from gramercy.schemas.url import without_secrets
 
 Separator = Literal[",", ";", "\t", "|"]
@@ -45,7 +45,11 @@ class CsvFormat(Model):
     @model_validator(mode="after")
     def _check_marks(self) -> Self:
         if self.separator == self.decimal:
-            raise problems.separator_is_decimal_mark()
+            raise families.DATABASE(
+                "'separator' and 'decimal' are both commas, or 'decimal' is a comma and "
+                "'separator' is left out.",
+                "Write the separator between the fields, such as separator: ';'.",
+            )
         return self
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from gramercy.schemas import families
 from gramercy.schemas.model import Delta, DeltaOrZero, Epsilon, Model, Mu, MuOfPure
-from gramercy.schemas.problems import request as problems
 
 
 class MechanismSpec(Model):
@@ -44,9 +44,14 @@ class MechanismSpec(Model):
     def _check_privacy_level(self) -> Self:
         given = [key for key in ("epsilon", "mu", "snr") if getattr(self, key, None) is not None]
         if len(given) != 1 or given[0] not in self.level_keys:
-            raise problems.privacy_level_keys(self.level_keys)
+            raise families.REQUEST_KEYS(
+                "Exactly one of these keys is required: {keys}.",
+                keys=self.level_keys,
+            )
         if self.calibration == "published" and given == ["mu"]:
-            raise problems.published_calibration_of_mu()
+            raise families.REQUEST_KEYS(
+                "'calibration: published' needs 'epsilon' and 'delta', and not 'mu'.",
+            )
         return self
 
     def non_default_keys(self) -> dict[str, Any]:
@@ -71,7 +76,9 @@ class ClaimedPureSpec(PureSpec):
     @model_validator(mode="after")
     def _check_delta(self) -> Self:
         if self.calibration == "exact" and self.delta == 0:
-            raise problems.delta_zero()
+            raise families.VALUE(
+                "'delta' must be greater than 0: the mechanism is not pure epsilon-DP.",
+            )
         return self
 
 

@@ -7,14 +7,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from gramercy.schemas.problems.request import timezone_unknown
+from gramercy.schemas import families
 
 
 def _known(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise timezone_unknown() from None
+        raise families.VALUE(
+            "Unknown time zone.",
+            "Write one such as Europe/Berlin.",
+        ) from None
     return name
 
 

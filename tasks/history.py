@@ -19,9 +19,9 @@ from prefect.client.schemas.sorting import ArtifactSort
 from pydantic import ValidationError
 
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.prefect import charged_to_another_ledger
 from gramercy.schemas.run_history import History
 
 _PAGE = 200
@@ -81,7 +81,14 @@ def _charged_elsewhere(dataset: str, ledger_id: str) -> Iterator[Notice]:
             by_ledger.setdefault(other_id, set()).update(_tag_values(run, _RELEASE))
     for other_id, releases in sorted(by_ledger.items()):
         if releases:
-            yield charged_to_another_ledger(dataset, len(releases), other_id)
+            yield families.RECORDED(
+                "{dataset}: {releases} releases of a data set of this name were "
+                "charged to another ledger ({ledger}).",
+                "If it is the same data set, that part of its budget was spent there.",
+                dataset=dataset,
+                releases=len(releases),
+                ledger=other_id,
+            )
 
 
 def _runs(tag: str) -> list[FlowRun]:

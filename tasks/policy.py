@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.utilities.annotations import quote
 
 from gramercy.application.progress import announce_step
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.prefect import step_failed
 from gramercy.tasks.run_log import log_step
 
 P = ParamSpec("P")
@@ -37,7 +37,12 @@ def typed_errors_only(step: Callable[P, R]) -> Callable[P, R]:
         except GramercyError as error:
             failure = error.without_history()
         except Exception as error:
-            failure = step_failed(step.__name__, type(error).__name__)
+            failure = families.STEP_FAILED(
+                "Step '{step}' failed with {error}.",
+                "Details are withheld, because they may contain private values.",
+                step=step.__name__,
+                error=type(error).__name__,
+            )
         raise failure
 
     # Prefect evaluates the names in a signature within this module, which does not import them.

@@ -13,10 +13,10 @@ from gramercy.estimators.copula.hermite import Marginal
 from gramercy.estimators.copula.histogram_marginal import histogram_marginal
 from gramercy.estimators.copula.levels import FreeChoice, LevelChoice
 from gramercy.estimators.own_units import OwnMoments, own_units, weight_lost
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import Histogram
-from gramercy.schemas.problems.analyses import analysis_needs_means, rows_lost_in_noise
 
 Array = NDArray[np.float64]
 
@@ -91,10 +91,14 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
     """
     units = own_units(evidence)
     if units is None:
-        raise analysis_needs_means("synthetic")
+        raise wordings.analysis_needs_means("synthetic")
     lost = any(weight_lost(m, evidence.deviations) for m in (evidence.raw, evidence.repaired))
     if lost and not evidence.marginals:
-        raise rows_lost_in_noise()
+        raise families.ANALYSIS(
+            "The noise hides the weight of the rows, so nothing is known of the columns.",
+            "Release with a larger epsilon, or with 'scaling: private', which publishes "
+            "histograms.",
+        )
     moments = units.moments(evidence.repaired)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = np.nan_to_num(moments.correlation, nan=0.0, posinf=0.0, neginf=0.0)

@@ -14,9 +14,9 @@ from gramercy.estimators.copula.hermite import hermite_coefficients
 from gramercy.estimators.copula.latent import Latent, latent_variables
 from gramercy.estimators.copula.released import Category, Number, ReleasedColumns, released_columns
 from gramercy.estimators.noise.draws import Stream, stream
+from gramercy.schemas import families
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems.analyses import not_numeric_columns, synthetic_rows_not_positive
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,9 @@ class Copula:
             If `rows` is not positive, or `integers` has other than numeric columns.
         """
         if rows < 1:
-            raise synthetic_rows_not_positive()
+            raise families.ANALYSIS(
+                "The number of synthetic rows must be at least 1.",
+            )
         columns = self.latent.columns
         check_numeric(integers, [c.facts.name for c in columns if isinstance(c, Number)])
         source, gaps, root = stream(), Stream(_MISSING_SEED), self.latent.root
@@ -106,7 +108,12 @@ def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
         With the numeric columns, those most similar to a wrong name first.
     """
     if unknown := tuple(name for name in wanted if name not in numeric):
-        raise not_numeric_columns(unknown, most_similar_first(unknown[0], numeric))
+        raise families.ANALYSIS(
+            "'integers' names columns that are not numeric: {unknown}.",
+            "Numeric columns, most similar first: {known}.",
+            unknown=unknown,
+            known=most_similar_first(unknown[0], numeric),
+        )
 
 
 def _sizes(rows: int) -> Iterator[int]:

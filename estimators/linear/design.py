@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gramercy.estimators.linear.formula import Terms, checked_name, is_level_of
+from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.problems import analyses as problems
 
 Facts = ColumnFacts | LevelsFacts | None
 
@@ -66,7 +66,12 @@ def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Desi
         checked_name(name, known)
     outcome = _indices(terms.outcome, names, columns)
     if len(outcome) != 1 or names[outcome[0]] != terms.outcome:
-        raise problems.outcome_has_levels(terms.outcome, tuple(names[i] for i in outcome))
+        raise families.ANALYSIS(
+            "The outcome '{column}' has levels.",
+            "Name one level, for the share of rows that have it: {levels}.",
+            column=terms.outcome,
+            levels=tuple(names[i] for i in outcome),
+        )
     regressors, references = list[int](), dict[str, str]()
     for name in terms.predictors:
         indices = _indices(name, names, columns)
@@ -77,7 +82,7 @@ def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Desi
     regressors = list(dict.fromkeys(regressors))
     named = any(is_level_of(terms.outcome, name) for name in references)
     if outcome[0] in regressors or named:
-        raise problems.outcome_predicts_itself(terms.outcome)
+        raise wordings.outcome_predicts_itself(terms.outcome)
     return Design(outcome[0], tuple(regressors), references)
 
 

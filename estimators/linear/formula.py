@@ -16,10 +16,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.problems import analyses as problems
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import InvalidValue
 
 if TYPE_CHECKING:
     from formulaic.parser.types import Term, Token
+
+
+def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
+    return families.FORMULA(
+        "The formula '{formula}' cannot be read: {reason}.",
+        "Write 'y ~ a + b', or 'y ~ .' for all other columns; put backticks around names that are "
+        "not words.",
+        formula=formula,
+        reason=reason,
+    )
+
 
 _CATEGORICAL = re.compile(r"C\(\s*(?:`([^`]*)`|([^\s(),`]+))\s*\)")
 _KINDS = {"lookup": "name", "python": "python", "literal": "value"}  # of factors, as of tokens
@@ -96,23 +108,32 @@ def checked_name(name: str, known: Sequence[str]) -> str:
     """
     if name in known:
         return name
-    raise problems.regression_column_unknown(name, most_similar_first(name, known))
+    raise families.ANALYSIS(
+        "The release has no column '{column}'.",
+        "Its columns, most similar first: {known}.",
+        column=name,
+        known=most_similar_first(name, known),
+    )
 
 
 def _terms(formula: str, columns: Sequence[str]) -> Terms:
     sides, tokens = _parsed(formula, columns)
     left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
     if not hasattr(sides, "lhs") or isinstance(right, tuple) or len(left) != 1:
-        raise problems.formula_not_parsed(formula, "it must have the form 'outcome ~ predictors'")
+        raise _formula_not_parsed(formula, "it must have the form 'outcome ~ predictors'")
     (outcome,) = (_column(formula, term) for term in left)
     predictors = [_column(formula, term) for term in right]
     if outcome is None:
-        raise problems.formula_not_parsed(formula, "its outcome must be a column")
+        raise _formula_not_parsed(formula, "its outcome must be a column")
     if None not in predictors:
-        raise problems.intercept_removed(formula)
+        raise families.FORMULA(
+            "The formula '{formula}' removes the intercept.",
+            "Leave out '- 1' and '0 +': moments are about the means.",
+            formula=formula,
+        )
     names = tuple(dict.fromkeys(name for name in predictors if name is not None))
     if outcome in names:
-        raise problems.outcome_predicts_itself(outcome)
+        raise wordings.outcome_predicts_itself(outcome)
     mentioned = [_name(token.token, token.kind.value) for token in tokens]
     excluded = [name for name in mentioned if name is not None and name not in (outcome, *names)]
     return Terms(outcome, names, tuple(dict.fromkeys(excluded)))
@@ -128,7 +149,7 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, list[Token]]:
         return parser.get_terms(formula, context=available), list(parser.get_tokens(formula))
     except (FormulaicError, SyntaxError) as error:
         reason = _STYLING.sub("", str(error)).partition("\n")[0].rstrip(".")
-    raise problems.formula_not_parsed(formula, reason)
+    raise _formula_not_parsed(formula, reason)
 
 
 def _column(formula: str, term: Term) -> str | None:
@@ -138,7 +159,13 @@ def _column(formula: str, term: Term) -> str | None:
         return None
     name = _name(factors[0][0], _KINDS[factors[0][1]]) if len(factors) == 1 else None
     if name is None:
-        raise problems.term_not_a_column(formula, ":".join(text for text, _ in factors))
+        raise families.FORMULA(
+            "'{term}' in the formula '{formula}' is not a column: a second moment contains no "
+            "products and no other functions of columns.",
+            "Use columns as they are. The curator can publish such a term as a column of its own.",
+            formula=formula,
+            term=":".join(text for text, _ in factors),
+        )
     return name
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramercy.estimators.pooling.common_units import shares_present
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.schemas.problems import analyses as problems
+
+
+def _pool_normalisations_differ(first: str, other: str) -> RequestError:
+    return families.POOL(
+        "'{first}' and '{other}' cannot be pooled: their rows were normalised in different ways.",
+        "Pool releases with the same kind of 'normalisation' and the same 'neighbours'.",
+        first=first,
+        other=other,
+    )
 
 
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
@@ -28,13 +38,19 @@ def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
     (first, one), *others = releases
     for name, each in others:
         if each.count_key != one.count_key:
-            raise problems.pool_units_differ(first, name)
+            raise families.POOL(
+                "'{first}' and '{other}' cannot be pooled: one averages over persons, the other "
+                "over rows.",
+                "Pool releases that protect the same unit.",
+                first=first,
+                other=name,
+            )
         _check_columns(
             (first, _columns(one.names, one.source_columns)),
             (name, _columns(each.names, each.source_columns)),
         )
         if _normalisation(each) != _normalisation(one):
-            raise problems.pool_normalisations_differ(first, name)
+            raise _pool_normalisations_differ(first, name)
 
 
 def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
@@ -71,16 +87,28 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
             each.radius is None,
             each.divisor == "itself",
         ):
-            raise problems.pool_normalisations_differ(first, name)
+            raise _pool_normalisations_differ(first, name)
         linear = one.radius is not None and _has_intercept(one)
         moved = () if linear else _moved(one, each, centres_only=one.radius is not None)
         if moved:
-            raise problems.pool_constants_differ(first, name, moved)
+            raise families.POOL(
+                "'{first}' and '{other}' cannot be pooled: their constants of {columns} differ.",
+                "Publish with an intercept and 'normalisation: clip', or take the constants of "
+                "the first release: 'scaling: {{from: ...}}' in the request.",
+                first=first,
+                other=name,
+                columns=moved,
+            )
         if each.law.cell_variance is not None:
-            raise problems.pool_of_rows(name)
+            raise wordings.pool_of_rows(name)
         empty = [c for c, x in zip(each.names, shares_present(each), strict=True) if not x > 0]
         if empty:
-            raise problems.pool_column_empty(name, tuple(empty))
+            raise families.POOL(
+                "'{release}' cannot be pooled: it has no values in the columns {columns}.",
+                "Leave this release out.",
+                release=name,
+                columns=tuple(empty),
+            )
 
 
 def _columns(
@@ -96,7 +124,14 @@ def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, 
     different = sorted(set(one[1].items()) ^ set(other[1].items()))
     if different:
         columns = tuple(dict.fromkeys(column for column, _ in different))
-        raise problems.pool_columns_differ(one[0], other[0], columns)
+        raise families.POOL(
+            "'{first}' and '{other}' cannot be pooled: they differ in the columns {columns}.",
+            "Pool releases with the same names, kinds and levels of all columns, and with the "
+            "intercept in all of them or in none.",
+            first=one[0],
+            other=other[0],
+            columns=columns,
+        )
 
 
 def _has_intercept(evidence: Evidence) -> bool:

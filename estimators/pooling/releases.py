@@ -16,9 +16,9 @@ from gramercy.estimators.pooling.common_units import CommonUnits, matrix_map, sh
 from gramercy.estimators.pooling.noise_sum import noise_terms
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.pooling.weights import sampling_variance, typical_error
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, PooledRows, PoolPart, ReleaseEvidence
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.problems import analyses as problems
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> 
     """
     digests = {each.sha256 for each in releases}
     if len(digests) < max(len(releases), 2):
-        raise problems.pool_too_small(", ".join(each.name for each in releases))
+        raise wordings.pool_too_small(", ".join(each.name for each in releases))
     facts = [(each.name, each.facts) for each in releases]
     tables(facts, rows)
     check_same_kind(facts)
@@ -72,7 +72,13 @@ def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None)
         for other_name, other in (releases[k] for k in others):
             for number in ("rows", "persons"):
                 if getattr(one.dataset, number) != getattr(other.dataset, number):
-                    raise problems.pool_of_other_rows(name, other_name, number)
+                    raise families.POOL(
+                        "'{first}' and '{other}' are not of the same rows: {number} differs.",
+                        "Use rows='disjoint' for tables without common rows.",
+                        first=name,
+                        other=other_name,
+                        number=number,
+                    )
     return of_tables
 
 
@@ -92,7 +98,13 @@ def _tables(
         versions = of_datasets.setdefault((curator, dataset), [])
         for other in versions:
             if not _periods_differ(releases[other][1], releases[first][1]):
-                raise problems.pool_rows_unknown(releases[other][0], releases[first][0])
+                raise families.POOL(
+                    "'{first}' and '{other}' are of two versions of one data set, which may have "
+                    "rows in common.",
+                    "Say whether they have: rows='same' or rows='disjoint'.",
+                    first=releases[other][0],
+                    other=releases[first][0],
+                )
         versions.append(first)
     return list(of_tables.values())
 

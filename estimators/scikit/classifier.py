@@ -15,12 +15,12 @@ from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.scikit.fitted import evidence_in, name_columns
 from gramercy.estimators.user_evidence import evidence_from_classes
+from gramercy.schemas import families
 from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems.estimation import one_class
 
 Array = NDArray[np.float64]
 
@@ -92,7 +92,10 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise one_class()
+            raise families.MATRIX(
+                "All rows are of one class.",
+                "Pass rows of two classes or more.",
+            )
         names = tuple(getattr(self, "feature_names_in_", ()))
         evidence = evidence_from_classes(rows, codes, len(classes), names=names)
         return self._fit(evidence, self.get_params() | {"classes": None}, classes)

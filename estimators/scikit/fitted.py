@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramercy.common.plotting import Picture
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
+from gramercy.schemas import families
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.analyses import no_such_matrix
-from gramercy.schemas.problems.estimation import no_graph, no_precision
 
 if TYPE_CHECKING:
     pass
@@ -149,7 +148,11 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if not hasattr(self, "precision_"):
-            raise no_precision(type(self).__name__)
+            raise families.MATRIX(
+                "This {estimator} has no precision_: its covariance matrix is not positive "
+                "definite.",
+                estimator=type(self).__name__,
+            )
         evidence = evidence_in(X)
         if evidence is None:
             rows = validate_data(self, X, reset=False, dtype=np.float64)
@@ -171,7 +174,10 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         if self.edges_ is None:
-            raise no_graph(type(self).__name__)
+            raise families.MATRIX(
+                "{estimator} does not estimate a graph.",
+                estimator=type(self).__name__,
+            )
         return weighted_graph(self._names, self.edges_)
 
     def to_graphml(self, path: str | Path) -> None:
@@ -206,7 +212,12 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         matrix = getattr(self, f"{name}_", None)
         if matrix is None:
-            raise no_such_matrix(type(self).__name__, name)
+            raise families.MATRIX(
+                "This {estimator} has no {name}_.",
+                "See .estimate_ for all.",
+                estimator=type(self).__name__,
+                name=name,
+            )
         return pd.DataFrame(matrix, index=self._names, columns=self._names)
 
     def plot(self) -> Picture:

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from gramercy.estimators.solvers.admm import admm, proximal
 from gramercy.estimators.solvers.block import soft_threshold
-from gramercy.schemas.problems.estimation import not_certified
+from gramercy.schemas import families
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,9 @@ def solve_within(S: Array, penalty: float, distance: float) -> Array:
     except (ArithmeticError, ValueError):  # LinAlgError is a ValueError
         solution = None
     if solution is None:
-        raise not_certified()
+        raise families.NOT_CERTIFIED(
+            "output: the solution could not be certified.",
+        )
     return solution
 
 

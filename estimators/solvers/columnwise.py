@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from gramercy.estimators.solvers.block import soft_threshold
-from gramercy.schemas.problems import estimation as problems
+from gramercy.schemas import families, wordings
 
 Array = NDArray[np.float64]
 
@@ -89,13 +89,17 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     """
     unit, root = _unit_diagonal(S)
     if C.shape != penalties.shape:
-        raise problems.shapes_differ("penalties", "C")
+        raise wordings.shapes_differ("penalties", "C")
     if len(C) != len(S):
-        raise problems.wrong_number_of_rows("C", len(S))
+        raise families.MATRIX(
+            "{argument} must have {rows} rows.",
+            argument="C",
+            rows=len(S),
+        )
     if not (penalties >= 0).all():
-        raise problems.negative_entries("penalties")
+        raise wordings.negative_entries("penalties")
     if not np.isfinite(C).all():
-        raise problems.not_finite("C")
+        raise wordings.not_finite("C")
     linear, penalty = C / root[:, None], penalties / root[:, None]
     solution, residual, sweeps = np.zeros_like(linear), 0.0, 0
     for begin in range(0, C.shape[1], _BATCH):
@@ -109,18 +113,25 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
 
 def _unit_diagonal(S: Array) -> tuple[Array, Array]:
     if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
-        raise problems.not_square("S")
+        raise wordings.not_square("S")
     if not np.isfinite(S).all():
-        raise problems.not_finite("S")
+        raise wordings.not_finite("S")
     if np.abs(S - S.T).max() > 1e-10 * np.abs(S).max():
-        raise problems.not_symmetric("S")
+        raise wordings.not_symmetric("S")
     if np.diagonal(S).min() <= 0:
-        raise problems.diagonal_not_positive("S")
+        raise families.MATRIX(
+            "{argument} must have a positive diagonal.",
+            argument="S",
+        )
     root = np.sqrt(np.diagonal(S))
     unit: Array = (S / 2 + S.T / 2) / np.outer(root, root)
     np.fill_diagonal(unit, 1.0)
     if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
-        raise problems.not_positive_semidefinite("S")
+        raise families.MATRIX(
+            "{argument} must be positive semidefinite.",
+            "Use the denoised matrix of the release.",
+            argument="S",
+        )
     return unit, root
 
 
@@ -151,7 +162,10 @@ def _solve_batch(
             return solution, largest, sweep
         if np.abs(b).max() > _DIVERGED * np.abs(linear).max():
             break
-    raise problems.columns_not_converged()
+    raise families.NOT_CONVERGED(
+        "The lasso of each column did not converge: the matrix is nearly singular.",
+        "Use a larger penalty.",
+    )
 
 
 def _residuals(unit: Array, linear: Array, penalty: Array, b: Array) -> Array:

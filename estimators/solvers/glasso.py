@@ -47,8 +47,8 @@ from gramercy.estimators.solvers.glasso_problem import (
     no_minimiser,
 )
 from gramercy.estimators.solvers.newton import newton
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -209,11 +209,16 @@ def graphical_lasso_path(
     matrix = checked_symmetric(S)
     checked = [GlassoProblem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not checked:
-        raise problems.no_penalties()
+        raise families.ESTIMATOR_SETTING(
+            "penalties must have at least one penalty.",
+        )
     key = cmp_to_key(_compare)
     order = sorted(range(len(checked)), key=lambda k: key(checked[k]))
     if any(checked[a].is_below(checked[b]) for a, b in pairwise(order)):
-        raise problems.penalties_not_ordered()
+        raise families.ESTIMATOR_SETTING(
+            "Of any two matrices in penalties, one must be at least the other in every entry.",
+            "Multiply one matrix of penalties by several numbers.",
+        )
     solutions: dict[int, Solution] = {}
     state: _PathState | None = None
     path = Path()
@@ -269,9 +274,12 @@ def _solve(
 ) -> tuple[Solution, _PathState]:
     """See `graphical_lasso`; also returns a warm start."""
     if not 0 < tol < math.inf:
-        raise problems.not_positive("tol")
+        raise wordings.not_positive("tol")
     if solver != "auto" and solver not in _SOLVERS:
-        raise problems.unknown_solver(("auto", *_SOLVERS))
+        raise families.ESTIMATOR_SETTING(
+            "solver must be one of {known}.",
+            known=("auto", *_SOLVERS),
+        )
     p, diagonal = len(problem.S), problem.diagonal()
     if diagonal.min() <= 0:
         smallest = diagonal == diagonal.min()
@@ -394,8 +402,20 @@ def _failure(
 
 def _not_converged(problem: GlassoProblem) -> RequestError:
     if isinstance(problem.penalty, float):
-        return problems.not_converged(problem.penalty)
-    return problems.not_converged_at_penalties(*problem.penalty_range)
+        return families.NOT_CONVERGED(
+            "The graphical lasso did not converge at penalty {penalty:g}: the problem "
+            "is nearly singular.",
+            "Use a larger penalty.",
+            penalty=problem.penalty,
+        )
+    smallest, largest = problem.penalty_range
+    return families.NOT_CONVERGED(
+        "The graphical lasso did not converge at penalties from {smallest:g} to {largest:g}: the "
+        "problem is nearly singular.",
+        "Use larger penalties, also for pairs of nearly equal columns.",
+        smallest=smallest,
+        largest=largest,
+    )
 
 
 def components(S: Array, penalties: Array) -> list[Indices]:

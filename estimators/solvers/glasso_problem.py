@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramercy.estimators.solvers.block import is_positive_definite, soft_threshold
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import NoMinimiser
-from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 
@@ -24,18 +24,21 @@ def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
     """An exactly symmetric copy; raises ValueError if the asymmetry is more than rounding."""
     matrix = _real(given, argument)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise problems.not_square(argument)
+        raise wordings.not_square(argument)
     if not np.isfinite(matrix).all():
-        raise problems.not_finite(argument)
+        raise wordings.not_finite(argument)
     if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
-        raise problems.not_symmetric(argument)
+        raise wordings.not_symmetric(argument)
     mean: Array = matrix / 2 + matrix.T / 2
     return mean
 
 
 def _real(given: ArrayLike, argument: str) -> Array:
     if np.iscomplexobj(given):
-        raise problems.not_real(argument)
+        raise families.MATRIX(
+            "{argument} must be real.",
+            argument=argument,
+        )
     return np.array(given, dtype=np.float64)
 
 
@@ -63,18 +66,18 @@ class GlassoProblem:
         if np.ndim(penalty) == 0:
             number = float(_real(penalty, "penalty"))
             if not math.isfinite(number):
-                raise problems.not_finite("penalty")
+                raise wordings.not_finite("penalty")
             if number < 0:
-                raise problems.negative_entries("penalty")
+                raise wordings.negative_entries("penalty")
             return cls(S, number, penalize_diagonal)
         given = _real(penalty, "penalty")
         if given.shape != S.shape:
-            raise problems.shapes_differ("penalty", "S")
+            raise wordings.shapes_differ("penalty", "S")
         if not penalize_diagonal:
             np.fill_diagonal(given, 0.0)
         given = checked_symmetric(given, "penalty")
         if given.min() < 0:
-            raise problems.negative_entries("penalty")
+            raise wordings.negative_entries("penalty")
         return cls(S, given, penalize_diagonal)
 
     @property
@@ -162,15 +165,38 @@ def no_minimiser(problem: GlassoProblem, direction: Array) -> NoMinimiser:
     if not feasible:
         of_diagonal = (np.diagonal(S) <= 0) & (np.diagonal(penalties) == 0)
         error = (
-            problems.diagonal_not_penalised()
+            families.NO_MINIMISER(
+                "The graphical lasso has no minimiser: a diagonal entry of the matrix "
+                "is not positive and not penalised.",
+                "Penalise the diagonal too (penalize_diagonal: true), with a larger "
+                "penalty, or use the denoised matrix.",
+            )
             if of_diagonal.any()
-            else problems.entries_not_penalised()
+            else families.NO_MINIMISER(
+                "The graphical lasso has no minimiser: the matrix is too far from "
+                "positive definite, and some entries are not penalised.",
+                "Penalise every entry off the diagonal, or use the denoised matrix.",
+            )
         )
     elif isinstance(problem.penalty, float):
         feasible *= problem.penalty
-        error = problems.no_minimiser(problem.penalty, feasible)
+        error = families.NO_MINIMISER(
+            "The graphical lasso has no minimiser at penalty {penalty:g}: the matrix "
+            "is too far from positive definite.",
+            "Use a penalty of {feasible:.6g} or more, or the denoised matrix.",
+            penalty=problem.penalty,
+            feasible=feasible,
+        )
     else:
-        error = problems.no_minimiser_of_penalties(*problem.penalty_range, feasible)
+        smallest, largest = problem.penalty_range
+        error = families.NO_MINIMISER(
+            "The graphical lasso has no minimiser at penalties from {smallest:g} to {largest:g}: "
+            "the matrix is too far from positive definite.",
+            "Multiply the penalties by {factor:.6g} or more, or use the denoised matrix.",
+            smallest=smallest,
+            largest=largest,
+            factor=feasible,
+        )
     error.certificate = direction
     error.feasible = feasible
     return error

@@ -25,9 +25,9 @@ from gramercy.estimators.tuning.penalty_rule import (
     edge_mask,
     loss,
 )
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.estimation import folds_missing
 
 Array = NDArray[np.float64]
 Scored = Literal["estimate", "graph"]
@@ -99,7 +99,10 @@ def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: in
 def check_folds(folds: int) -> None:
     """Raise RequestError if there are fewer than two folds."""
     if folds < 2:
-        raise folds_missing()
+        raise families.ESTIMATE(
+            "Cross-validation needs a release with at least two folds.",
+            "Write 'folds' in the request of the release, or choose another 'penalty'.",
+        )
 
 
 def training_evidence(evidence: Evidence, out: int) -> Evidence:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.estimation import no_penalty_works
 
 Array = NDArray[np.float64]
 # One precision matrix for each penalty, None without a minimiser; penalties are descending.
@@ -130,6 +130,9 @@ def best_choice(grid: Array, scores: Array, path: Sequence[Array | None]) -> Cho
         If no score is finite.
     """
     if not np.isfinite(scores).any():
-        raise no_penalty_works()
+        raise families.ESTIMATE(
+            "The estimator has no solution at any penalty of the grid.",
+            "Use the denoised matrix ('input: denoised'), or give a penalty.",
+        )
     best = int(np.argmin(scores))
     return Choice(float(grid[best]), grid, scores, edge_counts(path))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gramercy.api.matrices import ReleaseMatrices
-from gramercy.schemas.problems.analyses import not_a_release
+from gramercy.schemas import wordings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         from gramercy.api.results.comparison import Comparison
 
         if not isinstance(other, ReleaseAnalyses):
-            raise not_a_release(type(other).__name__)
+            raise wordings.not_a_release(type(other).__name__)
         for each in (self, other):
             each._warn_or_own_units()
         return Comparison(self.id, other.id, (self.evidence, other.evidence), level)

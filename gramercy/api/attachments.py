@@ -12,10 +12,9 @@ from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.release_bundle import PAGE, read_report
 from gramercy.archive.withdrawal_notice import read_withdrawal
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.listing import ListingEntry
-from gramercy.schemas.problems.bundle import wrong_release
-from gramercy.schemas.problems.listing import listed_bundle_missing, not_as_listed
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,11 @@ class Attachments:
             place = self.archive.estimate(self.dataset, self.release, name)
             with self.archive.rewrite_paths_in_errors():
                 if not self.archive.contains(place):
-                    raise listed_bundle_missing(str(place))
+                    raise wordings.listed_bundle_missing(str(place))
                 bundles[name] = bundle = read_estimate(place)
                 self._verify(place, bundle.manifest.release_sha256)
                 if listed.get(name, bundle.sha256) != bundle.sha256:
-                    raise not_as_listed(str(place))
+                    raise wordings.not_as_listed(str(place))
         return bundles
 
     def graph(self, estimate: str) -> Any:
@@ -87,7 +86,7 @@ class Attachments:
         place = self.archive.withdrawal(self.dataset, self.release)
         if not self.archive.contains(place):
             if self.listed is not None and self.listed.withdrawn is not None:
-                raise listed_bundle_missing(self.archive.display_path(place))
+                raise wordings.listed_bundle_missing(self.archive.display_path(place))
             return None
         with self.archive.rewrite_paths_in_errors():
             facts = read_withdrawal(place).manifest
@@ -98,4 +97,4 @@ class Attachments:
         """Refuse a bundle of another release, or one signed by a key that is not trusted."""
         self.archive.verify_signer(place)
         if release_sha256 != self.sha256:
-            raise wrong_release(str(place / DESCRIPTOR), f"{self.dataset}/{self.release}")
+            raise wordings.wrong_release(str(place / DESCRIPTOR), f"{self.dataset}/{self.release}")

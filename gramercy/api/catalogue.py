@@ -16,15 +16,8 @@ from gramercy.archive.listing import ListedRelease
 from gramercy.archive.opening import open_archive
 from gramercy.archive.signing_keys import read_public_key
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError, WithdrawnRelease
-from gramercy.schemas.problems.analysis import (
-    all_withdrawn,
-    no_key_file,
-    unknown_dataset,
-    words_not_text,
-)
-from gramercy.schemas.problems.archive import no_release, unknown_release
-from gramercy.schemas.problems.warnings import release_withdrawn
 
 Keys = str | Path | Sequence[str | Path]
 
@@ -91,7 +84,12 @@ class Catalogue(Mapping[str, Release]):
         for name in reversed(names):
             if (release := Release(self._archive, *name)).withdrawn is None:
                 return release
-        raise all_withdrawn(self._archive.location, dataset)
+        raise families.UNKNOWN_RELEASE(
+            "{archive}: all releases of '{dataset}' were withdrawn.",
+            "Open one by its name to see why; .history() lists them.",
+            archive=self._archive.location,
+            dataset=dataset,
+        )
 
     def history(self, dataset: str) -> pd.DataFrame:
         """The releases of a data set, in the order in which they were published.
@@ -147,7 +145,11 @@ class Catalogue(Mapping[str, Release]):
             If a release differs from what was sealed.
         """
         if not isinstance(words, str):
-            raise words_not_text(type(words).__name__)
+            raise families.ESTIMATE(
+                "'words' must be text, not {given}.",
+                '"" finds all releases.',
+                given=type(words).__name__,
+            )
         return _table(each for each in self._contents.list_all() if each.matches(words))
 
     def _names(self, dataset: str) -> list[tuple[str, str]]:
@@ -156,10 +158,14 @@ class Catalogue(Mapping[str, Release]):
             return names
         releases = self._contents.names()
         if not releases:
-            raise no_release(self._archive.location)
+            raise wordings.no_release(self._archive.location)
         datasets = sorted({name[0] for name in releases})
-        raise unknown_dataset(
-            self._archive.location, dataset, most_similar_first(dataset, datasets)
+        raise families.UNKNOWN_RELEASE(
+            "{archive} has no release of '{dataset}'.",
+            "Data sets: {known}.",
+            archive=self._archive.location,
+            dataset=dataset,
+            known=most_similar_first(dataset, datasets),
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -189,7 +195,7 @@ class Catalogue(Mapping[str, Release]):
         dataset, slash, release = str(name).partition("/")
         if not slash:
             known = most_similar_first(str(name), self)
-            raise unknown_release(self._archive.location, str(name), known)
+            raise wordings.unknown_release(self._archive.location, str(name), known)
         opened = Release(self._archive, dataset, release)
         _warn_if_withdrawn(opened)
         return opened
@@ -202,7 +208,9 @@ def _warn_if_withdrawn(release: Release) -> None:
     except GramercyError:  # `release.withdrawn` raises it again
         reason = "its notice of withdrawal cannot be read."
     if reason is not None:
-        warnings.warn(str(release_withdrawn(release.id, reason)), WithdrawnRelease, stacklevel=3)
+        warnings.warn(
+            str(wordings.release_withdrawn(release.id, reason)), WithdrawnRelease, stacklevel=3
+        )
 
 
 def _table(releases: Iterable[ListedRelease]) -> pd.DataFrame:
@@ -236,5 +244,9 @@ def _public_keys(key: Keys | None) -> frozenset[str]:
         return frozenset()
     files = [key] if isinstance(key, str | Path) else list(key)
     if not files:
-        raise no_key_file()
+        raise families.KEY_FILE(
+            "'key' must name at least one file.",
+            "Give the file of the curator's public key, or leave 'key' out to accept any "
+            "signature.",
+        )
     return frozenset(read_public_key(Path(file).expanduser()) for file in files)

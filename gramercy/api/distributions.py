@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.schemas.problems import analysis as problems
+from gramercy.schemas import families, wordings
 
 
 def marginals(id: str, bundle: ReleaseBundle) -> pd.DataFrame:
@@ -42,9 +42,12 @@ def quantiles(id: str, bundle: ReleaseBundle, at: Sequence[float], level: float)
 
     _needs_marginals(id, bundle)
     if not _are_probabilities(at):
-        raise problems.probability_out_of_range()
+        raise families.ANALYSIS(
+            "'at' must be numbers between 0 and 1.",
+            "0.5 is the median.",
+        )
     if not 0.5 < level < 1:
-        raise problems.level_out_of_range()
+        raise wordings.level_out_of_range()
     rows = rows_counted(bundle.manifest, bundle.marginals)
     lines = [
         (each.column, probability, found.value, found.lower, found.upper)
@@ -64,4 +67,9 @@ def _are_probabilities(values: Sequence[float]) -> bool:
 
 def _needs_marginals(id: str, bundle: ReleaseBundle) -> None:
     if not bundle.marginals:
-        raise problems.no_marginals(id)
+        raise families.ANALYSIS(
+            "'{release}' has no histograms of its columns.",
+            "Use a release of private constants ('scaling: private' in its request) or of "
+            "marginals.",
+            release=id,
+        )

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gramercy.api.notebook import html_table
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.problems.analyses import unknown_estimate, unknown_frame
+from gramercy.schemas import families
 
 T = TypeVar("T")
 
@@ -40,7 +40,13 @@ class EstimateFrames(Named[pd.DataFrame]):
     """The matrices and tables of an estimate, as DataFrames by name."""
 
     def __missing__(self, name: str) -> pd.DataFrame:
-        raise unknown_frame(self.owner, str(name), most_similar_first(str(name), self))
+        raise families.UNKNOWN_NAME(
+            "The estimate '{estimate}' has no matrix or table '{name}'.",
+            "It has, most similar first: {known}.",
+            estimate=self.owner,
+            name=str(name),
+            known=most_similar_first(str(name), self),
+        )
 
     def _repr_html_(self) -> str:
         shapes = {name: " x ".join(map(str, frame.shape)) for name, frame in self.items()}
@@ -61,7 +67,13 @@ class Estimates(Named[EstimateFrames]):
     def __missing__(self, name: str) -> EstimateFrames:
         if (full := self.full_name(str(name))) in self:
             return self[full]
-        raise unknown_estimate(self.owner, str(name), most_similar_first(str(name), self))
+        raise families.UNKNOWN_NAME(
+            "'{release}' has no estimate '{estimate}'.",
+            "Estimates, most similar first: {known}.",
+            release=self.owner,
+            estimate=str(name),
+            known=most_similar_first(str(name), self),
+        )
 
     def _repr_html_(self) -> str:
         contents = {name: ", ".join(frames) for name, frames in self.items()}

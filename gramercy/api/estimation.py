@@ -7,13 +7,9 @@ from typing import Any
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator, by_name
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems.analysis import (
-    group_in_settings,
-    has_own_call,
-    unknown_estimator,
-)
 
 _OWN_CALLS = {  # estimators of requests and the command line that are methods in Python
     "intervals": ".correlation.interval() or .covariance.interval()",
@@ -38,10 +34,25 @@ def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | Discr
     """
     if name not in by_name:
         if name in _OWN_CALLS:
-            raise has_own_call(name, _OWN_CALLS[name])
+            raise families.ESTIMATE(
+                "The estimator '{estimator}' is not available in .estimate().",
+                "Use {call}.",
+                estimator=name,
+                call=_OWN_CALLS[name],
+            )
         wanted = _OTHER_NAMES.get(name.lower(), name)
-        raise unknown_estimator(name, most_similar_first(wanted, [*by_name, *_OWN_CALLS]))
+        raise families.ESTIMATE(
+            "'{name}' is not the name of an estimator.",
+            "Known: {known}.",
+            name=name,
+            known=most_similar_first(wanted, [*by_name, *_OWN_CALLS]),
+        )
     if "group" in settings:
-        raise group_in_settings(name, str(settings["group"]))
+        raise families.ESTIMATE(
+            "'group' is not a setting of .estimate().",
+            "Use .groups['{group}'].estimate('{estimator}').",
+            estimator=name,
+            group=str(settings["group"]),
+        )
     parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
     return by_name[name](**settings)

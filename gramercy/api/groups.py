@@ -11,9 +11,8 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import Named
 from gramercy.api.notebook import html_list, html_table
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems.analyses import unknown_group
-from gramercy.schemas.problems.estimation import groups_missing
 
 if TYPE_CHECKING:
     from gramercy.api.results.comparison import Comparison
@@ -78,7 +77,7 @@ class Groups(Named[GroupRelease]):
     """The groups of a release by name; the last one has the rows of no declared level."""
 
     def __missing__(self, name: str) -> GroupRelease:
-        raise unknown_group(self.owner, str(name), most_similar_first(str(name), self))
+        raise wordings.unknown_group(self.owner, str(name), most_similar_first(str(name), self))
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -136,7 +135,7 @@ class Groups(Named[GroupRelease]):
         from gramercy.api.results.quadratic_classifier import QuadraticClassifier
 
         if not self:
-            raise groups_missing()
+            raise wordings.groups_missing()
         groups = {name: group.evidence for name, group in self.items()}
         evidence = replace(next(iter(groups.values())), groups=tuple(groups.items()))
         settings = {"prior": prior, "precision": precision}

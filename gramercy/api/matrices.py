@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.api.measured import Measured, MeasuredColumn, measured, measured_column
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import UnitRows
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems import analysis as problems
-from gramercy.schemas.problems.warnings import unit_rows
 
 if TYPE_CHECKING:
     from gramercy.estimators.own_units import OwnUnits
@@ -156,7 +155,7 @@ class ReleaseMatrices(ABC):
         evidence = self.evidence
         if evidence.unit and not self._warned:
             self._warned = True
-            warnings.warn(str(unit_rows(self.id)), UnitRows, stacklevel=3)
+            warnings.warn(str(wordings.unit_rows(self.id)), UnitRows, stacklevel=3)
         return own_units(evidence)
 
     def _in_own_units(self, kind: str) -> MeasuredColumn:
@@ -165,7 +164,7 @@ class ReleaseMatrices(ABC):
         self._needs_second_moment()
         units = own_units(self.evidence)
         if units is None:
-            raise problems.no_own_units(self.id)
+            raise wordings.no_own_units(self.id)
         return measured_column(self._own_entries(kind, units), units.names)
 
     def _own_entries(self, kind: str, units: OwnUnits) -> Entries:

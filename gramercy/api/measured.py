@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 
 from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.problems.analyses import unknown_column
-from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import RequestError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.estimators.uncertainty.entries import Entries
+
+
+def _matrix_changed() -> RequestError:
+    return families.ESTIMATE(
+        "This matrix was changed, so its errors are unknown now.",
+        "Take the matrix from the release again, and change a .copy().",
+    )
 
 
 class WithErrors:
@@ -36,7 +43,12 @@ class WithErrors:
             unknown = [each for each in wanted if isinstance(each, str) and each not in known]
             if not unknown:
                 raise
-            raise unknown_column(unknown[0], most_similar_first(unknown[0], known)) from None
+            raise families.UNKNOWN_NAME(
+                "There is no column '{column}'.",
+                "Columns, most similar first: {known}.",
+                column=unknown[0],
+                known=most_similar_first(unknown[0], known),
+            ) from None
 
     @property
     def _entries(self) -> Entries:
@@ -79,7 +91,7 @@ class WithErrors:
             If `level` is out of range.
         """
         if not 0.5 < level < 1:
-            raise level_out_of_range()
+            raise wordings.level_out_of_range()
         lower, upper = self._entries.interval(level)
         return self._plain(lower), self._plain(upper)
 
@@ -125,7 +137,7 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         def unchanged_entries() -> Entries:
             same_names = list(self.index) == list(names) == list(self.columns)
             if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
-                raise matrix_changed()
+                raise _matrix_changed()
             return entries()
 
         # A plain assignment would make pandas look for a column of this name.
@@ -226,7 +238,7 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         def unchanged_entries() -> Entries:
             same_names = list(self.index) == list(names)
             if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
-                raise matrix_changed()
+                raise _matrix_changed()
             return entries()
 
         object.__setattr__(self, "_unchanged_entries", unchanged_entries)

@@ -14,12 +14,7 @@ from gramercy.api.release import Release
 from gramercy.archive.archive import Archive
 from gramercy.archive.listing import ListedRelease, newest_of_periods
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.problems.analysis import (
-    level_out_of_range,
-    no_own_units,
-    no_periods,
-    unknown_period,
-)
+from gramercy.schemas import families, wordings
 
 if TYPE_CHECKING:
     from gramercy.estimators.welch import OverTime
@@ -61,7 +56,12 @@ class Periods(Mapping[str, Release]):
         self._listed = newest_of_periods(releases)
         self._opened: dict[str, Release] = {}
         if not self._listed:
-            raise no_periods(dataset)
+            raise families.PERIOD(
+                "'{dataset}' has no release of a period of its data.",
+                "Use .history() for its releases: its budget is not per period, or none of them "
+                "has a matrix.",
+                dataset=dataset,
+            )
 
     @property
     def table(self) -> pd.DataFrame:
@@ -135,16 +135,22 @@ class Periods(Mapping[str, Release]):
         from gramercy.estimators.welch import over_time
 
         if not 0.5 < level < 1:
-            raise level_out_of_range()
+            raise wordings.level_out_of_range()
         for release in self.values():
             if not is_in_own_units(release.evidence):
-                raise no_own_units(release.id)
+                raise wordings.no_own_units(release.id)
         return over_time({label: each.evidence for label, each in self.items()}, level)
 
     def __getitem__(self, label: str) -> Release:
         if label not in self._listed:
             known = most_similar_first(str(label), self)
-            raise unknown_period(self._dataset, str(label), known)
+            raise families.UNKNOWN_NAME(
+                "'{dataset}' has no release of the period '{period}'.",
+                "Periods with a matrix, most similar first: {known}.",
+                dataset=self._dataset,
+                period=str(label),
+                known=known,
+            )
         if label not in self._opened:
             name = self._listed[label].facts.release
             self._opened[label] = Release(self._archive, self._dataset, name)

@@ -11,9 +11,9 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.estimators.pooling.releases import check_pool, pool
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.analyses import not_a_release, pool_of_withdrawn
 
 
 class PooledRelease(ReleaseAnalyses):
@@ -38,7 +38,7 @@ class PooledRelease(ReleaseAnalyses):
         self._rows = rows
         for release in self.releases:
             if release.withdrawn is not None:
-                raise pool_of_withdrawn(release.id, release.withdrawn)
+                raise wordings.pool_of_withdrawn(release.id, release.withdrawn)
             release._needs_second_moment()
         check_pool([each.release_evidence for each in self.releases], rows)
 
@@ -78,5 +78,5 @@ def _opened(releases: object) -> tuple[Release, ...]:
     given = releases if isinstance(releases, Iterable) else [releases]
     for each in (opened := tuple(given)):
         if not isinstance(each, Release):
-            raise not_a_release(type(each).__name__)
+            raise wordings.not_a_release(type(each).__name__)
     return opened

@@ -26,12 +26,9 @@ from gramercy.archive.release_bundle import published_columns, read_release, row
 from gramercy.archive.rows_file import read_rows
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.problems import analysis as problems
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.bundle import wrong_release
-from gramercy.schemas.problems.listing import listed_bundle_missing, not_as_listed
 
 
 class Release(ReleaseFacts, ReleaseAnalyses):
@@ -68,9 +65,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         self.path = archive.release(dataset, release)
         if not archive.contains(self.path):
             if listed is not None:
-                raise listed_bundle_missing(archive.display_path(self.path))
+                raise wordings.listed_bundle_missing(archive.display_path(self.path))
             names = ["/".join(each) for each in contents.names()]
-            raise unknown_release(archive.location, name, most_similar_first(name, names))
+            raise wordings.unknown_release(archive.location, name, most_similar_first(name, names))
         with archive.rewrite_paths_in_errors():
             super().__init__(name)
             self._bundle = read_release(self.path)
@@ -78,9 +75,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             self.signed_by = key_id(signer(self.path))
             # The seal of a bundle is also valid in the place of another bundle.
             if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
-                raise wrong_release(str(self.path / DESCRIPTOR), self.id)
+                raise wordings.wrong_release(str(self.path / DESCRIPTOR), self.id)
             if listed is not None and listed.sha256 != self._bundle.sha256:
-                raise not_as_listed(str(self.path))
+                raise wordings.not_as_listed(str(self.path))
         self._attached = Attachments(archive, dataset, release, self._bundle.sha256, listed)
 
     @property
@@ -96,7 +93,14 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         if self.manifest.kind != "precision":
             published = [name for name, each in self.estimates.items() if "precision" in each]
             known = most_similar_first("graphical-lasso", published)
-            raise problems.not_a_precision_matrix(self.id, known)
+            raise families.ESTIMATE(
+                "'{release}' is a second moment.",
+                "Estimate its inverse: .estimate('graphical-lasso').to_frame('precision'). "
+                "Published precision matrices are .estimates[NAME]['precision']; names: "
+                "{published}.",
+                release=self.id,
+                published=known,
+            )
         return self._labelled(self._bundle.raw)
 
     @property
@@ -122,7 +126,12 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         """
         self._needs_matrix()
         if self._bundle.denoised is None:
-            raise problems.not_denoised(self.id, self.noise.family)
+            raise families.ESTIMATE(
+                "'{release}' has no denoised matrix: its noise is of the family {family}.",
+                "Use .projected.",
+                release=self.id,
+                family=self.noise.family,
+            )
         return self._labelled(self._bundle.denoised)
 
     @property
@@ -178,7 +187,11 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         """
         name = rows_file(self.manifest)
         if name is None:
-            raise problems.no_rows(self.id)
+            raise families.ESTIMATE(
+                "'{release}' has no rows.",
+                "Its matrix is .second_moment.",
+                release=self.id,
+            )
         columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
         for batch in read_rows(self.path / name, columns, rows):
             yield pd.DataFrame(batch.T, columns=columns)
@@ -214,8 +227,18 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         if "edges" not in self.estimates.get(estimate, {}):
             graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
             if not graphs:
-                raise problems.no_graph(self.id)
-            raise problems.unknown_graph(self.id, estimate, most_similar_first(estimate, graphs))
+                raise families.ESTIMATE(
+                    "'{release}' has no graph.",
+                    "Estimate one with .estimate().",
+                    release=self.id,
+                )
+            raise families.ESTIMATE(
+                "'{release}' has no graph '{estimate}'.",
+                "Estimates with a graph: {known}.",
+                release=self.id,
+                estimate=estimate,
+                known=most_similar_first(estimate, graphs),
+            )
         return self._attached.graph(estimate)
 
     @property
@@ -269,12 +292,20 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
     def _needs_matrix(self) -> None:
         if self.kind == "marginals":
-            raise problems.no_matrix(self.id)
+            raise families.ANALYSIS(
+                "'{release}' has histograms of its columns, and no matrix.",
+                "Use .marginals and .quantiles().",
+                release=self.id,
+            )
 
     def _needs_second_moment(self) -> None:
         self._needs_matrix()
         if self.kind == "precision":
-            raise problems.not_a_second_moment(self.id)
+            raise families.ESTIMATE(
+                "'{release}' is a precision matrix.",
+                "Use .precision.",
+                release=self.id,
+            )
 
     @property
     def _released(self) -> NDArray[np.float64]:

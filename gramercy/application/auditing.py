@@ -20,6 +20,7 @@ from gramercy.archive.archive import Archive
 from gramercy.archive.layout import is_page
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import (
     ArchiveError,
     GramercyError,
@@ -28,7 +29,6 @@ from gramercy.schemas.errors import (
     UntrustedLedger,
 )
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import verification as problems
 from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
@@ -69,7 +69,7 @@ def make_audit(
     ledger = context.existing_ledger
     archive = context.archive if trusted is None else replace(context.archive, trusted=trusted)
     if ledger is None:
-        raise problems.no_ledger(str(context.home.ledger))
+        raise wordings.no_ledger(str(context.home.ledger))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     audit = Audit(ledger.location, archive.location, ledger.head(), now, history is not None)
     # The archive is read first, because a bundle is charged before it appears there.
@@ -107,13 +107,31 @@ def _unexpected_files(
 ) -> Iterator[Discrepancy]:
     """Bundles without a charge, files outside of bundles, and signatures of unknown keys."""
     if bundles and not archive.trusted:
-        yield Discrepancy("archive", problems.no_trusted_key())
+        yield Discrepancy(
+            "archive",
+            families.NOT_CHECKED(
+                "No public key is trusted, so signatures could not be attributed to a curator.",
+                "Name the curator's public key with '--key'.",
+            ),
+        )
     for dataset, release in bundles:
         if (dataset, release) not in charged:
-            yield Discrepancy(f"{dataset}/{release}", problems.bundle_without_charge())
+            yield Discrepancy(
+                f"{dataset}/{release}",
+                families.UNKNOWN_BUNDLE(
+                    "The bundle is in the archive, but the ledger does not have a charge for it.",
+                    "Find out who put it there; a release without a charge breaks the budget.",
+                ),
+            )
     for name in files:
         if not is_page(name):
-            yield Discrepancy(name, problems.stray_file())
+            yield Discrepancy(
+                name,
+                families.UNKNOWN_BUNDLE(
+                    "The file is in the archive, but does not belong to a bundle.",
+                    "Remove it, if it is private.",
+                ),
+            )
 
 
 def _listing_discrepancy(
@@ -142,10 +160,21 @@ def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
         with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
             reason = entry.fact("reason", str)
         if entry.kind == "moved":
-            yield problems.ledger_moved(day, reason)
+            yield families.RECORDED(
+                "On {day} the ledger was declared to be moved, or its archive lost: {reason}",
+                day=day,
+                reason=reason,
+            )
         else:
-            yield problems.budget_changed(
-                day, str(entry.dataset), entry.kind, entry.epsilon, entry.delta, reason
+            yield families.RECORDED(
+                "On {day} the budget of {dataset} was {change} to epsilon={epsilon}, "
+                "delta={delta}: {reason}",
+                day=day,
+                dataset=str(entry.dataset),
+                change=entry.kind,
+                epsilon=entry.epsilon,
+                delta=entry.delta,
+                reason=reason,
             )
 
 
@@ -156,7 +185,7 @@ def _shared_tables(ledger: Ledger) -> Iterator[Notice]:
         sources = ledger.sources()
     groups = {tuple(sorted([name, *datasets_with_same_source(sources, name)])) for name in sources}
     for group in sorted(each for each in groups if len(each) > 1):
-        yield problems.table_shared(group)
+        yield wordings.table_shared(group)
 
 
 def _audit_charge(
@@ -189,7 +218,7 @@ def _check_charge(
         if charge.state not in _PUBLISHED:
             return _check_unpublished(archive, dataset, charge), None
         verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
-        recorded = problems.bundles_not_recorded.code
+        recorded = families.NOT_RECORDED.code
         notes += [each for each in verified.unchecked if each.code == recorded]
         return ("verified, withdrawn" if charge.state == "withdrawn" else "verified"), None
     except (Invalid, ArchiveError, UntrustedLedger) as error:
@@ -210,9 +239,13 @@ def _check_unpublished(archive: Archive, dataset: str, charge: Charge) -> str:
     """Check that the bundle does not exist, and that the ledger says why."""
     place = archive.release(dataset, charge.release)
     if archive.contains(place):
-        raise problems.bundle_unexpected(archive.display_path(place), charge.state)
+        raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
     if charge.state in _UNFINISHED:
-        raise problems.failure_not_recorded()
+        raise families.STATE(
+            "The release was charged and then interrupted, and the ledger does not record the "
+            "failure.",
+            "Repeat its request: the release is then finished, or recorded as spent.",
+        )
     return "none, as recorded"
 
 
@@ -222,14 +255,25 @@ def _runs_without_charge(
     """Runs in Prefect's history whose releases the ledger does not list as published."""
     published = {each.id for each in releases if each.charge.state in _PUBLISHED}
     for name in sorted(history.runs.keys() - published):
-        yield Discrepancy(name, problems.run_without_charge(tuple(history.runs[name])))
+        yield Discrepancy(
+            name,
+            families.UNKNOWN_BUNDLE(
+                "The release was published by the flow runs {runs}, but the ledger does "
+                "not have it.",
+                "Restore the ledger that these runs charged.",
+                runs=tuple(history.runs[name]),
+            ),
+        )
 
 
 def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
     """Published releases whose runs are no longer in Prefect's history."""
     for each in releases:
         if each.charge.state in _PUBLISHED and not each.runs:
-            yield problems.run_forgotten(each.id)
+            yield families.RECORDED(
+                "{release}: its flow run is no longer in Prefect's history.",
+                release=each.id,
+            )
 
 
 def audit(context: Context, history: History | None, folder: Path) -> tuple[Path, list[str]]:

@@ -19,6 +19,7 @@ from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.histograms import ConstantsNoise
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import GuaranteeFacts, LevelsFacts
 from gramercy.schemas.groups import MAX_ENTRIES, check_group_names
@@ -26,8 +27,6 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Whole
-from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems import request as requests
 from gramercy.schemas.specs import MechanismSpec
 
 
@@ -93,11 +92,17 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     mechanism_type = mechanisms.registry[spec.mechanism["name"]]
     requested = mechanism_type.spec.model_validate(spec.mechanism)
     if isinstance(spec.normalisation, Whole) != (mechanism_type.name == "integer-rows"):
-        raise problems.whole_numbers_mismatch()
+        raise families.REQUEST_USE(
+            "The normalisation 'whole' and the mechanism 'integer-rows' require each other.",
+            "Use both, or neither.",
+        )
     parameters = public_parameters(spec)
     estimates_constants = spec.scaling is not None and spec.scaling.kind == "private"
     if mechanism_type is Marginals and not estimates_constants:
-        raise requests.marginals_estimate_constants()
+        raise families.SCALING(
+            "'marginals' estimates the constants itself.",
+            "Leave 'scaling' and 'normalisation' out.",
+        )
     if estimates_constants and mechanism_type is not Marginals:
         calibration = _with_constants(spec, mechanism_type, requested, parameters)
     else:
@@ -121,9 +126,15 @@ def _with_constants(
     """Noise for histograms and for the matrix that together have the requested guarantee."""
     name, scaling = mechanism_type.name, spec.scaling
     if not issubclass(mechanism_type, Additive) or requested.calibration != "exact":
-        raise requests.scaling_not_supported(name)
+        raise families.SCALING(
+            "'scaling: private' is not available with '{mechanism}' or with 'calibration: "
+            "published'.",
+            "Use a mechanism that adds noise to the matrix, such as 'gaussian', with exact "
+            "calibration.",
+            mechanism=name,
+        )
     if requested.delta == 0 or scaling is None:
-        raise requests.scaling_needs_delta()
+        raise wordings.scaling_needs_delta()
     total = target_mu(requested)
     while True:
         noise = ConstantsNoise.with_mu(
@@ -171,21 +182,44 @@ def _at_mu(
 
 def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
     if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
-        raise problems.folds_not_supported(mechanism.name)
+        raise families.REQUEST_USE(
+            "'folds' cannot be used with '{mechanism}'.",
+            "Use 'gaussian' or 'gaussian-iid': a sum of their noise is of the same family.",
+            mechanism=mechanism.name,
+        )
     if spec.privacy_unit == "person":
-        raise problems.folds_of_persons()
+        raise families.REQUEST_USE(
+            "'folds' cannot be used where persons are protected.",
+            "Leave the key out.",
+        )
     if spec.folds > spec.dataset.rows:
-        raise problems.more_folds_than_rows(spec.folds, spec.dataset.rows)
+        raise families.REQUEST_USE(
+            "'folds' is {folds}, but the table has only {rows} rows.",
+            "Ask for fewer folds.",
+            folds=spec.folds,
+            rows=spec.dataset.rows,
+        )
 
 
 def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> None:
     if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
-        raise requests.groups_not_supported(mechanism.name)
+        raise families.GROUPS(
+            "'by' is not available with '{mechanism}'.",
+            "Use 'gaussian' or 'gaussian-iid', or leave 'by' out.",
+            mechanism=mechanism.name,
+        )
     check_group_names(by)
     entries = spec.parts * mechanism.parameters.p**2
     if entries > MAX_ENTRIES:
-        raise requests.groups_too_large(
-            spec.groups_count, spec.folds, mechanism.parameters.p, entries, MAX_ENTRIES
+        raise families.GROUPS(
+            "'by': {groups} groups with {folds} folds and {p} columns have {entries} entries; at "
+            "most {limit} are possible.",
+            "Group by a column with fewer levels, or publish fewer columns or folds.",
+            groups=spec.groups_count,
+            folds=spec.folds,
+            p=mechanism.parameters.p,
+            entries=entries,
+            limit=MAX_ENTRIES,
         )
 
 
@@ -203,12 +237,25 @@ def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> No
     exact_epsilon = exact.epsilon(requested.delta)
     if requested.epsilon is None:
         if math.isinf(exact_epsilon):
-            raise problems.no_finite_epsilon(name, requested.delta)
+            raise families.GUARANTEE(
+                "{mechanism}: this noise has no finite epsilon at delta={delta:g}.",
+                "Ask for more noise, or a larger delta.",
+                mechanism=name,
+                delta=requested.delta,
+            )
         return
     exact_delta = exact.delta(requested.epsilon)
     if exact_delta > requested.delta:
-        raise problems.guarantee_too_weak(
-            name, requested.epsilon, requested.delta, exact_delta, exact_epsilon
+        raise families.GUARANTEE(
+            "{mechanism}: the request is for epsilon={epsilon:g} and delta={delta:g}; this noise "
+            "has delta={exact_delta:.4g} at that epsilon, and epsilon={exact_epsilon:.4g} at that "
+            "delta.",
+            "Use 'calibration: exact', which finds the noise that is needed.",
+            mechanism=name,
+            epsilon=requested.epsilon,
+            delta=requested.delta,
+            exact_delta=exact_delta,
+            exact_epsilon=exact_epsilon,
         )
 
 

@@ -13,10 +13,9 @@ from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import BudgetFacts
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import verification as problems
-from gramercy.schemas.problems.publication import bundle_replaced
 
 if TYPE_CHECKING:
     from gramercy.ledger import Charge, Ledger
@@ -35,13 +34,16 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
     if charge is not None and charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
         charged = charge.guarantee
-        raise problems.guarantee_not_charged(
-            str(place / DESCRIPTOR),
-            stated.epsilon,
-            stated.delta,
-            stated.mu,
-            charged.epsilon(stated.delta),
-            charged.mu,
+        raise families.CHARGE(
+            "{path} states epsilon={epsilon:.4g} at delta={delta:g} (mu={mu:.4g}), but the ledger "
+            "has charged epsilon={charged_epsilon:.4g} (mu={charged_mu:.4g}).",
+            "Ask the curator for the bundle that was published.",
+            path=str(place / DESCRIPTOR),
+            epsilon=stated.epsilon,
+            delta=stated.delta,
+            mu=stated.mu,
+            charged_epsilon=charged.epsilon(stated.delta),
+            charged_mu=charged.mu,
         )
 
 
@@ -58,14 +60,23 @@ def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     facts = bundle.manifest
     charge = ledger.charge_of(facts.dataset.id, facts.release)
     if charge is None:
-        raise problems.never_charged(str(place))
+        raise families.CHARGE(
+            "{path} was never charged in this ledger.",
+            "If it was charged elsewhere, verify it there, or with '--archive', without the "
+            "ledger.",
+            path=str(place),
+        )
     if charge.state not in {"published", "withdrawn"} or charge.sha256 != bundle.sha256:
-        raise bundle_replaced(str(place / SUMS))
+        raise wordings.bundle_replaced(str(place / SUMS))
     if facts.ledger is not None:
         ledger.verify_anchor(facts.ledger.anchor, f"{facts.dataset.id}/{facts.release}")
         budget = ledger.budget_at(facts.dataset.id, facts.ledger.seq)
         if budget is None or BudgetFacts.of(budget) != facts.ledger.budget:
-            raise problems.budget_not_in_use(str(place / DESCRIPTOR))
+            raise families.CONTRADICTION(
+                "{path} states a budget that was not in use when the release was charged.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+            )
 
 
 def check_withdrawal(archive: Archive, dataset: str, charge: Charge) -> None:
@@ -79,13 +90,21 @@ def check_withdrawal(archive: Archive, dataset: str, charge: Charge) -> None:
     place = archive.withdrawal(dataset, charge.release)
     if charge.state != "withdrawn":
         if archive.contains(place):
-            raise problems.bundle_unexpected(archive.display_path(place), charge.state)
+            raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
         return
     if not archive.contains(place):
-        raise problems.withdrawal_missing(archive.display_path(place))
+        raise families.STATE(
+            "{path} is missing, but in the ledger the release is withdrawn.",
+            "Run 'gramercy withdraw' again: it writes the notice.",
+            path=archive.display_path(place),
+        )
     notice = read_withdrawal(place).manifest
     if (notice.release_sha256, notice.reason) != (charge.sha256, charge.reason):
-        raise problems.withdrawal_differs(archive.display_path(place))
+        raise families.STATE(
+            "{path} differs from the withdrawal in the ledger.",
+            "Restore the notice from a copy.",
+            path=archive.display_path(place),
+        )
 
 
 def check_recorded(
@@ -107,10 +126,24 @@ def check_recorded(
     for (kind, name), sha256 in sorted(recorded.items()):
         place = (archive.estimate if kind == "estimate" else archive.report)(dataset, release, name)
         if not archive.contains(place):
-            raise problems.recorded_bundle_missing(archive.display_path(place))
+            raise families.REPLACED(
+                "{path} is missing, but the ledger has recorded it.",
+                "Restore it from a copy, or make it again: 'gramercy estimate' makes estimates "
+                "and reports.",
+                path=archive.display_path(place),
+            )
         if file_digest(place / SUMS) != sha256:
-            raise problems.recorded_bundle_replaced(archive.display_path(place / SUMS))
+            raise families.REPLACED(
+                "{path} is not the bundle that the ledger has recorded.",
+                "Restore it from a copy.",
+                path=archive.display_path(place / SUMS),
+            )
     present = [("estimate", name) for name in archive.estimates(dataset, release)]
     present += [("report", name) for name in archive.reports(dataset, release)]
     if others := [name for kind, name in present if (kind, name) not in recorded]:
-        yield problems.bundles_not_recorded(f"{dataset}/{release}", tuple(others))
+        yield families.NOT_RECORDED(
+            "{release}: the ledger has no record of {names}.",
+            "Repeat the command that made them: it records them.",
+            release=f"{dataset}/{release}",
+            names=tuple(others),
+        )

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from gramercy.application.table_header import check_table_header
 from gramercy.application.table_quality import ColumnQuality, quality_notices
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels, matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import publication, warnings
-from gramercy.schemas.problems import table as table_problems
 from gramercy.schemas.source import display_name
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.passes import EXCESS_ROWS
@@ -79,7 +78,14 @@ class TableCheck:
         if unusable := [each.name for each in self.columns if each.verdict == "unusable"]:
             omitted = len(unusable) - _MOST_NAMED
             others = [f"and {omitted} more"] if omitted > 0 else []
-            errors.append(publication.columns_unusable(source, (*unusable[:_MOST_NAMED], *others)))
+            errors.append(
+                families.TABLE_COLUMNS(
+                    "{source}: columns without a single cell that a release could use: {columns}.",
+                    "Fix the table or the contract before a release is charged.",
+                    source=source,
+                    columns=(*unusable[:_MOST_NAMED], *others),
+                )
+            )
         return errors
 
     def _row_count_error(self, source: str) -> TableError | None:
@@ -88,22 +94,46 @@ class TableCheck:
         if not (self.contract.checks_rows and self.complete) or self.lines == declared:
             return None
         if self.lines > (limit := declared + EXCESS_ROWS):
-            return table_problems.row_limit_exceeded(source, limit, declared)
-        return table_problems.row_count_differs(source, self.lines, declared)
+            return wordings.row_limit_exceeded(source, limit, declared)
+        return wordings.row_count_differs(source, self.lines, declared)
 
     @property
     def notices(self) -> list[Notice]:
         """What the steward should look at, each with a remedy."""
         notices = list(quality_notices(self.columns, self.lines, self.malformed))
         if self.complete and self.persons != self.contract.persons:
-            notices.append(warnings.persons_differ(self.persons, self.contract.persons))
+            notices.append(wordings.persons_differ(self.persons, self.contract.persons))
         if self.ids_alike:
             column = str(self.contract.person_column)
-            notices.append(warnings.ids_alike(self.ids_alike, self.persons, column))
+            notices.append(
+                families.PERSON_IDS(
+                    "{count} of the {persons} ids in '{column}' differ from another id "
+                    "only in capital letters or blanks.",
+                    "Where two of them are one person, the guarantee holds for each of "
+                    "the two, not for the person. Write every id in one way before a "
+                    "release: in the file, or in a view of the database, such as "
+                    "upper(replace({column}, ' ', '')).",
+                    count=self.ids_alike,
+                    persons=self.persons,
+                    column=column,
+                )
+            )
         if self.rows_without_date:
-            notices.append(warnings.rows_without_date(self.rows_without_date))
+            notices.append(
+                families.UNUSABLE_LINES(
+                    "Rows without a readable date, which are in no period: {rows}.",
+                    "Write dates as 2026-11-23, or as dates in Parquet.",
+                    rows=self.rows_without_date,
+                )
+            )
         if self.complete and self.levels_without_cells:
-            notices.append(warnings.levels_without_cells(self.levels_without_cells))
+            notices.append(
+                families.UNUSABLE_COLUMNS(
+                    "Declared levels that no cell has: {levels}.",
+                    "If that is unexpected, compare their spelling with the table's.",
+                    levels=self.levels_without_cells,
+                )
+            )
         return notices
 
 

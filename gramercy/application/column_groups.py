@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
-from gramercy.schemas.problems import contract as problems
-from gramercy.schemas.problems.keys import contract_not_valid
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.header_names import look_like_data
 from gramercy.tables.source import Source, open_source
@@ -48,7 +47,7 @@ def with_columns_of_table(contract: Contract, path: Path) -> Contract:
     try:
         return contract.with_columns(_resolve(contract, table))
     except InvalidValue as error:
-        failure = contract_not_valid(str(path))
+        failure = wordings.contract_not_valid(str(path))
         failure.details = (_at(error.key or "columns", error.without_history()),)
     raise failure
 
@@ -91,7 +90,16 @@ def _resolve(contract: Contract, table: Source) -> dict[str, tuple[str, ...]]:
     states_names = table.formats <= {"parquet", "delta", "database"}
     patterns = [name for name in contract.columns if ANY in name and name not in names]
     if patterns and not states_names and look_like_data(names):  # errors would quote cells
-        raise _at("columns", problems.pattern_matches_data(patterns[0]))
+        raise _at(
+            "columns",
+            families.COLUMNS(
+                "'{pattern}' may match cells: a name in the first line of the table is a number, a "
+                "date, a time or a mark for a missing value.",
+                "Add a first line with names; or, if these are names, list them instead of the "
+                "pattern.",
+                pattern=patterns[0],
+            ),
+        )
     return resolve_columns(contract, names)
 
 
@@ -112,7 +120,14 @@ def _matches(patterns: Iterable[str], names: Iterable[str]) -> Mapping[str, list
     for name in names:
         found = [pattern for pattern, matches in matchers.items() if matches(name)]
         if len(found) > 1:
-            overlap = problems.patterns_overlap(name, found[0], found[1])
+            overlap = families.COLUMNS(
+                "Two patterns match the column '{column}': '{first}' and '{second}'.",
+                "Declare the column by its name, which takes precedence over "
+                "patterns, or exclude it.",
+                column=name,
+                first=found[0],
+                second=found[1],
+            )
             raise _at(f"columns.{found[1]}", overlap)
         if found or ANY in matched:
             matched[found[0] if found else ANY].append(name)
@@ -133,7 +148,15 @@ def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
 
 def _matches_nothing(key: str, name: str, known: Iterable[str]) -> InvalidValue:
     similar = most_similar_first(name.replace(ANY, ""), sorted(known, key=_natural))
-    return _at(key, problems.pattern_matches_nothing(name, similar))
+    return _at(
+        key,
+        families.COLUMNS(
+            "'{pattern}' does not match any column of the table that is not listed.",
+            "It has columns such as: {similar}.",
+            pattern=name,
+            similar=similar,
+        ),
+    )
 
 
 def _at(key: str, error: InvalidValue) -> InvalidValue:

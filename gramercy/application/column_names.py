@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from gramercy.application.context import Context
 from gramercy.common.lookalikes import has_hidden, skeleton
+from gramercy.schemas import families
 from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.problems.keys import column_name_too_long, column_names_too_long
-from gramercy.schemas.problems.publication import column_name_hidden, column_names_alike
 
 # A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
 # bound: a release with longer names could be published, but not read.
@@ -45,13 +44,34 @@ def check_names(context: Context, contract: Contract, *, in_pairs: bool = False)
         return
     for name, size in zip(names, sizes, strict=True):
         if size > MOST_NAME_BYTES:
-            raise column_name_too_long(name[:_START], size, MOST_NAME_BYTES)
+            raise families.CONTRACT_USE(
+                "The name of the column '{start}...' has {bytes} bytes; a name may have {most}.",
+                "Rename the column in the table, or shorten the level.",
+                start=name[:_START],
+                bytes=size,
+                most=MOST_NAME_BYTES,
+            )
     if not is_short:
-        raise column_names_too_long(sum(sizes), most)
+        raise families.CONTRACT_USE(
+            "The names of the columns have {bytes} bytes together; they may have {most}.",
+            "Use shorter names or fewer columns.",
+            bytes=sum(sizes),
+            most=most,
+        )
     seen: dict[str, str] = {}
     for name in names:
         if has_hidden(name):
-            raise column_name_hidden(name)
+            raise families.CONTRACT_USE(
+                "The name of the column '{name}' has invisible characters, or ones that break or "
+                "reverse its line.",
+                "Rename the column in the table.",
+                name=name,
+            )
         other = seen.setdefault(skeleton(name), name)
         if other != name:
-            raise column_names_alike(other, name)
+            raise families.CONTRACT_USE(
+                "The names of the columns '{first}' and '{second}' look the same.",
+                "Rename one of them in the table.",
+                first=other,
+                second=name,
+            )

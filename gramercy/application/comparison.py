@@ -14,8 +14,8 @@ import pandas as pd
 from gramercy.archive.bundle import SEAL
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import Array
+from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems.verification import fact_contradicts, file_not_listed
 
 _SHOWN = 12  # parts of a fact that an error states
 # Relative tolerance: eigenvectors differ in their last digits between machines.
@@ -40,11 +40,14 @@ def contradiction(place: Path, key: str, stated: Any, recomputed: Any) -> Bundle
     """The error for a fact that does not follow from the rest of a bundle, with both values."""
     differing = list(islice(_differing(key, stated, recomputed), _SHOWN))
     differing = differing or [(key, stated, recomputed)]  # a null and an absent key
-    return fact_contradicts(
-        str(place / DESCRIPTOR),
-        key,
-        tuple(f"{name:.80}={left!r:.80}" for name, left, _ in differing),
-        tuple(f"{name:.80}={right!r:.80}" for name, _, right in differing),
+    return families.CONTRADICTION(
+        "{path}: '{key}' does not follow from the rest of the file. Stated: {stated}. "
+        "Recomputed: {recomputed}.",
+        "Ask the curator for the bundle that was published.",
+        path=str(place / DESCRIPTOR),
+        key=key,
+        stated=tuple(f"{name:.80}={left!r:.80}" for name, left, _ in differing),
+        recomputed=tuple(f"{name:.80}={right!r:.80}" for name, _, right in differing),
     )
 
 
@@ -73,7 +76,11 @@ def check_no_extra_files(place: Path) -> None:
     listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
     for path in place.iterdir():
         if path.name not in listed | {DESCRIPTOR} | SEAL:
-            raise file_not_listed(str(path))
+            raise families.CONTRADICTION(
+                "{path} is not listed in datapackage.json.",
+                "Ask the curator for the bundle that was published.",
+                path=str(path),
+            )
 
 
 def tunings_close(left: Mapping[str, float], right: Mapping[str, float]) -> bool:

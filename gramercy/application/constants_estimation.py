@@ -11,8 +11,8 @@ from dataclasses import replace
 from gramercy.application.accumulation import PrivateCounts, count_cells, count_lengths
 from gramercy.application.planning import Plan
 from gramercy.scaling.chain import ConstantsChain
+from gramercy.schemas import wordings
 from gramercy.schemas.histogram import Histogram
-from gramercy.schemas.problems.publication import sums_not_as_planned
 
 
 def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
@@ -39,7 +39,7 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     """
     noise = plan.calibration.constants_noise
     if noise is None:
-        raise sums_not_as_planned()
+        raise wordings.sums_not_as_planned()
     chain, published = ConstantsChain.start(plan.spec), list[Histogram]()
     counts = data.counts
     for stage, law in enumerate(noise.stages):

@@ -25,9 +25,9 @@ from gramercy.archive.estimate_graph import GRAPH
 from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.release_bundle import ReleaseBundle, read_report, report_descriptor
 from gramercy.estimators import Estimator
+from gramercy.schemas import families, wordings
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import verification as problems
 
 _SETTINGS = "the settings and the release"
 
@@ -40,7 +40,7 @@ def check_belongs(
     name = facts.report if isinstance(facts, ReportManifest) else facts.estimate
     if (facts.release_sha256, name) != (release.sha256, place.name):
         described = f"{name} of {facts.dataset.id}/{facts.release}"
-        raise problems.folder_mismatch(str(place / DESCRIPTOR), described)
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), described)
 
 
 def check_estimate(
@@ -65,33 +65,50 @@ def check_estimate(
     estimator = estimator_from_settings(stated.estimator)
     if missing := missing_releases(archive, estimator):
         _check_facts_only(place, release, stated, estimator)
-        return "names this release", problems.pool_not_recomputed(stated.estimate, missing[0])
+        return "names this release", families.NOT_CHECKED(
+            "Estimate {estimate}: the numbers were not recomputed, because "
+            "'{release}' is not in this archive.",
+            "Verify the release in an archive that has both.",
+            estimate=stated.estimate,
+            release=missing[0],
+        )
     others = read_other_releases(archive, estimator)
     for other in others:
         name = other.release_evidence.name
         if stated.sources.get(name) != other.sha256:
-            raise problems.pooled_release_replaced(str(place / DESCRIPTOR), name)
+            raise families.REPLACED(
+                "{path}: '{release}' is not the release that was pooled.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+                release=name,
+            )
     manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
     if stated.estimate != place.name:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
         raise contradiction(place, "tuning", stated.tuning, manifest.tuning)
     for name, matrix in result.matrices.items():
         if not arrays_close(matrix, bundle.matrices[name]):
-            raise problems.file_contradicts(f"{place / name}.npy", _SETTINGS)
+            raise wordings.file_contradicts(f"{place / name}.npy", _SETTINGS)
     for name, table in result.tables.items():
         if not tables_close(table, bundle.tables[name]):
-            raise problems.file_contradicts(f"{place / name}.parquet", _SETTINGS)
+            raise wordings.file_contradicts(f"{place / name}.parquet", _SETTINGS)
     # Edges are on the scale of correlations.
     if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
-        raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
+        raise wordings.file_contradicts(str(place / GRAPH), _SETTINGS)
     check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
     words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
     if withdrawn := withdrawn_releases(archive, estimator):
-        return words, problems.pooled_release_withdrawn(stated.estimate, withdrawn[0])
+        return words, families.NOT_CHECKED(
+            "Estimate {estimate}: '{release}', one of the releases that were pooled, "
+            "was withdrawn later.",
+            "Read its notice of withdrawal, and pool the other releases again.",
+            estimate=stated.estimate,
+            release=withdrawn[0],
+        )
     return words, None
 
 
@@ -111,7 +128,7 @@ def _check_facts_only(
     }
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
     if stated.estimate != place.name:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
@@ -133,7 +150,7 @@ def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple
     recomputed = manifest.model_copy(update={"software": stated.software})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
     if place.name != stated.report:
-        raise problems.folder_mismatch(str(place / DESCRIPTOR), stated.report)
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.report)
     check_facts(place, read_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
     return "names this release and its estimates", None

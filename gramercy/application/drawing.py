@@ -33,11 +33,10 @@ from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas import families, wordings
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.table import table_changed
 from gramercy.tables.blocks import blocks
 from gramercy.tables.change_detection import verify_unchanged
 from gramercy.tables.csv_reader import MalformedLines
@@ -95,7 +94,11 @@ def draw_into(
         truth = require_gram(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
-        raise problems.mechanism_not_drawable(mechanism.name)
+        raise families.INTERNAL(
+            "Noise of '{mechanism}' cannot be drawn.",
+            "This is a defect of Gramercy: please report it.",
+            mechanism=mechanism.name,
+        )
     write_matrices(folder, manifest, matrix, folds, histograms, groups)
     return data
 
@@ -178,6 +181,6 @@ def _publish_rows(
             on_rows(q.shape[1])
     verify_unchanged(data.state, plan.contract.source)
     if writer.rows != rows:
-        raise table_changed()
+        raise wordings.table_changed_of_table()
     # Computed from the published rows alone, so that it is post-processing.
     return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))

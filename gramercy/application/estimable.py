@@ -8,10 +8,9 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.mechanisms import registry
+from gramercy.schemas import families, wordings
 from gramercy.schemas.groups import group_names
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
-from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.analyses import pool_of_rows, pool_of_withdrawn, unknown_group
 
 
 def check_estimable(facts: ReleaseManifest) -> None:
@@ -24,9 +23,19 @@ def check_estimable(facts: ReleaseManifest) -> None:
     """
     name = f"{facts.dataset.id}/{facts.release}"
     if facts.kind == "precision":
-        raise problems.release_is_precision(name)
+        raise families.ESTIMATE(
+            "'{release}' is already a precision matrix.",
+            "Estimate from a release of the second moment.",
+            release=name,
+        )
     if facts.kind == "marginals":
-        raise problems.release_has_no_matrix(name, facts.release)
+        raise families.ESTIMATES(
+            "'{release}' has histograms of its columns, and no matrix.",
+            "Estimate from a release of the second moment. One that takes its constants from this "
+            "release ('scaling: {{from: {id}}}' in its request) pays for the matrix alone.",
+            release=name,
+            id=facts.release,
+        )
 
 
 def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
@@ -39,7 +48,7 @@ def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
     names = () if spec.by is None else group_names(spec.by)
     if estimator.group is not None and estimator.group not in names:
         known = most_similar_first(estimator.group, names)
-        raise unknown_group(spec.dataset.id, estimator.group, known)
+        raise wordings.unknown_group(spec.dataset.id, estimator.group, known)
 
 
 def check_other_releases(
@@ -69,13 +78,13 @@ def check_other_releases(
     for other in estimator.other_releases:
         listed = describe_release(archive, *_parts(other))
         if listed.withdrawn is not None:
-            raise pool_of_withdrawn(other, listed.withdrawn)
+            raise wordings.pool_of_withdrawn(other, listed.withdrawn)
         check_estimable(listed.manifest)
         releases.append((other, listed.manifest))
     estimator.check_together(releases)
     noisy = [each for each, facts in releases if _publishes_rows(facts)]
     if noisy and len(releases) > 1:
-        raise pool_of_rows(noisy[0])
+        raise wordings.pool_of_rows(noisy[0])
 
 
 def _publishes_rows(facts: ReleaseSpec) -> bool:

@@ -19,8 +19,8 @@ from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, writ
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, software_versions
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
+from gramercy.schemas import families
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
-from gramercy.schemas.problems import publication as problems
 
 
 def estimate(context: Context, dataset: str, release: str, estimator: Estimator) -> str:
@@ -76,7 +76,11 @@ def fit(
     releases = [each.release_evidence for each in of_group]
     result = estimator.fit(estimator.evidence_of(releases))
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
-        raise problems.estimate_not_finite(estimator.name)
+        raise families.ESTIMATE(
+            "{estimator}: these settings give no finite matrix.",
+            "Use a larger penalty.",
+            estimator=estimator.name,
+        )
     manifest = EstimateManifest(
         format=FORMAT,
         kind=result.kind,

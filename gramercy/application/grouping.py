@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gramercy.application.request_model import Request
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
-from gramercy.schemas.problems import request as problems
 
 
 def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
@@ -21,12 +21,25 @@ def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
     if name is None:
         return None
     if name not in contract.columns:
-        raise problems.grouping_column_unknown(name, most_similar_first(name, contract.names))
+        raise families.GROUPS(
+            "'by': the contract has no column '{name}'.",
+            "Similar columns: {similar}.",
+            name=name,
+            similar=most_similar_first(name, contract.names),
+        )
     levels = contract.levels(name)
     if levels is None:
-        raise problems.grouping_column_numeric(name)
+        raise families.GROUPS(
+            "'by': the column '{name}' has no levels.",
+            "Declare 'levels' for it in the contract, or group by a column that has them.",
+            name=name,
+        )
     if len(contract.columns) == 1:
-        raise problems.only_grouping_column(name)
+        raise families.GROUPS(
+            "'by': '{name}' is the only column of the contract.",
+            "Leave 'by' out, or declare more columns.",
+            name=name,
+        )
     return LevelsFacts(name=name, levels=levels)
 
 

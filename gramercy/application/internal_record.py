@@ -16,7 +16,7 @@ from gramercy.common.disk import error_reason, make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import file_lock
-from gramercy.schemas.problems.publication import internal_record_not_written
+from gramercy.schemas import families
 
 with publishing():
     from gramercy.reports.internal_page import internal_page
@@ -101,4 +101,10 @@ def _write_private(path: Path, text: str) -> None:
     except OSError as caught:
         reason = error_reason(caught)
     if reason:
-        raise internal_record_not_written(str(path), reason)
+        raise families.INTERNAL(
+            "{path}: the internal record cannot be written ({reason}).",
+            "Free disk space, or make the folder writable. The release is published: the same "
+            "request returns it.",
+            path=str(path),
+            reason=reason,
+        )

@@ -16,11 +16,10 @@ from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.witness import Witness
 from gramercy.ledger import Ledger
 from gramercy.ledger.integrity import Finding
+from gramercy.schemas import families, wordings
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, GramercyError, Invalid, LedgerError
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.ledger import entries_alike, ledger_copied
-from gramercy.schemas.problems.verification import copy_audited
 from gramercy.schemas.run_history import History
 
 
@@ -46,9 +45,15 @@ class LedgerCheck:
         """Add that the ledger is a copy, if it is one."""
         original = ledger.original_location()
         if original is not None and of_copy:
-            self.notes.append(copy_audited(original))
+            self.notes.append(
+                families.RECORDED(
+                    "This is a copy, which was only read: the ledger was in the file {location}.",
+                    "Audit the original as well, which may have entries that are newer.",
+                    location=original,
+                )
+            )
         elif original is not None:
-            self.problems.append(("ledger", ledger_copied(ledger.location, original)))
+            self.problems.append(("ledger", wordings.ledger_copied(ledger.location, original)))
 
 
 def check_ledger(
@@ -124,7 +129,20 @@ def _one_for_each_kind(findings: Iterable[Finding]) -> Iterator[tuple[str, Notic
             continue
         subject = first.subject if len({each.subject for each in alike}) == 1 else "ledger"
         words = f"{first.notice.code}: {first.notice.sentence}"
-        yield subject, entries_alike(count, first.entry, alike[-1].entry, words)
+        yield (
+            subject,
+            families.ENTRY(
+                "{count} entries, from entry {entry} to entry {last}, have the same "
+                "problem. The first is {first}",
+                "Find out who can write to the ledger's database, keep a copy of it, and "
+                "restore it from a backup; the bundles may be right. See "
+                "docs/how-to/verify.md.",
+                count=count,
+                entry=first.entry,
+                last=alike[-1].entry,
+                first=words,
+            ),
+        )
 
 
 def _anchors_of_releases(

@@ -12,11 +12,10 @@ from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.contents import Contents, bundle_digests
 from gramercy.archive.layout import CATALOGUE_LOCK, LISTING_FILE, is_page, release_page
 from gramercy.archive.signed_listing import PartMissingError, load_part, read_root
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, LedgerError
 from gramercy.schemas.listing import ListingEntry, ListingRoot
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import listing as problems
-from gramercy.schemas.problems.verification import no_signed_listing
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -78,14 +77,37 @@ def _first_problem(
     path = f"{archive.location}/{LISTING_FILE}"
     read = _read_listing(archive, None if ledger else {dataset for dataset, _ in releases})
     if read is None:
-        return problems.listing_missing(path) if ledger is not None and releases else None
+        return (
+            families.LISTING(
+                "{path} is missing, although releases were published.",
+                "It was deleted, or a command was interrupted. As the steward, run "
+                "'gramercy site', which writes all pages and the listing again; as a "
+                "reader, ask the curator to.",
+                path=path,
+            )
+            if ledger is not None and releases
+            else None
+        )
     root, entries = read
     if ledger is not None and not root.is_of(ledger.head().ledger):
-        return problems.listing_of_another_ledger(path)
+        return families.LISTING(
+            "{path} is not the listing of the archive of this ledger.",
+            "It was copied from another archive, or written without the ledger. As "
+            "the steward, run 'gramercy site', which writes all pages and the listing "
+            "again; as a reader, ask the curator to.",
+            path=path,
+        )
     if (problem := _bundle_problem(archive, releases, entries, path)) is not None:
         return problem
     if differing := tuple(_differing_pages(archive, releases, root, entries, files)):
-        return problems.pages_differ(path, differing)
+        return families.LISTING(
+            "Pages of the archive are not those that {path} names: {pages}.",
+            "They were changed, or a command was interrupted while it wrote them. As "
+            "the steward, run 'gramercy site', which writes all pages and the listing "
+            "again; as a reader, ask the curator to.",
+            path=path,
+            pages=differing,
+        )
     return None
 
 
@@ -107,7 +129,12 @@ def _read_listing(
                 for each in load_part(archive, dataset, digest).releases
             }
             return signed.root, entries
-    raise problems.listing_part_missing(f"{archive.location}/{LISTING_FILE}")
+    raise families.LISTING(
+        "{path} names a part of the listing that is missing.",
+        "It was deleted, or the archive was copied incompletely. As the steward, run 'gramercy "
+        "site', which writes all pages and the listing again; as a reader, ask the curator to.",
+        path=f"{archive.location}/{LISTING_FILE}",
+    )
 
 
 def _bundle_problem(
@@ -125,14 +152,25 @@ def _bundle_problem(
     for name in sorted(releases):
         listed = bundle_digests(name, entries[name]) if name in entries else {}
         for names in sorted(listed.keys() - present[name]):
-            return problems.listed_bundle_missing(
+            return wordings.listed_bundle_missing(
                 archive.display_path(archive.root.joinpath(*names))
             )
         for names in present[name]:
             folder = archive.metadata_path(*names)
             if folder is not None and file_digest(folder / SUMS) != listed.get(names):
                 unlisted.append("/".join(names))
-    return problems.bundles_not_listed(path, tuple(unlisted)) if unlisted else None
+    return (
+        families.LISTING(
+            "{path} does not name {names}.",
+            "An older listing was put back, or a command was interrupted or is still "
+            "running. As the steward, run 'gramercy site', which writes all pages and the "
+            "listing again; as a reader, ask the curator to.",
+            path=path,
+            names=tuple(unlisted),
+        )
+        if unlisted
+        else None
+    )
 
 
 def _differing_pages(
@@ -163,7 +201,7 @@ def _page_digest(archive: Archive, name: str) -> str | None:
     except BundleError:  # not a regular file
         return ""
     except ArchiveError as error:
-        if error.code != problems.file_too_large.code:
+        if error.code != families.FILE_TOO_LARGE.code:
             raise
         return ""
     return None if content is None else hashlib.sha256(content).hexdigest()
@@ -193,11 +231,11 @@ def check_listed(archive: Archive, dataset: str, release: str) -> str | None:
     for names, digest in bundle_digests((dataset, release), entry).items():
         folder = archive.metadata_path(*names)
         if folder is None:
-            raise problems.listed_bundle_missing(
+            raise wordings.listed_bundle_missing(
                 archive.display_path(archive.root.joinpath(*names))
             )
         if file_digest(folder / SUMS) != digest:
-            raise problems.not_as_listed(archive.display_path(archive.root.joinpath(*names)))
+            raise wordings.not_as_listed(archive.display_path(archive.root.joinpath(*names)))
     return "listing: the signed listing of the archive names these bundles"
 
 
@@ -205,5 +243,9 @@ def missing_listing(archive: Archive) -> Notice | None:
     """A notice that an archive has no listing, without which a deleted bundle is not missed."""
     with suppress(BundleError):  # it has one, which is not valid
         if read_root(archive) is None:
-            return no_signed_listing(archive.display_path(archive.root / LISTING_FILE))
+            return families.NOT_CHECKED(
+                "{path} is missing, so a deleted release or withdrawal would not be noticed.",
+                "Ask the curator for the signed listing.",
+                path=archive.display_path(archive.root / LISTING_FILE),
+            )
     return None

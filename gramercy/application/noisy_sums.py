@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from gramercy.archive.groups_file import GroupMatrices
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.additive import Additive
+from gramercy.schemas import wordings
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import publication as problems
 from gramercy.tables.streaming import Accumulated
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> Noi
         The exact sums over the parts. Private.
     """
     if len(sums.part_sums) != spec.parts:
-        raise problems.sums_not_as_planned()
+        raise wordings.sums_not_as_planned()
     drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums.part_sums]
     matrices = [each.gram.astype(np.float64) / mechanism.lattice.divisor for each in drawn]
     parts = (spec.groups_count, spec.folds)
@@ -98,7 +98,7 @@ def _numbers(values: Sequence[float]) -> Array:
 def require_gram(gram: NDArray[Any] | None) -> NDArray[Any]:
     """The Gram matrix of a sum, which exists unless rows are unscaled."""
     if gram is None:
-        raise problems.sums_not_as_planned()
+        raise wordings.sums_not_as_planned()
     return gram
 
 

@@ -26,6 +26,7 @@ from gramercy.estimators import Estimator
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
@@ -33,9 +34,6 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
-from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.budget import release_exceeds_limit
-from gramercy.schemas.problems.source import copy_needs_one_process, rows_of_database
 from gramercy.schemas.request import PERIOD
 from gramercy.tables.source import needs_copy
 
@@ -208,16 +206,38 @@ def make_plan(
     calibration = calibrate(spec)
     mechanism = calibration.mechanism
     if mechanism.publishes in {"precision", "marginals"} and request.estimates:
-        raise problems.no_second_moment_to_estimate_from(mechanism.publishes)
+        raise families.ESTIMATES(
+            "'estimates' must be empty: this release publishes {kind}, and no second moment.",
+            "Write 'estimates: []'.",
+            kind=mechanism.publishes,
+        )
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
-        raise problems.rows_need_one_process(mechanism.name)
+        raise families.REQUEST_USE(
+            "'engine' cannot be used with '{mechanism}', which publishes rows in their order.",
+            "Leave the key out: one process reads the table.",
+            mechanism=mechanism.name,
+        )
     if needs_copy(contract.source):
         if isinstance(mechanism, RowWise):
-            raise rows_of_database(mechanism.name)
+            raise families.REQUEST_USE(
+                "'{mechanism}' publishes rows in their order, and those of a database or a Delta "
+                "table are not ordered.",
+                "Publish a second moment, or export the table as Parquet.",
+                mechanism=mechanism.name,
+            )
         if not isinstance(request.engine, LocalEngine):
-            raise copy_needs_one_process()
+            raise families.REQUEST_USE(
+                "'engine: dask' cannot read a database or a Delta table, which are copied once, "
+                "to this machine.",
+                "Write 'engine: local', or export the table as Parquet to a place that all "
+                "workers can read.",
+            )
     if averaging and mechanism.publishes != "reports":
-        raise problems.mechanism_makes_no_reports(mechanism.name)
+        raise families.REPORTS(
+            "'mechanism.name' is '{mechanism}', which does not make reports.",
+            "Write 'name: local'.",
+            mechanism=mechanism.name,
+        )
     plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
     _check_limit(context, plan)
     for index, estimator in enumerate(request.estimates):
@@ -243,7 +263,14 @@ def _check_limit(context: Context, plan: Plan) -> None:
         return
     epsilon = plan.guarantee.epsilon(budget.delta)
     if epsilon > budget.per_release and not _is_answered(context, plan):
-        raise release_exceeds_limit(plan.contract.id, epsilon, budget.per_release)
+        raise families.EXCEEDED(
+            "{dataset}: this release has epsilon={epsilon:g} at the budget's delta; the contract "
+            "allows {limit:g} for a single one.",
+            "Ask for a smaller epsilon, or raise 'budget: per_release' in the contract.",
+            dataset=plan.contract.id,
+            epsilon=epsilon,
+            limit=budget.per_release,
+        )
 
 
 def _check_estimate(context: Context, plan: Plan, estimator: Estimator) -> None:
@@ -272,7 +299,12 @@ def load_contract(context: Context, request: Request) -> Contract:
     path = context.home.contract(request.dataset)
     contract = read_contract(path)
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
-        raise problems.contract_has_other_id(request.dataset, contract.id)
+        raise families.REQUEST_FILE(
+            "'dataset' is '{dataset}', but the contract of that name has the id '{id}'.",
+            "Give the contract's file the name of its id.",
+            dataset=request.dataset,
+            id=contract.id,
+        )
     if "%" not in request.version:
         contract = with_columns_of_table(contract.for_version(request.version), path)
         check_names(context, contract, in_pairs=request.mechanism.name == "local")
@@ -302,4 +334,10 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     unlabelled = plan.request.model_copy(update={"version": pattern})
     scheduled, current = plan.request.version, unlabelled.at(moment).version
     if scheduled != current and moment - plan.planned_for > _GRACE:
-        raise problems.run_too_late(scheduled, current)
+        raise families.LATE_RUN(
+            "This run was scheduled for version '{scheduled}', but the version is now "
+            "'{current}', and the table may have changed. Nothing was charged.",
+            "Start the deployment again, or wait for the next scheduled run.",
+            scheduled=scheduled,
+            current=current,
+        )

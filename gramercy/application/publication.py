@@ -25,9 +25,9 @@ from gramercy.archive.release_bundle import most_bytes, read_release, read_relea
 from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.process_lock import HeldLock
 from gramercy.ledger import Charge, Ledger, spent_failure
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
 from gramercy.schemas.facts import BudgetFacts, LedgerFacts
-from gramercy.schemas.problems import publication as problems
 
 _INTERRUPTED = "interrupted when drawn"
 _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
@@ -95,7 +95,7 @@ class Publication:
             return None
         path = self.bundle_path(charge)
         if read_release(path).sha256 != charge.sha256:
-            raise problems.bundle_replaced(self.archive.display_path(path))
+            raise wordings.bundle_replaced(self.archive.display_path(path))
         return charge
 
     def check_ledger_is_complete(self) -> None:
@@ -111,7 +111,12 @@ class Publication:
         charged = self.ledger.releases(self.dataset)  # read last: a charge precedes its release
         missing = [name for name in published if name not in charged]
         if missing:
-            raise problems.ledger_lacks_release(f"{self.dataset}/{missing[0]}")
+            raise families.UNTRUSTED(
+                "The archive has '{release}', but the ledger does not: the ledger is older than "
+                "the archive.",
+                "Restore the ledger that belongs to the archive: missing charges are still spent.",
+                release=f"{self.dataset}/{missing[0]}",
+            )
         newest = self.archive.metadata_path(self.dataset, published[-1]) if published else None
         facts = read_release_manifest(newest).ledger if newest else None
         if facts is not None:
@@ -212,7 +217,7 @@ class Publication:
     def _close_interrupted(self, charge: Charge) -> None:
         """Mark a charge without a bundle as spent; raise unless a new charge was requested."""
         if charge.state == "published":
-            raise problems.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
+            raise wordings.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
         if charge.state not in {"spent", "withdrawn"}:
             reason = "found without a release"
             self.ledger.mark(self.dataset, charge.release, "spent", reason=reason)

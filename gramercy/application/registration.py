@@ -11,9 +11,9 @@ from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_contract
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems.prefect import contract_not_registered, registered_differently
 from gramercy.schemas.source import location
 
 
@@ -44,7 +44,12 @@ def register(home: Home, path: Path, *, replace: bool = False) -> Path:
     contract = read_contract(path)
     registered = home.registered_contract(contract.id)
     if registered.is_file() and not replace and not _is_registered(home, contract):
-        raise registered_differently(str(registered), str(path))
+        raise families.NOT_REGISTERED(
+            "{path} is registered with another content.",
+            "Compare both files; 'gramercy register {contract} --replace' replaces it.",
+            path=str(registered),
+            contract=str(path),
+        )
     if registered.is_file() and registered.samefile(path):
         return registered
     yaml = YAML()  # keeps comments
@@ -75,7 +80,12 @@ def registered_request(home: Home, request: Request) -> Request:
     path = home.contract(request.dataset)
     contract = read_contract(path)
     if not _is_registered(home, contract):
-        raise contract_not_registered(contract.id, str(path))
+        raise families.NOT_REGISTERED(
+            "The contract of '{dataset}' is not registered in this home, or has changed since.",
+            "Run 'gramercy register {path}'.",
+            dataset=contract.id,
+            path=str(path),
+        )
     return request.model_copy(update={"dataset": contract.id})
 
 

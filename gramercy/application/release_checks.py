@@ -37,11 +37,11 @@ from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.scaling.chain import replayed
+from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import verification as problems
 
 MATRIX = "second_moment.npy"
 
@@ -50,7 +50,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
     if (facts.dataset.id, facts.release) != (place.parent.parent.name, place.parent.name):
         described = f"{facts.dataset.id}/{facts.release}"
-        raise problems.folder_mismatch(str(place / DESCRIPTOR), described)
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), described)
     recomputed = release_manifest(
         facts,
         release=place.parent.name,
@@ -76,7 +76,7 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
     for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
         same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
         if not same_sd or not _same_bins(stated, recomputed):
-            raise problems.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+            raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     lengths = histograms[-1]
     spec = chain.clipped(lengths.count, lengths.sd, calibration.noise_of_sum(facts))
     check_same_constants(place, facts, spec, MARGINALS)
@@ -103,14 +103,18 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
         parts = list(zip(moments, facts.fold_rows, strict=True))
         total = np.sum([moment * rows.value for moment, rows in parts], axis=0)
         if not arrays_close(total / facts.rows.value, bundle.unbiased):
-            raise problems.file_contradicts(str(place / MATRIX), "its folds")
+            raise wordings.file_contradicts(str(place / MATRIX), "its folds")
     noisy = parts if facts.neighbours == "add-remove" else []
     for moment, rows in [*noisy, *_group_parts(bundle)]:
         trace = float(np.trace(moment)) * rows.value
         from_trace = math.isclose(rows.observed, trace, rel_tol=1e-9, abs_tol=1e-9)
         from_count = rows.observed == round(rows.observed)
         if not (from_count if facts.publishes_noisy_count else from_trace):
-            raise problems.row_count_not_noisy(str(place / DESCRIPTOR))
+            raise families.CONTRADICTION(
+                "{path}: the number of rows is not the published noisy number.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+            )
 
 
 def _group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
@@ -127,15 +131,15 @@ def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
     facts, path = bundle.manifest, place / GROUPS
     total = np.sum([matrix * rows.value for matrix, rows in _group_parts(bundle)], axis=0)
     if not arrays_close(total / facts.rows.value, bundle.unbiased):
-        raise problems.file_contradicts(str(path), MATRIX)
+        raise wordings.file_contradicts(str(path), MATRIX)
     for group, stated in zip(bundle.groups, facts.groups, strict=True):
         rows = [part.value for part in stated.fold_rows]
         total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)
         if rows and not arrays_close(total / stated.rows.value, group.raw):
-            raise problems.file_contradicts(str(path), "its folds")
+            raise wordings.file_contradicts(str(path), "its folds")
         recomputed = denoised_group(facts, stated.rows.value, group.raw)
         if not arrays_close(recomputed, group.denoised):
-            raise problems.file_contradicts(str(path), "the noisy matrix")
+            raise wordings.file_contradicts(str(path), "the noisy matrix")
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
@@ -164,14 +168,22 @@ def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
     for matrix, law in matrices:
         largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
         if facts.neighbours == "replace-one" and not (np.abs(matrix) <= largest).all():
-            raise problems.entries_too_large(str(path))
+            raise families.CONTRADICTION(
+                "{path}: entries are larger than the noise explains.",
+                "Ask the curator for the bundle that was published.",
+                path=str(path),
+            )
 
 
 def _check_lattice(path: Path, units: Array) -> None:
     # Beyond 2^40 units, a double cannot show whether it is a multiple of the unit.
     visible = np.abs(units) < 2.0**40
     if not (np.abs(units - np.rint(units))[visible] < 1e-2).all():
-        raise problems.off_lattice(str(path))
+        raise families.CONTRADICTION(
+            "{path}: the entries are not on the stated lattice.",
+            "Ask the curator for the bundle that was published.",
+            path=str(path),
+        )
 
 
 def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
@@ -184,7 +196,7 @@ def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> 
         _check_lattice(path, batch / mechanism.step)
         gram += mechanism.gram(batch - offset)
     if not arrays_close(gram / facts.rows.value, bundle.raw):
-        raise problems.file_contradicts(str(place / MATRIX), path.name)
+        raise wordings.file_contradicts(str(place / MATRIX), path.name)
 
 
 def check_same_constants(
@@ -193,7 +205,7 @@ def check_same_constants(
     """Refuse a release whose constants are not those that histograms give."""
     for name in ("columns", "normalisation", "scaling"):
         if getattr(facts, name) != getattr(recomputed, name):
-            raise problems.file_contradicts(str(place / DESCRIPTOR), source)
+            raise wordings.file_contradicts(str(place / DESCRIPTOR), source)
 
 
 def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
@@ -210,13 +222,13 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
         if not arrays_close(recomputed, stated):
-            raise problems.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
+            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
     check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
     if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
-        raise problems.file_contradicts(str(place / CARD), DESCRIPTOR)
+        raise wordings.file_contradicts(str(place / CARD), DESCRIPTOR)
     check_no_extra_files(place)
 
 

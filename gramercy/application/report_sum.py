@@ -13,8 +13,8 @@ from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import file_digest
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, rows_file
+from gramercy.schemas import families
 from gramercy.schemas.model import digest
-from gramercy.schemas.problems import publication as problems
 
 # Facts that all sources must share, so that their reports can be summed.
 _SHARED_FACTS = ("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism")
@@ -70,14 +70,25 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
         facts = bundle.manifest
         rows_digest = file_digest(place / str(rows_file(facts)))
         if facts.dataset.id in datasets or rows_digest in digests:
-            raise problems.reports_given_twice(str(place), facts.dataset.id)
+            raise families.REPORTS(
+                "{path}: the reports of '{dataset}' are given twice.",
+                "Name one release of each source: counting a person twice doubles their privacy "
+                "loss.",
+                path=str(place),
+                dataset=facts.dataset.id,
+            )
         datasets.add(facts.dataset.id)
         digests.add(rows_digest)
         sources[f"{facts.dataset.id}/{facts.release}"] = bundle.sha256
         total += bundle.raw * facts.rows.value
         rows += round(facts.rows.value)
     if rows != plan.contract.rows:
-        raise problems.wrong_number_of_reports(rows, plan.contract.rows)
+        raise families.REPORTS(
+            "There are {reports} reports, but the contract's 'rows' is {rows}.",
+            "Name all sources, or correct the contract.",
+            reports=rows,
+            rows=plan.contract.rows,
+        )
     return ReportSum(total, rows, sources)
 
 
@@ -92,17 +103,35 @@ def check_same_sources(context: Context, plan: Plan, release: str, places: Seque
     place = context.archive.release(plan.contract.id, release)
     averaged = set(read_release(place).manifest.sources.values())
     if averaged != {read_release(Path(each)).sha256 for each in places}:
-        raise problems.other_reports_averaged(f"{plan.contract.id}/{release}")
+        raise families.REPORTS(
+            "This request was already published as '{release}', from other reports.",
+            "Use another version; it is a new charge.",
+            release=f"{plan.contract.id}/{release}",
+        )
 
 
 def _check_compatible(plan: Plan, place: Path, bundle: ReleaseBundle) -> None:
     if bundle.manifest.kind != "reports":
-        raise problems.not_reports(str(place))
+        raise families.REPORTS(
+            "{path} does not contain reports.",
+            "Name releases that 'gramercy randomize' made.",
+            path=str(place),
+        )
     theirs, requested = bundle.manifest.model_dump(), plan.spec.model_dump()
     for key in _SHARED_FACTS:
         if theirs[key] != requested[key]:
             if key == "columns":
-                raise problems.reports_of_other_columns(str(place))
-            raise problems.reports_made_differently(
-                str(place), key, str(theirs[key]), str(requested[key])
+                raise families.REPORTS(
+                    "{path}: the columns of its reports differ from those of the request.",
+                    "Sources and server must use the same columns, bounds and scales.",
+                    path=str(place),
+                )
+            raise families.REPORTS(
+                "{path}: its reports were made with {key}: {theirs}, and the request has {key}: "
+                "{requested}.",
+                "Sources and server must use the same value.",
+                path=str(place),
+                key=key,
+                theirs=str(theirs[key]),
+                requested=str(requested[key]),
             )

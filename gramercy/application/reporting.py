@@ -16,9 +16,9 @@ from gramercy.archive.release_bundle import (
     write_report,
 )
 from gramercy.common.extras import publishing
+from gramercy.schemas import families
 from gramercy.schemas.manifest import FORMAT, ReportManifest
 from gramercy.schemas.model import digest
-from gramercy.schemas.problems.verification import estimate_of_other_release
 
 _DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
 
@@ -78,7 +78,11 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
     facts = release.manifest
     for each in estimates:
         if each.manifest.release_sha256 != release.sha256:
-            raise estimate_of_other_release(each.manifest.estimate)
+            raise families.CONTRADICTION(
+                "Estimate '{estimate}' was not made from this release.",
+                "Ask the curator for the bundle that was published.",
+                estimate=each.manifest.estimate,
+            )
     return ReportManifest(
         format=FORMAT,
         kind="report",

@@ -9,14 +9,24 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.scaling.chain import replayed, starting_facts
 from gramercy.scaling.shares import Shares, shares
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import request as problems
 from gramercy.schemas.scaling import PrivateScaling, ReleasedScaling, ScalingFacts
+
+
+def _release_without_constants(release: str, reason: str) -> RequestError:
+    return families.SCALING(
+        "Release '{release}' has no constants for this request: {reason}.",
+        "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+        release=release,
+        reason=reason,
+    )
+
 
 Bounds = tuple[tuple[float, float] | None, ...]
 
@@ -46,7 +56,12 @@ def with_planned_scaling(
     without_bounds = tuple(contract.columns_without_bounds)
     if not isinstance(scaling, PrivateScaling):
         if without_bounds:
-            raise problems.bounds_missing(without_bounds)
+            raise families.SCALING(
+                "Columns without bounds need estimated scaling: {columns}.",
+                "Declare 'lower' and 'upper' in the contract, or write 'scaling: private' in the "
+                "request.",
+                columns=without_bounds,
+            )
         return declared
     planned = _shares(scaling, contract, request, declared)
     if planned is None:
@@ -71,7 +86,7 @@ def _shares(
     scaling: PrivateScaling, contract: Contract, request: Request, spec: ReleaseSpec
 ) -> Shares | None:
     if request.mechanism.delta == 0:
-        raise problems.scaling_needs_delta()
+        raise wordings.scaling_needs_delta()
     share = 1.0 if request.mechanism.name == "marginals" else scaling.share
     return shares(contract.count, _p(spec), target_mu(request.mechanism), share)
 
@@ -79,7 +94,15 @@ def _shares(
 def _too_few_rows(contract: Contract, request: Request, spec: ReleaseSpec) -> RequestError:
     p = _p(spec)
     needed = rows_needed(p, target_mu(request.mechanism))
-    return problems.too_few_rows_for_constants(contract.count, contract.count_key, needed, p)
+    return families.SCALING(
+        "{count} {count_key} are too few to estimate the constants of columns without "
+        "bounds: about {needed} are needed for {p} columns at this guarantee.",
+        "Declare bounds for all columns in the contract.",
+        count=contract.count,
+        count_key=contract.count_key,
+        needed=needed,
+        p=p,
+    )
 
 
 def rows_needed(p: int, mu: float) -> int:
@@ -119,15 +142,15 @@ def _with_released_constants(
     """The facts with the constants of an earlier release; they cost nothing."""
     place = context.archive.release(contract.id, scaling.release)
     if not context.archive.contains(place):
-        raise problems.release_without_constants(scaling.release, "it is not in the archive")
+        raise _release_without_constants(scaling.release, "it is not in the archive")
     bundle = read_release(place)
     other = bundle.manifest.scaling
     if other is None or not bundle.histograms:
-        raise problems.release_without_constants(scaling.release, "it has no histograms")
+        raise _release_without_constants(scaling.release, "it has no histograms")
     same_table = bundle.manifest.names == declared.names and other.bounds == _bounds(contract)
     if not same_table or bundle.manifest.privacy_unit != declared.privacy_unit:
         reason = "its columns, bounds, intercept or privacy unit differ"
-        raise problems.release_without_constants(scaling.release, reason)
+        raise _release_without_constants(scaling.release, reason)
     planned = ScalingFacts(
         kind="release",
         bounds=other.bounds,

@@ -13,9 +13,9 @@ from gramercy.application.scaling_plan import constants_of_release
 from gramercy.archive.archive import Archive
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.schemas import families, wordings
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import verification as problems
 
 SourceCheck = Callable[[Archive, Path, ReleaseBundle], tuple[str, Notice | None]]
 
@@ -42,13 +42,21 @@ def _check_average(
     for name, sha256 in facts.sources.items():
         path = archive.release(*name.split("/"))
         if not path.exists():
-            return "", problems.average_not_recomputed()
+            return "", families.NOT_CHECKED(
+                "The average was not recomputed: not all of its sources are in this archive.",
+                "Verify it in an archive that has them.",
+            )
         source = read_release(path)
         if source.sha256 != sha256:
-            raise problems.source_replaced(str(place / DESCRIPTOR), name)
+            raise families.REPLACED(
+                "{path}: '{release}' is not the release that was averaged.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+                release=name,
+            )
         total += source.raw * source.manifest.rows.value
     if not arrays_close(total / facts.rows.value, bundle.raw):
-        raise problems.file_contradicts(str(place / MATRIX), "its sources")
+        raise wordings.file_contradicts(str(place / MATRIX), "its sources")
     return "average: recomputed from its sources", None
 
 
@@ -69,10 +77,19 @@ def _check_released_constants(
     name = f"{facts.dataset.id}/{scaling.release}"
     path = archive.release(facts.dataset.id, scaling.release)
     if not archive.contains(path):
-        return "", problems.constants_not_recomputed(name)
+        return "", families.NOT_CHECKED(
+            "The constants were not recomputed: '{release}' is not in this archive.",
+            "Verify the release in an archive that has both.",
+            release=name,
+        )
     source = read_release(path)
     if source.sha256 != scaling.sha256:
-        raise problems.constants_replaced(str(place / DESCRIPTOR), name)
+        raise families.REPLACED(
+            "{path}: '{release}' is not the release of the constants.",
+            "Ask the curator for the bundle that was published.",
+            path=str(place / DESCRIPTOR),
+            release=name,
+        )
     spec = constants_of_release(facts, source)
     check_same_constants(place, facts, spec, name)
     return f"constants: recomputed from the histograms of {name}", None

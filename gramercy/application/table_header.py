@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gramercy.application.expectations import required_columns
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems import publication as problems
 from gramercy.tables.column_types import column_types
 from gramercy.tables.source import Source, open_source
 
@@ -83,10 +83,31 @@ def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
     named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
     states_types = any(kind != "any" for kind in types.values())
     if states_types or file.endswith(("parquet", "pq")):
-        return problems.columns_missing(file, named, len(types))
+        return families.TABLE_COLUMNS(
+            "{file}: columns of the contract are missing: {columns} (the file has "
+            "{count} columns).",
+            "Correct 'columns' or 'privacy_unit' in the contract, or the file.",
+            file=file,
+            columns=named,
+            count=len(types),
+        )
     if separators := _separators(list(types), missing):
-        return problems.separator_not_comma(file, named, separators)
-    return problems.header_lacks_columns(file, named, len(types))
+        return families.HEADER(
+            "{file}: columns of the contract are missing: {columns}; the fields seem "
+            "to be separated by {separators} instead of commas.",
+            "State it in the contract, and decimal: ',' if numbers have decimal "
+            "commas: source: {{path: ..., separator: ';'}}.",
+            file=file,
+            columns=named,
+            separators=separators,
+        )
+    return families.TABLE_COLUMNS(
+        "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
+        "Correct 'columns' or 'privacy_unit' in the contract, or give the file a header line.",
+        file=file,
+        columns=named,
+        count=len(types),
+    )
 
 
 def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
@@ -101,7 +122,13 @@ def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
 
 def _types_differ(file: str, types: Types, wrong: Sequence[str]) -> TableError:
     """The error for columns of another type."""
-    return problems.column_types_differ(file, tuple(f"{name} ({types[name]})" for name in wrong))
+    return families.TABLE_COLUMNS(
+        "{file}: columns have other types than the contract declares: {columns}.",
+        "Remove them from 'columns' (or, if a pattern matches them, add them to "
+        "'exclude'); or store numbers as numbers, and levels that are text as text.",
+        file=file,
+        columns=tuple(f"{name} ({types[name]})" for name in wrong),
+    )
 
 
 def _check_persons(
@@ -117,10 +144,21 @@ def _check_persons(
     files: dict[str, str] = {}  # each type, with the first file that states it
     for file, types in schemas:
         if types[column] not in _PERSONS:
-            raise problems.person_column_type(file, column, types[column])
+            raise families.TABLE_COLUMNS(
+                "{file}: column '{column}' identifies persons, but has the type {type}.",
+                "Store it as whole numbers or text.",
+                file=file,
+                column=column,
+                type=types[column],
+            )
         files.setdefault(types[column], file)
     if "whole" in files and ("csv" in source.formats or "text" in files):
-        raise problems.person_column_mixed(files["whole"], column)
+        raise families.TABLE_COLUMNS(
+            "{file}: column '{column}' has whole numbers here, but text in other files.",
+            "Store it as text in all files, with the same spelling (a CSV file has text).",
+            file=files["whole"],
+            column=column,
+        )
 
 
 def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
@@ -132,4 +170,11 @@ def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> No
         stated = types[column]
         is_date = stated.lower().startswith(("date", "timestamp"))
         if not (is_date or stated in _TEXTS or (years and stated in _NUMBERS)):
-            raise problems.date_column_type(file, column, stated)
+            raise families.TABLE_COLUMNS(
+                "{file}: column '{column}' decides the period of each row, but has the type "
+                "{type}.",
+                "Store it as dates or times, or as text such as 2026-11-23.",
+                file=file,
+                column=column,
+                type=stated,
+            )

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gramercy.schemas import families
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import warnings
 
 Verdict = Literal["fine", "warning", "unusable"]
 
@@ -111,17 +111,46 @@ def quality_notices(
         Number of lines of the table without the header, and of those that are not rows.
     """
     if malformed > _MANY_MALFORMED * lines:
-        yield warnings.many_lines_malformed(percentage(malformed / lines), lines)
+        yield families.UNUSABLE_LINES(
+            "Many lines are not rows: {share} of {lines} are blank, malformed or of "
+            "the wrong width.",
+            "Write the file again with one line for each row, and quotes around "
+            "fields with commas.",
+            share=percentage(malformed / lines),
+            lines=lines,
+        )
     unreadable = [column for column in columns if column.is_unreadable and column.rows]
     if names := tuple(column.name for column in unreadable if not column.is_levels):
-        yield warnings.cells_not_numbers(names)
+        yield families.UNUSABLE_COLUMNS(
+            "Not one cell is a number in: {columns}.",
+            "Write numbers without units and thousands separators: 1234.5, not "
+            "'1.234,5 kg'. For decimal commas, state 'decimal: \",\"' under the "
+            "contract's 'source', next to its 'path'. Declare categories as 'levels'.",
+            columns=names,
+        )
     if names := tuple(column.name for column in unreadable if column.is_levels):
-        yield warnings.cells_not_levels(names)
+        yield families.UNUSABLE_COLUMNS(
+            "Not one cell is a declared level in: {columns}.",
+            "Compare the spelling: a cell 2.0 is not the text '2'. Declare numbers "
+            "without quotes: 'levels: [1, 2]'.",
+            columns=names,
+        )
     readable = [column for column in columns if not column.is_unreadable]
     if named := _worst(readable, lambda column: column.missing_share, _MANY_MISSING):
-        yield warnings.many_cells_missing(named)
+        yield families.MANY_CELLS(
+            "Many cells are missing, unreadable or not a declared level: {columns}.",
+            "If they should not be, correct their notation in the table, or the "
+            "levels in the contract.",
+            columns=named,
+        )
     if named := _worst(readable, lambda column: column.clamped_share, _MANY_CLAMPED):
-        yield warnings.many_cells_out_of_bounds(named)
+        yield families.MANY_CELLS(
+            "Many cells are out of bounds: {columns}.",
+            "Compare the unit of the cells with that of the bounds, such as grams "
+            "with kilograms, or 35 with 0.35. Declare codes for missing values, such "
+            "as -9, in the contract: missing: [-9].",
+            columns=named,
+        )
 
 
 def _worst(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gramercy.application.planning import Plan
+from gramercy.schemas import families
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.warnings import period_not_over
 
 
 def unfinished_period(plan: Plan) -> Notice | None:
@@ -20,4 +20,10 @@ def unfinished_period(plan: Plan) -> Notice | None:
     days = days_of(per, period)
     if days is None or days[1] < plan.request.day_of(contract, plan.planned_for):
         return None
-    return period_not_over(period, days[1].isoformat())
+    return families.PERIOD_NOT_OVER(
+        "{period} ends on {last_day}: rows that are added until then would not be in this release.",
+        "Publish it when it is over: another release of the same period needs a "
+        "version such as '{period}.2', and another charge.",
+        period=period,
+        last_day=days[1].isoformat(),
+    )

@@ -20,10 +20,10 @@ from gramercy.application.predicted_accuracy import (
 )
 from gramercy.application.remedies import USEFUL, proposal, sufficient_changes
 from gramercy.scaling.shares import shares
+from gramercy.schemas import families
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit, Whole
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import warnings
 
 Colour = Literal["green", "orange", "red"]
 
@@ -103,7 +103,12 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
     else:
         return None
     changes = sufficient_changes(plan, share / USEFUL)
-    notice = warnings.plan_useless(reason, proposal(changes, _USEFUL_NOISE))
+    notice = families.NOISE(
+        "This release would be useless: {reason}.",
+        "{remedy}",
+        reason=reason,
+        remedy=proposal(changes, _USEFUL_NOISE),
+    )
     return _of_notice("red", notice, {**(facts or {}), **changes})
 
 
@@ -133,7 +138,13 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         remedies.append("Rows that are clipped have a smaller bias.")
     if not plan.spec.intercept:
         remedies.append("With 'intercept: true' in the contract, means have no effect.")
-    notice = warnings.plan_uncertain(_range(expected.error), details, " ".join(remedies))
+    notice = families.NOISE(
+        "A correlation would typically be off by {error}: {details}.",
+        "{remedy}",
+        error=_range(expected.error),
+        details=details,
+        remedy=" ".join(remedies),
+    )
     return _of_notice("orange", notice, facts | changes)
 
 

@@ -23,12 +23,10 @@ from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import verification as problems
-from gramercy.schemas.problems.archive import no_release
-from gramercy.schemas.problems.publication import bundle_missing
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -79,9 +77,9 @@ def select_releases(
         known_names = {n for pair in releases for n in (pair[0], "/".join(pair))}
         if unknown := [n for n in names if n not in known_names]:
             known = most_similar_first(unknown[0], sorted(known_names))
-            raise problems.unknown_name(archive.location, unknown[0], known)
+            raise wordings.unknown_name(archive.location, unknown[0], known)
     if not chosen:
-        raise no_release(archive.location)
+        raise wordings.no_release(archive.location)
     return list(dict.fromkeys(chosen))
 
 
@@ -120,7 +118,7 @@ def _verify(
 ) -> VerificationResult:
     place = archive.release(dataset, release)
     if not archive.contains(place):
-        raise bundle_missing(archive.display_path(place))
+        raise wordings.bundle_missing(archive.display_path(place))
     bundle = _run_check(place, read_release, place)
     archive.verify_signer(place)
     trust = ", which is trusted" if archive.trusted else "; no trusted key was given"
@@ -184,4 +182,9 @@ def _run_check(place: Path, check: Callable[P, R], *args: P.args, **kwargs: P.kw
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    raise problems.bundle_malformed(str(place / DESCRIPTOR), reason)
+    raise families.CONTRADICTION(
+        "{path} describes an impossible release ({reason}).",
+        "Ask the curator for the bundle that was published.",
+        path=str(place / DESCRIPTOR),
+        reason=reason,
+    )

@@ -9,10 +9,10 @@ from gramercy.application.context import Context
 from gramercy.application.seal_once import seal_once
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import write_withdrawal
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems import publication as problems
 
 
 def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
@@ -51,9 +51,18 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
     with ledger.lock(dataset):
         charge = ledger.charge_of(dataset, release)
         if charge is None:
-            raise problems.not_charged_here(ledger.location, f"{dataset}/{release}")
+            raise families.UNTRUSTED(
+                "{ledger}: '{release}' was not charged in this ledger.",
+                "Withdraw the release where it was charged.",
+                ledger=ledger.location,
+                release=f"{dataset}/{release}",
+            )
         if charge.state == "sealed":
-            raise problems.publication_unfinished(f"{dataset}/{release}")
+            raise families.SPENT(
+                "Publication of '{release}' was interrupted before its end.",
+                "Repeat its request, which finishes the publication; then withdraw the release.",
+                release=f"{dataset}/{release}",
+            )
         if charge.state == "withdrawn":
             reason = charge.reason
         manifest = parse(

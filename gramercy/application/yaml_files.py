@@ -12,13 +12,12 @@ from typing import Any
 from gramercy.application.request_model import Request
 from gramercy.application.yaml_limits import MOST_CHARACTERS, MOST_NODES, exceeds_limits
 from gramercy.common.extras import publishing
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
 from gramercy.schemas.placeholders import placeholders_in
-from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.keys import contract_not_valid, request_not_valid
 from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():
@@ -27,6 +26,39 @@ with publishing():
     from ruamel.yaml.error import YAMLError
     from ruamel.yaml.parser import ParserError
     from ruamel.yaml.scanner import ScannerError
+
+
+def _contract_not_found(file: str) -> ContractError:
+    return families.CONTRACT_FILE(
+        "{file}: this contract does not exist.",
+        "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, "
+        "or is a path.",
+        file=file,
+    )
+
+
+def _request_not_found(file: str) -> RequestError:
+    return families.REQUEST_FILE(
+        "{file}: no such file.",
+        "Check the path of the request.",
+        file=file,
+    )
+
+
+def _contract_is_folder(file: str) -> ContractError:
+    return families.CONTRACT_FILE(
+        "{file} is a folder.",
+        "Name the contract's YAML file in it.",
+        file=file,
+    )
+
+
+def _request_is_folder(file: str) -> RequestError:
+    return families.REQUEST_FILE(
+        "{file} is a folder.",
+        "Name the request's YAML file in it.",
+        file=file,
+    )
 
 
 def read_contract(path: Path) -> Contract:
@@ -39,7 +71,12 @@ def read_contract(path: Path) -> Contract:
     """
     contract = _read(Contract, path, ContractError)
     if placeholders_in(str(path.resolve().parent)):
-        raise problems.folder_named_as_placeholder(str(path))
+        raise families.CONTRACT_FILE(
+            "{file}: the folder of the contract must not have '{{year}}' or another placeholder "
+            "in its name.",
+            "Rename the folder.",
+            file=str(path),
+        )
     folder = path.resolve().parent
     return contract.model_copy(update={"source": _relative_to(folder, contract.source)})
 
@@ -87,18 +124,51 @@ def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     try:
         text = path.read_text(encoding="utf-8")
         if exceeds_limits(text):
-            raise _not_valid(error, path, problems.yaml_too_large(MOST_CHARACTERS, MOST_NODES))
+            raise _not_valid(
+                error,
+                path,
+                families.YAML(
+                    "The file has more than {characters} characters or, with all aliases expanded, "
+                    "more than {nodes} values.",
+                    "Is it a request or a contract, and not the table? If so, use fewer aliases "
+                    "('*name'), or patterns for columns that are declared alike.",
+                    characters=MOST_CHARACTERS,
+                    nodes=MOST_NODES,
+                ),
+            )
         data = copy.deepcopy(_parsed(text))
     except FileNotFoundError:
         raise _NOT_FOUND[error](str(path)) from None
     except IsADirectoryError:
         raise _IS_FOLDER[error](str(path)) from None
     except (OSError, UnicodeDecodeError) as caught:
-        raise _not_valid(error, path, problems.file_unreadable(type(caught).__name__)) from None
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "The file cannot be read ({reason}).",
+                "It must be UTF-8 text that you may read.",
+                reason=type(caught).__name__,
+            ),
+        ) from None
     except (ValueError, RecursionError):  # an impossible date, an unbounded number
-        raise _not_valid(error, path, problems.yaml_value_impossible()) from None
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "A value is impossible, such as the date 2026-02-31.",
+                "Correct the value.",
+            ),
+        ) from None
     except TypeError:  # a list or a mapping as a key, which only an alias can be
-        raise _not_valid(error, path, problems.yaml_key_not_text()) from None
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "A key is a list or a mapping.",
+                "Write every key as a text.",
+            ),
+        ) from None
     except YAMLError as caught:
         raise _not_valid(error, path, _yaml_problem(caught)) from None
     return parse(model, data, str(path), error)
@@ -110,16 +180,16 @@ def _parsed(text: str) -> Any:
 
 
 _NOT_FOUND: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: problems.contract_not_found,
-    RequestError: problems.request_not_found,
+    ContractError: _contract_not_found,
+    RequestError: _request_not_found,
 }
 _IS_FOLDER: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: problems.contract_is_folder,
-    RequestError: problems.request_is_folder,
+    ContractError: _contract_is_folder,
+    RequestError: _request_is_folder,
 }
 _NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: contract_not_valid,
-    RequestError: request_not_valid,
+    ContractError: wordings.contract_not_valid,
+    RequestError: wordings.request_not_valid,
 }
 
 
@@ -133,10 +203,18 @@ def _yaml_problem(caught: YAMLError) -> InvalidValue:
     """The problem, without keys and values: a URL in the file may contain a password."""
     mark = getattr(caught, "problem_mark", None)
     if mark is None:
-        return problems.yaml_character()
+        return families.YAML(
+            "The file has a control character that YAML does not allow.",
+            "Remove it, or save the file as plain UTF-8 text.",
+        )
     reason = "this is not valid YAML"
     if isinstance(caught, DuplicateKeyError):
         reason = "a key is repeated"
     elif isinstance(caught, ScannerError | ParserError) and caught.problem:
         reason = str(caught.problem)  # quotes no more than single characters of the file
-    return problems.yaml_malformed(mark.line + 1, reason)
+    return families.YAML(
+        "Line {line}: {reason}.",
+        "Correct the YAML there.",
+        line=mark.line + 1,
+        reason=reason,
+    )

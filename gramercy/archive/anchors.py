@@ -16,11 +16,10 @@ from gramercy.archive.layout import ANCHORS
 from gramercy.archive.signature import ANCHOR, key_id, sign, signer
 from gramercy.archive.signing_keys import steward_key
 from gramercy.archive.store import Store
+from gramercy.schemas import families, wordings
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.model import canonical_json
-from gramercy.schemas.problems import archive as problems
-from gramercy.schemas.problems.bundle import untrusted_signer
 
 _NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
 _ATTEMPTS = 20
@@ -65,7 +64,11 @@ def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor
             _verify(content, newest, store.location(_name(newest)), trusted)
             return newest
         # In the meantime, a newer anchor was written and this one removed.
-    raise problems.anchors_changing(store.location(ANCHORS))
+    raise families.STORE(
+        "{path} changes while it is read.",
+        "Try again.",
+        path=store.location(ANCHORS),
+    )
 
 
 def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
@@ -80,9 +83,19 @@ def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
     path = f"{location}/{_name(newest)}"
     for anchor in anchors:
         if anchor.ledger != newest.ledger:
-            raise problems.anchors_of_two_ledgers(f"{location}/{_name(anchor)}", path)
+            raise families.ANCHOR(
+                "{first} and {second} are anchors of two ledgers.",
+                "Ask the curator which ledger is valid; other copies of the archive may show it.",
+                first=f"{location}/{_name(anchor)}",
+                second=path,
+            )
         if anchor.seq == newest.seq and anchor.hash != newest.hash:
-            raise problems.anchors_of_forked_ledger(f"{location}/{_name(anchor)}", path)
+            raise families.ANCHOR(
+                "{first} and {second} are anchors of the same ledger, which was forked.",
+                "Ask the curator which ledger is valid; other copies of the archive may show it.",
+                first=f"{location}/{_name(anchor)}",
+                second=path,
+            )
     return newest
 
 
@@ -105,12 +118,20 @@ def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) 
     """Refuse an anchor that is not what its name says, or that no trusted key has signed."""
     stated, _, line = content.partition(b"\n")
     if stated != _content(anchor):
-        raise problems.anchor_contradicts_name(path)
+        raise families.ANCHOR(
+            "{path}: the content contradicts the file name.",
+            "Ask the curator which ledger is valid; other copies of the archive may show it.",
+            path=path,
+        )
     public = signer(line, stated, ANCHOR)
     if public is None:
-        raise problems.anchor_not_signed(path)
+        raise families.ANCHOR(
+            "{path}: no key has signed the anchor.",
+            "Ask the curator which ledger is valid; other copies of the archive may show it.",
+            path=path,
+        )
     if trusted and public not in trusted:
-        raise untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
+        raise wordings.untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
 
 
 def _anchors(store: Store) -> list[Anchor]:
@@ -120,7 +141,11 @@ def _anchors(store: Store) -> list[Anchor]:
             continue  # being written, or left by a writer that crashed
         match = _NAME.fullmatch(name)
         if match is None or int(match[2]) == 0:
-            raise problems.not_an_anchor(store.location(name))
+            raise families.ANCHOR(
+                "{path} is not an anchor of a ledger.",
+                "Remove it.",
+                path=store.location(name),
+            )
         anchors.append(Anchor(ledger=match[1], seq=int(match[2]), hash=match[3]))
     return anchors
 

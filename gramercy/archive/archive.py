@@ -31,11 +31,17 @@ from gramercy.common.disk import check_space, disk_errors, link_or_copy, make_du
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.common.temporary_files import is_temporary, remove_abandoned
+from gramercy.schemas import families, wordings
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError
-from gramercy.schemas.problems.archive import not_an_archive, write_behind_link
-from gramercy.schemas.problems.bundle import untrusted_signer
-from gramercy.schemas.problems.listing import archive_nearby
+from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, RequestError
+
+
+def _not_an_archive(path: str) -> RequestError:
+    return families.NOT_AN_ARCHIVE(
+        "{path} is not an archive.",
+        "Check the path.",
+        path=path,
+    )
 
 
 @dataclass(frozen=True)
@@ -105,12 +111,17 @@ class Archive:
         with contextlib.suppress(OSError):  # a folder that cannot be searched
             if self.store.bundles():
                 return
-        self._refuse_address(not_an_archive)
+        self._refuse_address(_not_an_archive)
 
     def _refuse_address(self, missing: Callable[[str], GramercyError]) -> None:
         nearby = self.store.nearby()
         if nearby:
-            raise archive_nearby(self.location, most_similar_first(self.location, nearby))
+            raise families.NOT_AN_ARCHIVE(
+                "{address} is not an archive.",
+                "Archives nearby, most similar first: {similar}.",
+                address=self.location,
+                similar=most_similar_first(self.location, nearby),
+            )
         raise missing(self.location)
 
     def release(self, dataset: str, release: str) -> Path:
@@ -210,7 +221,7 @@ class Archive:
         if public not in self.trusted:
             path = f"{self.display_path(place)}/{SIGNATURE}"
             trusted = tuple(sorted(map(key_id, self.trusted)))
-            raise untrusted_signer(path, key_id(public), trusted)
+            raise wordings.untrusted_signer(path, key_id(public), trusted)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         """Publish a sealed bundle: readers see all of it or nothing.
@@ -255,7 +266,7 @@ class Archive:
         self.store.check_writable()
         steward_key(self._keys)
         if is_redirected(self.root, self.root / owner):
-            raise write_behind_link(str(self.root / owner))
+            raise wordings.write_behind_link(str(self.root / owner))
         if sweep_first:
             self.sweep(owner)
         with disk_errors(self.root), self._staging.new(owner) as staged:

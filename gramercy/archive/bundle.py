@@ -12,8 +12,33 @@ from gramercy.archive import signature
 from gramercy.archive.signing_keys import steward_key
 from gramercy.common.disk import error_reason, make_durable
 from gramercy.common.home import Home
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems import bundle as problems
+
+
+def _file_missing(path: str) -> BundleError:
+    return families.SEAL(
+        "{path} is missing.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+    )
+
+
+def _signature_missing(path: str) -> BundleError:
+    return families.SEAL(
+        "{path}: the signature is missing.",
+        "Fetch the bundle again from its curator; every bundle has a signature.",
+        path=path,
+    )
+
+
+def _file_changed(path: str) -> BundleError:
+    return families.SEAL(
+        "{path} was changed after the bundle was sealed.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+    )
+
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
@@ -64,16 +89,20 @@ def check(folder: Path) -> str:
         Naming the file that is missing, changed or not listed.
     """
     if not folder.exists():
-        raise problems.file_missing(str(folder))
+        raise _file_missing(str(folder))
     listed = sealed_digests(folder)
     present = set(content(folder))
     for name, expected in listed.items():
         if name not in present:
-            raise problems.file_missing(str(folder / name))
+            raise _file_missing(str(folder / name))
         if file_digest(folder / name) != expected:
-            raise problems.file_changed(str(folder / name))
+            raise _file_changed(str(folder / name))
     for name in sorted(present - listed.keys()):
-        raise problems.file_added(str(folder / name))
+        raise families.SEAL(
+            "{path} was added after the bundle was sealed.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / name),
+        )
     return file_digest(folder / SUMS)
 
 
@@ -93,7 +122,7 @@ def check_file(folder: Path, name: str) -> None:
         If the file or the list differs from what was sealed.
     """
     if sealed_digests(folder).get(name) != file_digest(folder / name):
-        raise problems.file_changed(str(folder / name))
+        raise _file_changed(str(folder / name))
 
 
 def signer(folder: Path) -> str:
@@ -105,12 +134,17 @@ def signer(folder: Path) -> str:
         If the signature is missing, or does not match SHA256SUMS.
     """
     sums = read_limited(folder / SUMS, _SUMS_BYTES)
-    line = read_limited(folder / SIGNATURE, _SIGNATURE_BYTES, problems.signature_missing)
+    line = read_limited(folder / SIGNATURE, _SIGNATURE_BYTES, _signature_missing)
     if not signature.is_signature_line(line):
-        raise problems.file_changed(str(folder / SIGNATURE))
+        raise _file_changed(str(folder / SIGNATURE))
     public_key = signature.signer(line, sums)
     if public_key is None:  # either file may have been changed
-        raise problems.sums_not_signed(str(folder / SUMS), SIGNATURE)
+        raise families.SEAL(
+            "{signature} is not a valid signature of {path}.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / SUMS),
+            signature=SIGNATURE,
+        )
     return public_key
 
 
@@ -128,10 +162,10 @@ def sealed_digests(folder: Path) -> dict[str, str]:
     for line in lines[:-1]:
         digest, gap, name = line[:64], line[64:66], line[66:]
         if gap != "  " or not name or name in digests or name != Path(name).name:
-            raise problems.file_changed(str(folder / SUMS))
+            raise _file_changed(str(folder / SUMS))
         digests[name] = digest
     if not digests or lines[-1] or list(digests) != sorted(digests) or digests.keys() & SEAL:
-        raise problems.file_changed(str(folder / SUMS))
+        raise _file_changed(str(folder / SUMS))
     return digests
 
 
@@ -146,10 +180,14 @@ def content(folder: Path) -> list[str]:
     try:
         entries = list(os.scandir(folder))
     except OSError:
-        raise problems.folder_unreadable(str(folder)) from None
+        raise families.SEAL(
+            "{path} cannot be read.",
+            "Check the path.",
+            path=str(folder),
+        ) from None
     for entry in entries:  # a link may lead out of the archive, and reading a pipe may never end
         if not entry.is_file(follow_symlinks=False):
-            raise problems.not_a_file(entry.path)
+            raise wordings.not_a_file(entry.path)
     return sorted(entry.name for entry in entries if entry.name not in SEAL)
 
 
@@ -158,21 +196,21 @@ def file_digest(path: Path) -> str:
     try:
         _refuse_special_file(path)
         if path.stat().st_size > MOST_BYTES and path.name not in ROWS:
-            raise problems.file_too_large(str(path), MOST_BYTES)
+            raise wordings.file_too_large_of_bundle(str(path), MOST_BYTES)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as caught:
-        raise problems.file_unreadable(str(path), error_reason(caught)) from None
+        raise wordings.file_unreadable(str(path), error_reason(caught)) from None
 
 
 def _refuse_special_file(path: Path) -> None:
     """Refuse a device or a pipe: reading it may never end."""
     if path.exists() and not path.is_file():
-        raise problems.not_a_file(str(path))
+        raise wordings.not_a_file(str(path))
 
 
 def read_limited(
-    path: Path, most_bytes: int, missing: Callable[[str], BundleError] = problems.file_missing
+    path: Path, most_bytes: int, missing: Callable[[str], BundleError] = _file_missing
 ) -> bytes:
     """The content of a small file, which a hostile archive may have replaced by a huge one.
 
@@ -188,5 +226,5 @@ def read_limited(
     except OSError:
         raise missing(str(path)) from None
     if len(data) > most_bytes:
-        raise problems.file_too_large(str(path), most_bytes)
+        raise wordings.file_too_large_of_bundle(str(path), most_bytes)
     return data

@@ -17,9 +17,9 @@ from gramercy.archive.archive import Archive
 from gramercy.archive.layout import LISTING_FILE, in_release_order
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.signed_listing import PartMissingError, load_part, read_part, read_root
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListingEntry, ListingRoot
-from gramercy.schemas.problems.listing import listed_bundle_missing, listing_changing
 
 _ATTEMPTS = 3
 _THREADS = 8
@@ -129,7 +129,7 @@ class Contents:
                 results[name] = described[name]
             elif self.archive.is_folder and name not in searched:
                 path = "/".join((self.archive.location, *name))
-                results[name] = listed_bundle_missing(path)
+                results[name] = wordings.listed_bundle_missing(path)
             else:
                 withdrawn = entry.withdrawn.reason if entry.withdrawn else None
                 results[name] = ListedRelease(entry.facts, withdrawn)
@@ -216,7 +216,11 @@ class Contents:
                 raise
             return None
         if self.archive.needs_listing:
-            raise listing_changing(f"{self.archive.location}/{LISTING_FILE}")
+            raise families.STORE(
+                "{path} changes while it is read.",
+                "Try again.",
+                path=f"{self.archive.location}/{LISTING_FILE}",
+            )
         return None
 
     def _of_root(

@@ -13,11 +13,10 @@ from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.withdrawal_notice import WithdrawalBundle, read_withdrawal
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.listing import ListedFacts
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.bundle import wrong_release
 
 _THREADS = 8
 
@@ -70,12 +69,12 @@ def describe_release(archive: Archive, dataset: str, release: str) -> DescribedR
     name = f"{dataset}/{release}"
     if place is None:
         names = ["/".join(each) for each in archive.releases()]
-        raise unknown_release(archive.location, name, most_similar_first(name, names))
+        raise wordings.unknown_release(archive.location, name, most_similar_first(name, names))
     with archive.rewrite_paths_in_errors():
         manifest = read_release_manifest(place)
         archive.verify_signer(place)
         if (manifest.dataset.id, manifest.release) != (dataset, release):
-            raise wrong_release(str(place / DESCRIPTOR), name)
+            raise wordings.wrong_release(str(place / DESCRIPTOR), name)
         sha256 = file_digest(place / SUMS)
         notice = archive.withdrawal(dataset, release)
         if not archive.contains(notice):
@@ -83,7 +82,7 @@ def describe_release(archive: Archive, dataset: str, release: str) -> DescribedR
         archive.verify_signer(notice)
         withdrawal = read_withdrawal(notice)
         if withdrawal.manifest.release_sha256 != sha256:
-            raise wrong_release(str(notice / DESCRIPTOR), name)
+            raise wordings.wrong_release(str(notice / DESCRIPTOR), name)
         return DescribedRelease(manifest, sha256, withdrawal)
 
 

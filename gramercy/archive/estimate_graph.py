@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from gramercy.archive.estimate_tables import read_table, write_table
 from gramercy.archive.package import EDGES
 from gramercy.archive.parquet_limits import codes_of, read_bounded
+from gramercy.schemas import families, wordings
 from gramercy.schemas.manifest import EstimateManifest
-from gramercy.schemas.problems.bundle import formats_differ, not_a_graph, not_a_table
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def read_graph(folder: Path, names: Sequence[str]) -> Array:
         return edges
     read_table(folder, EDGES, len(names))
     if not _same_graphml(folder / GRAPH, edges, names):
-        raise formats_differ(str(folder / GRAPH), _PARQUET)
+        raise wordings.formats_differ(str(folder / GRAPH), _PARQUET)
     return edges
 
 
@@ -106,7 +106,7 @@ def _read_edges(path: Path, names: Sequence[str]) -> Array:
     except Exception:  # a file that was tampered with may make Arrow raise anything
         valid = False
     if not valid:
-        raise not_a_table(str(path))
+        raise wordings.not_a_table(str(path))
     return edges + edges.T
 
 
@@ -120,7 +120,11 @@ def _same_graphml(path: Path, edges: Array, names: Sequence[str]) -> bool:
         weights = nx.to_numpy_array(graph, list(names), weight="weight")
         return has_own_names(graph) and set(graph) == set(names) and np.array_equal(weights, edges)
     except Exception:  # a file that was tampered with may make a parser raise anything
-        raise not_a_graph(str(path)) from None
+        raise families.CONTENT(
+            "{path} is not a graph of these columns.",
+            "Fetch the bundle again from its curator.",
+            path=str(path),
+        ) from None
 
 
 def _bounded_text(path: Path, names: Sequence[str], edges: int) -> str:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from gramercy.archive.parquet_limits import bounded_bytes, read_bounded
 from gramercy.common.spreadsheet import not_a_formula
-from gramercy.schemas.problems.bundle import formats_differ, not_a_table
+from gramercy.schemas import wordings
 
 # Limits on what is read from a hostile archive.
 _CSV_BYTES, _ENTRY_BYTES = 32 << 20, 128
@@ -53,9 +53,9 @@ def read_table(folder: Path, stem: str, columns: int) -> pd.DataFrame:
         table = _read_parquet(path, stated.count(b"\n"), len(stated))
         same = stated == csv_bytes(_without_formulas(table))
     except Exception:  # a file that was tampered with may make a parser raise anything
-        raise not_a_table(str(path)) from None
+        raise wordings.not_a_table(str(path)) from None
     if not same:
-        raise formats_differ(f"{folder / stem}.csv", path.name)
+        raise wordings.formats_differ(f"{folder / stem}.csv", path.name)
     return table
 
 

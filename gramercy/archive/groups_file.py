@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramercy.archive.parquet_limits import codes_of, has_schema, read_bounded
+from gramercy.schemas import families
 from gramercy.schemas.groups import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.problems.bundle import not_groups
 
 Array = NDArray[np.float64]
 
@@ -103,7 +103,11 @@ def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices,
     # A file that was tampered with may make Arrow raise anything.
     with contextlib.suppress(Exception):
         return tuple(_groups(path, manifest))
-    raise not_groups(str(path))
+    raise families.CONTENT(
+        "{path} does not contain the matrices of the groups that its manifest describes.",
+        "Fetch the bundle again from its curator.",
+        path=str(path),
+    )
 
 
 def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:

@@ -25,8 +25,17 @@ from typing import Any
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS
 from gramercy.archive.layout import LISTING_FILE
 from gramercy.archive.mirrored_store import MirroredStore, joined
-from gramercy.schemas.problems.archive import query_in_url, store_failed, user_in_url
-from gramercy.schemas.problems.listing import file_too_large, read_only
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import ArchiveError
+
+
+def _read_only(url: str) -> ArchiveError:
+    return families.STORE(
+        "{url} can only be read: an archive at an HTTP address cannot be written to.",
+        "Publish to a folder or an object store, and serve its files.",
+        url=url,
+    )
+
 
 SCHEMES = frozenset({"http", "https"})
 
@@ -56,21 +65,21 @@ class HttpStore(MirroredStore):
     def check_address(self) -> None:
         parts = urllib.parse.urlsplit(self.url)
         if "@" in self.url:
-            raise user_in_url(self.location(), parts.scheme)
+            raise wordings.user_in_url(self.location(), parts.scheme)
         if "?" in self.url or "#" in self.url:
-            raise query_in_url(self.location())
+            raise wordings.query_in_url(self.location())
 
     def check_writable(self) -> None:
-        raise read_only(self.location())
+        raise _read_only(self.location())
 
     def write(self, name: str, data: bytes) -> None:
-        raise read_only(self.location())
+        raise _read_only(self.location())
 
     def remove(self, name: str) -> None:
-        raise read_only(self.location())
+        raise _read_only(self.location())
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None) -> None:
-        raise read_only(self.location())
+        raise _read_only(self.location())
 
     def names(self, under: str = "") -> list[str]:
         return []  # a server tells only what the listing names
@@ -97,7 +106,7 @@ class HttpStore(MirroredStore):
             with response:
                 content = b"".join(self._pieces(response, most + 1))
         if len(content) > most:
-            raise file_too_large(self.location(name), most)
+            raise wordings.file_too_large_of_listing(self.location(name), most)
         return content
 
     def sizes_in(self, folder: str) -> dict[str, int]:
@@ -113,15 +122,15 @@ class HttpStore(MirroredStore):
         with self._errors(name):
             response = self._open(name)
             if response is None:
-                raise store_failed(self.location(name), "read", "not found")
+                raise wordings.store_failed(self.location(name), "read", "not found")
             with response:
                 if int(response.headers.get("Content-Length") or 0) > size:
-                    raise file_too_large(self.location(name), size)
+                    raise wordings.file_too_large_of_listing(self.location(name), size)
                 for piece in self._pieces(response, size + 1):
                     left -= len(piece)
                     yield piece
         if left < 0:
-            raise file_too_large(self.location(name), size)
+            raise wordings.file_too_large_of_listing(self.location(name), size)
 
     def _open(self, name: str) -> _Response | None:
         """The server's answer, or None if there is no such file."""
@@ -158,7 +167,7 @@ class HttpStore(MirroredStore):
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = _reason(error)
         if reason:
-            raise store_failed(self.location(name), "read", reason)
+            raise wordings.store_failed(self.location(name), "read", reason)
 
 
 class _TimedStream(io.RawIOBase):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from gramercy.schemas.problems.archive import not_a_release_name, release_behind_link
+from gramercy.schemas import families
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
@@ -41,10 +41,18 @@ def bundle_path(root: Path, *names: str) -> Path:
         If a name, or a link in the archive, could lead out of the archive.
     """
     if not all(NAME.fullmatch(name) for name in names):
-        raise not_a_release_name("/".join(names[:2]))
+        raise families.UNKNOWN_RELEASE(
+            "'{name}' is not the name of a release.",
+            "Write DATASET/RELEASE; 'gramercy list' shows all names.",
+            name="/".join(names[:2]),
+        )
     path = root.joinpath(*names)
     if is_redirected(root, path):
-        raise release_behind_link(str(path))
+        raise families.UNKNOWN_RELEASE(
+            "{path} is reached through a link, and links inside an archive are not followed.",
+            "Replace the link with the folder itself.",
+            path=str(path),
+        )
     return path
 
 

@@ -10,9 +10,17 @@ from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.contents import Contents, bundle_digests
 from gramercy.archive.layout import LISTING_FILE
 from gramercy.archive.signed_listing import read_root
+from gramercy.schemas import families, wordings
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.problems.listing import listed_bundle_missing, no_listing, not_as_listed
+
+
+def _no_listing(url: str) -> RequestError:
+    return families.NOT_AN_ARCHIVE(
+        "{url} has no listing.json, without which an archive cannot be read over HTTP.",
+        "Check the address; the curator writes the listing with 'gramercy site'.",
+        url=url,
+    )
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class ListedArchive(Archive):
             return
         except RequestError:  # there is no listing
             pass
-        self._refuse_address(no_listing)
+        self._refuse_address(_no_listing)
 
     def bundles(self, dataset: str | None = None) -> list[tuple[str, ...]]:
         return sorted(self._read_listing(dataset))
@@ -49,7 +57,7 @@ class ListedArchive(Archive):
         content = self.store.read(name, most)
         if name == LISTING_FILE:
             if content is None:
-                raise no_listing(self.location)
+                raise _no_listing(self.location)
             if self._last_root != [content]:
                 self._last_root[:] = [content]
                 self._listed.clear()
@@ -62,9 +70,9 @@ class ListedArchive(Archive):
             return None
         folder = self.store.fetch(place, description=description)
         if folder is None:
-            raise listed_bundle_missing(self.display_path(place))
+            raise wordings.listed_bundle_missing(self.display_path(place))
         if file_digest(folder / SUMS) != digest:
-            raise not_as_listed(self.display_path(place))
+            raise wordings.not_as_listed(self.display_path(place))
         return folder
 
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]:

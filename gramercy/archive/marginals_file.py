@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramercy.archive.parquet_limits import has_schema, read_bounded, texts_of
+from gramercy.schemas import wordings
 from gramercy.schemas.column import level_names
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
-from gramercy.schemas.problems.bundle import not_histograms
 
 Array = NDArray[np.float64]
 AnyColumn = ColumnFacts | LevelsFacts
@@ -82,7 +82,7 @@ def read_histograms(
     with contextlib.suppress(Exception):
         bins = _read(path, most_bins(columns, stages))
         return tuple(_histograms(bins, columns, stages))
-    raise not_histograms(str(path))
+    raise wordings.not_histograms(str(path))
 
 
 def most_bins(columns: Sequence[AnyColumn], stages: int) -> int:

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from gramercy.archive.parquet_limits import codes_of, read_bounded
 from gramercy.common.spreadsheet import not_a_formula
-from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError
+
+
+def _not_a_matrix(path: str, columns: int) -> BundleError:
+    return families.CONTENT(
+        "{path} is not a symmetric matrix of {columns} columns.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+        columns=columns,
+    )
+
 
 SMALL = 500  # columns; a matrix with more has no CSV file
 _LABEL_BYTES, _NUMBER_BYTES = 8, 32  # at most, for a character of a name and for a number in CSV
@@ -95,7 +106,7 @@ def read_matrix(
         except Exception:  # a file that was tampered with may make a parser raise anything
             same = False
         if not same:
-            raise formats_differ(str(folder / file), f"{stem}.npy")
+            raise wordings.formats_differ(str(folder / file), f"{stem}.npy")
     return matrix
 
 
@@ -137,7 +148,7 @@ def _read_parquet(path: Path, names: list[str]) -> NDArray[np.float64]:
     except Exception:  # a file that was tampered with may make a parser raise anything
         valid = False
     if not valid:
-        raise not_a_matrix(str(path), len(names))
+        raise _not_a_matrix(str(path), len(names))
     return matrix + np.triu(matrix, 1).T
 
 
@@ -158,5 +169,5 @@ def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
     except Exception:  # a file that was tampered with may make NumPy raise anything
         valid = False
     if not valid:
-        raise not_a_matrix(str(path), p)
+        raise _not_a_matrix(str(path), p)
     return matrix

@@ -19,8 +19,8 @@ from gramercy.archive.layout import STAGING
 from gramercy.archive.store import Store
 from gramercy.common.disk import disk_errors, rename_folder
 from gramercy.common.scratch_folders import scratch_folder
+from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems.bundle import object_added
 from gramercy.schemas.url import without_secrets
 
 _METADATA = ".metadata"  # folder of bundles of which only seal and description were fetched
@@ -90,7 +90,11 @@ class MirroredStore(Store):
                 sealed = sealed_digests(incoming)
                 # Refused before the download: an unsealed object may have any size and any name.
                 for file in sizes.keys() - sealed.keys() - SEAL:
-                    raise object_added(f"{incoming}/{file}")
+                    raise families.SEAL(
+                        "{url} was added after the bundle was sealed.",
+                        "Ask its curator to remove it.",
+                        url=f"{incoming}/{file}",
+                    )
                 self._download(name, incoming, sizes, sizes.keys() - SEAL)
                 check(incoming)
         return copy

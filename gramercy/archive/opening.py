@@ -15,7 +15,7 @@ from gramercy.archive.signing_keys import trusted_keys
 from gramercy.archive.store import FolderStore, Store
 from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.common.home import Home
-from gramercy.schemas.problems.archive import file_url_of_another_machine, not_an_address
+from gramercy.schemas import families, wordings
 from gramercy.schemas.url import has_secrets, without_secrets
 
 _LOCAL = {"file", "local"}
@@ -79,13 +79,17 @@ def store_at(address: str | Path) -> Store:
     text = str(address)
     if not is_url(text):
         if has_secrets(text):
-            raise not_an_address(without_secrets(text))
+            raise wordings.not_an_address(without_secrets(text))
         return FolderStore(Path(address).expanduser())
     scheme = text.partition("://")[0].lower()
     if scheme in _LOCAL:
         parts = urllib.parse.urlsplit(text)
         if parts.netloc not in {"", "localhost"}:
-            raise file_url_of_another_machine(without_secrets(text))
+            raise families.NOT_AN_ARCHIVE(
+                "{url} names another machine; a file:// URL must name this one.",
+                "Write file:///path.",
+                url=without_secrets(text),
+            )
         return FolderStore(Path(urllib.request.url2pathname(parts.path)))
     kind = HttpStore if scheme in SCHEMES else UrlStore
     store = kind(text, mirror_folder(text, os.getpid()))

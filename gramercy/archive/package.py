@@ -15,6 +15,7 @@ from gramercy.archive.bundle import file_digest, read_limited
 from gramercy.archive.parquet_limits import open_checked
 from gramercy.common.disk import error_reason
 from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (
     FORMAT,
@@ -24,13 +25,15 @@ from gramercy.schemas.manifest import (
     WithdrawalManifest,
 )
 from gramercy.schemas.model import Model, parse
-from gramercy.schemas.problems.bundle import (
-    file_unreadable,
-    manifest_out_of_limits,
-    not_a_descriptor,
-    not_a_table,
-    unknown_format,
-)
+
+
+def _not_a_descriptor(path: str) -> BundleError:
+    return families.DESCRIPTION(
+        "{path} is not the description of a bundle.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+    )
+
 
 DESCRIPTOR = "datapackage.json"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
@@ -101,13 +104,13 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
         If it is missing, or not a JSON object.
     """
     path = folder / DESCRIPTOR
-    package, data = None, read_limited(path, _DESCRIPTOR_BYTES, not_a_descriptor)
+    package, data = None, read_limited(path, _DESCRIPTOR_BYTES, _not_a_descriptor)
     # Counted before it is parsed: a value of two bytes needs a hundred bytes of memory.
     if sum(map(data.count, (b",", b"{", b"["))) < _MOST_VALUES:
         with contextlib.suppress(ValueError, RecursionError):
             package = json.loads(data.decode())
     if not isinstance(package, dict):
-        raise not_a_descriptor(str(path))
+        raise _not_a_descriptor(str(path))
     return package
 
 
@@ -122,9 +125,19 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if type(stated) is not int or stated != FORMAT:
-        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMAT)
+        raise families.DESCRIPTION(
+            "{path} has format {stated}; this version reads format {known}.",
+            "Use the version of Gramercy that its manifest names under 'software'.",
+            path=str(folder / DESCRIPTOR),
+            stated=f"{stated!r:.20}",
+            known=FORMAT,
+        )
     if not _within_limits(facts):
-        raise manifest_out_of_limits(str(folder / DESCRIPTOR))
+        raise families.SEAL(
+            "{path} has too many values, is nested too deeply, or contains control characters.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / DESCRIPTOR),
+        )
     return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
 
 
@@ -203,8 +216,8 @@ def fields(path: Path) -> list[dict[str, str]]:
             schema = file.schema_arrow
     except Exception as caught:  # a file that was tampered with may make Arrow raise anything
         unreadable = isinstance(caught, OSError) and caught.errno
-        error = file_unreadable(str(path), error_reason(caught)) if unreadable else None
-        raise error or not_a_table(str(path)) from None
+        error = wordings.file_unreadable(str(path), error_reason(caught)) if unreadable else None
+        raise error or wordings.not_a_table(str(path)) from None
     return [
         {
             "name": field.name,

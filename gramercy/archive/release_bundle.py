@@ -30,6 +30,7 @@ from gramercy.archive.parquet_limits import bounded_bytes
 from gramercy.archive.rows_file import most_row_bytes
 from gramercy.common.disk import error_reason
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import (
@@ -39,13 +40,6 @@ from gramercy.schemas.manifest import (
     ReportManifest,
 )
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems.analyses import unknown_group
-from gramercy.schemas.problems.bundle import (
-    active_content,
-    file_too_large,
-    file_unreadable,
-    not_histograms,
-)
 
 Array = NDArray[np.float64]
 
@@ -137,7 +131,7 @@ class ReleaseBundle:
         names = [each.level for each in self.groups]
         if group not in names:
             release = f"{self.manifest.dataset.id}/{self.manifest.release}"
-            raise unknown_group(release, group, most_similar_first(group, names))
+            raise wordings.unknown_group(release, group, most_similar_first(group, names))
         return self.of_group(names.index(group))
 
     def of_group(self, index: int) -> ReleaseBundle:
@@ -302,7 +296,7 @@ def _check_rows_size(folder: Path) -> None:
             manifest = read_release_manifest(folder)
             cells = manifest.dataset.rows * len(published_columns(manifest))
             if path.stat().st_size > bounded_bytes(cells):
-                raise file_too_large(str(path), bounded_bytes(cells))
+                raise wordings.file_too_large_of_bundle(str(path), bounded_bytes(cells))
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
@@ -311,7 +305,7 @@ def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram
     if stages:
         return read_histograms(folder, manifest.columns, stages)
     if has_histograms(manifest) or manifest.kind == "marginals":
-        raise not_histograms(str(folder / MARGINALS))
+        raise wordings.not_histograms(str(folder / MARGINALS))
     return ()
 
 
@@ -346,9 +340,13 @@ def read_report(folder: Path) -> ReportBundle:
     try:
         page = (folder / PAGE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as caught:
-        raise file_unreadable(str(folder / PAGE), error_reason(caught)) from None
+        raise wordings.file_unreadable(str(folder / PAGE), error_reason(caught)) from None
     if is_active(page):
-        raise active_content(str(folder / PAGE))
+        raise families.DESCRIPTION(
+            "{path} contains a script, a form or a frame.",
+            "Do not open it.",
+            path=str(folder / PAGE),
+        )
     return ReportBundle(manifest, page, sha256)
 
 

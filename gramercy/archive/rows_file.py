@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.parquet_headers import PLAIN, Page
 from gramercy.archive.parquet_limits import check_pages, open_checked
-from gramercy.schemas.problems.bundle import rows_differ
+from gramercy.schemas import families
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,12 @@ def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
     except Exception:  # a file that was tampered with may make Arrow raise anything
         rows_read = -1
     if rows_read != rows:
-        raise rows_differ(str(path), rows)
+        raise families.CONTENT(
+            "{path} does not contain the {rows} rows that were published.",
+            "Fetch the bundle again from its curator.",
+            path=str(path),
+            rows=rows,
+        )
 
 
 def _check_cells(

@@ -23,7 +23,8 @@ from gramercy.archive.layout import LISTING_FILE, part_name
 from gramercy.archive.signature import LISTING, key_id, sign, signer
 from gramercy.archive.signing_keys import steward_key
 from gramercy.common.home import Home
-from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError, InvalidValue
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
     DatasetListing,
@@ -34,8 +35,17 @@ from gramercy.schemas.listing import (
     ReleaseTable,
 )
 from gramercy.schemas.model import Model, canonical_json
-from gramercy.schemas.problems import listing as problems
-from gramercy.schemas.problems.bundle import untrusted_signer
+
+
+def _not_a_listing(path: str, reason: str) -> BundleError:
+    return families.LISTING(
+        "{path} is not a listing of an archive ({reason}).",
+        "As the steward, run 'gramercy site', which writes all pages and the listing again; as a "
+        "reader, ask the curator to.",
+        path=path,
+        reason=reason,
+    )
+
 
 NEWEST = 10  # releases of each data set in the root
 PART = 200  # releases in a part
@@ -86,10 +96,15 @@ def read_root(archive: Archive) -> SignedRoot | None:
     stated, end, line = content.partition(_RETURN)
     public = signer(line, stated + end, LISTING)
     if public is None:
-        raise problems.listing_not_signed(path)
+        raise families.LISTING(
+            "{path} has no valid signature.",
+            "As the steward, run 'gramercy site', which writes all pages and the listing again; "
+            "as a reader, ask the curator to.",
+            path=path,
+        )
     if archive.trusted and public not in archive.trusted:
         trusted = tuple(sorted(map(key_id, archive.trusted)))
-        raise untrusted_signer(path, key_id(public), trusted)
+        raise wordings.untrusted_signer(path, key_id(public), trusted)
     return SignedRoot(_parsed_root(stated, path), public)
 
 
@@ -122,10 +137,15 @@ def load_part(archive: Archive, dataset: str, digest: str) -> ListingPart:
         raise PartMissingError
     path = f"{archive.location}/{name}"
     if hashlib.sha256(content).hexdigest() != digest:
-        raise problems.listing_part_changed(path)
+        raise families.LISTING(
+            "{path} is not the part that the signed listing of the archive names.",
+            "It was changed or damaged. As the steward, run 'gramercy site', which writes all "
+            "pages and the listing again; as a reader, ask the curator to.",
+            path=path,
+        )
     part = _parsed(ListingPart, content, path)
     if {dataset} != {part.dataset, *(each.facts.dataset.id for each in part.releases)}:
-        raise problems.not_a_listing(path, "it is of another data set")
+        raise _not_a_listing(path, "it is of another data set")
     return part
 
 
@@ -240,11 +260,11 @@ def _parsed(model: type[M], content: bytes, path: str) -> M:
     """A file of a listing; what a hostile one can cost is bounded before it is parsed."""
     reason = ""
     if _values(content) > _MOST_VALUES:
-        raise problems.not_a_listing(path, "it has too many entries")
+        raise _not_a_listing(path, "it has too many entries")
     try:
         return model.model_validate(json.loads(content))
     except (InvalidValue, ValidationError):
         reason = "a key is missing or invalid"
     except (ValueError, RecursionError):
         reason = "it is not JSON"
-    raise problems.not_a_listing(path, reason)
+    raise _not_a_listing(path, reason)

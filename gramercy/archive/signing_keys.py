@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from gramercy.archive.signature import key_id, public_key_hex
 from gramercy.common.disk import make_durable, make_folder, write_atomically
 from gramercy.common.temporary_files import sweep, temporary_file
+from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError
-from gramercy.schemas.problems import bundle as problems
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -76,7 +76,11 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
             make_durable(folder)
             key = _read_private(folder / STEWARD)
         if key is None:
-            raise problems.private_key_removed(str(folder / STEWARD))
+            raise families.PRIVATE_KEY(
+                "{path} disappeared after it was created.",
+                "Find out which program removes it.",
+                path=str(folder / STEWARD),
+            )
         # Even if the key exists: a process may have crashed between writing the two files.
         _publish(folder, key)
     return key
@@ -156,12 +160,20 @@ def read_public_key(path: Path) -> str:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     if not path.exists():
-        raise problems.key_file_missing(str(path))
+        raise families.KEY_FILE(
+            "{path} does not exist.",
+            "Give the path of a curator's public key.",
+            path=str(path),
+        )
     key = None
     with contextlib.suppress(OSError, ValueError, UnsupportedAlgorithm):
         key = load_pem_public_key(path.read_bytes())
     if not isinstance(key, Ed25519PublicKey):
-        raise problems.not_a_public_key(str(path))
+        raise families.KEY_FILE(
+            "{path} is not an Ed25519 public key in PEM format.",
+            "Ask the curator for it: 'gramercy keys' names its file.",
+            path=str(path),
+        )
     return key.public_bytes_raw().hex()
 
 
@@ -177,12 +189,21 @@ def _read_private(path: Path) -> Ed25519PrivateKey | None:
     except FileNotFoundError:
         return None
     if mode & 0o077:
-        raise problems.private_key_exposed(str(path), f"{mode:o}")
+        raise families.PRIVATE_KEY(
+            "{path} is a private key that other users may read (mode {mode}).",
+            "Run 'chmod 600 {path}'; if anyone has read it, also run 'gramercy keys new'.",
+            path=str(path),
+            mode=f"{mode:o}",
+        )
     key = None
     with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
         key = load_pem_private_key(data, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise problems.not_a_private_key(str(path))
+        raise families.PRIVATE_KEY(
+            "{path} is not an Ed25519 private key.",
+            "Restore it from a backup, or run 'gramercy keys new'.",
+            path=str(path),
+        )
     return key
 
 
@@ -219,4 +240,9 @@ def _folder_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        raise problems.key_folder_unusable(str(folder), reason) from None
+        raise families.PRIVATE_KEY(
+            "{folder}: cannot use the folder for keys ({reason}).",
+            "Free disk space, or make the folder writable.",
+            folder=str(folder),
+            reason=reason,
+        ) from None

@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 
 from gramercy.archive.bundle import check
 from gramercy.common.disk import make_folder
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems.archive import write_behind_link
 
 LOCK_SUFFIX = ".lock"
 _SEALED_SUFFIX = ".sealed"  # suffix of a sealed folder that is kept after its block
@@ -75,7 +75,7 @@ class StagingArea:
             If the staging area is a link.
         """
         if self.folder.is_symlink():
-            raise write_behind_link(str(self.folder))
+            raise wordings.write_behind_link(str(self.folder))
         make_folder(self.folder.parent)
         self.folder.mkdir(exist_ok=True, mode=0o700)  # unfinished bundles are private
         pid = os.getpid()

@@ -27,10 +27,25 @@ from gramercy.common.disk import (
     rename_folder,
     write_atomically,
 )
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, GramercyError
-from gramercy.schemas.problems.archive import bundle_exists, release_exists, write_behind_link
-from gramercy.schemas.problems.bundle import not_a_file
-from gramercy.schemas.problems.listing import file_too_large
+
+
+def _release_exists(path: str) -> ArchiveError:
+    return families.EXISTS(
+        "{path} already contains a release with other content.",
+        "Two ledgers assigned the same id: use the ledger that belongs to this archive.",
+        path=path,
+    )
+
+
+def _bundle_exists(path: str) -> ArchiveError:
+    return families.EXISTS(
+        "{path} already contains a bundle with other content.",
+        "Another run published it first. Run again to use that bundle.",
+        path=path,
+    )
+
 
 _MOST_NEARBY = 200  # folders that are looked at for a suggestion
 
@@ -131,7 +146,7 @@ class Store(ABC):
         return list(found)
 
     def _conflict(self, place: Path) -> ArchiveError:
-        exists = release_exists if place.name == "release" else bundle_exists
+        exists = _release_exists if place.name == "release" else _bundle_exists
         return exists(self.location(self.name(place)))
 
 
@@ -168,19 +183,19 @@ class FolderStore(Store):
         with disk_errors(self.root, reading=True):
             try:
                 if not stat.S_ISREG(path.lstat().st_mode) or is_redirected(self.root, path.parent):
-                    raise not_a_file(str(path))
+                    raise wordings.not_a_file(str(path))
                 with path.open("rb") as stream:
                     content = stream.read(-1 if most is None else most + 1)
             except FileNotFoundError:
                 return None
         if most is not None and len(content) > most:
-            raise file_too_large(str(path), most)
+            raise wordings.file_too_large_of_listing(str(path), most)
         return content
 
     def write(self, name: str, data: bytes) -> None:
         path = self.root / name
         if is_redirected(self.root, path.parent):
-            raise write_behind_link(str(path))
+            raise wordings.write_behind_link(str(path))
         with disk_errors(self.root):
             make_folder(self.root)
             # Anchors are readable by the steward and auditors only.

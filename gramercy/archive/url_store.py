@@ -28,9 +28,8 @@ from gramercy.archive.bundle import SIGNATURE, SUMS, content, file_digest, same_
 from gramercy.archive.layout import DEPTH, NAME, STAGING
 from gramercy.archive.mirrored_store import MirroredStore
 from gramercy.common.disk import disk_errors, link_or_copy, rename_folder
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, RequestError
-from gramercy.schemas.problems import archive as problems
-from gramercy.schemas.problems.listing import file_too_large
 from gramercy.schemas.url import user_in_name, without_secrets
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
@@ -103,7 +102,7 @@ class UrlStore(MirroredStore):
             except FileNotFoundError:
                 return None
         if most is not None and len(data) > most:
-            raise file_too_large(self.location(name), most)
+            raise wordings.file_too_large_of_listing(self.location(name), most)
         return data
 
     def chunks(self, name: str, size: int) -> Iterator[bytes]:
@@ -207,12 +206,20 @@ class UrlStore(MirroredStore):
         for file in sorted((sizes.keys() | {*content(staged), SUMS}) - {SIGNATURE}):
             url = self.location(f"{name}/{file}")
             if not (staged / file).is_file():
-                raise problems.unexpected_object(url)
+                raise families.STORE(
+                    "{url} is not part of the bundle that is being published.",
+                    "Remove it, and try again.",
+                    url=url,
+                )
             digest = hashlib.sha256()
             for chunk in self.chunks(f"{name}/{file}", sizes.get(file, 0)):
                 digest.update(chunk)
             if digest.hexdigest() != file_digest(staged / file):
-                raise problems.upload_altered(url)
+                raise families.STORE(
+                    "{url} does not contain what was written to it.",
+                    "Try again.",
+                    url=url,
+                )
 
     def _is_committed(self, name: str) -> bool:
         return SIGNATURE in self.sizes_in(name)
@@ -220,7 +227,12 @@ class UrlStore(MirroredStore):
     def _conflict(self, place: Path) -> ArchiveError:
         if self._is_committed(self.name(place)):
             return super()._conflict(place)
-        return problems.place_claimed(self.location(f"{self.name(place)}/{SUMS}"))
+        return families.EXISTS(
+            "{claim}: another bundle is being published here.",
+            "Wait for it to appear. If its publisher has crashed, run that publisher "
+            "again, or remove this file.",
+            claim=self.location(f"{self.name(place)}/{SUMS}"),
+        )
 
     def _check_bucket(self, system: Any, root: str) -> None:
         """Refuse a URL whose bucket does not exist; a missing folder is not an error."""
@@ -249,11 +261,16 @@ class UrlStore(MirroredStore):
         try:
             yield
         except FileNotFoundError:
-            raise problems.bucket_missing(url, action) from None
+            raise families.STORE(
+                "Cannot {action} {url}: the bucket does not exist.",
+                "Create the bucket, or correct the URL.",
+                url=url,
+                action=action,
+            ) from None
         except (ArchiveError, RequestError):
             raise
         except Exception as error:  # drivers raise the exceptions of their libraries
-            raise problems.store_failed(url, action, _reason(error)) from None
+            raise wordings.store_failed(url, action, _reason(error)) from None
 
 
 def _last(path: str) -> str:
@@ -276,24 +293,46 @@ def _driver(url: str, pid: int) -> tuple[Any, str]:
 
     address = without_secrets(url).rstrip("/")
     if "::" in url:
-        raise problems.chained_url(address)
+        raise families.NOT_AN_ARCHIVE(
+            "{url} chains several URLs; an archive has one.",
+            "Write a single URL such as s3://bucket/path.",
+            url=address,
+        )
     protocol = url.partition("://")[0].lower()
     options = {"config_kwargs": _S3_TIMEOUTS} if protocol in _S3 else {}
     failure: RequestError | None = None
     try:
         system, path = url_to_fs(url, use_listings_cache=False, skip_instance_cache=True, **options)
     except ImportError:
-        failure = problems.driver_missing(address, protocol)
+        failure = families.DRIVER(
+            "{url}: the driver of {protocol}:// is not installed.",
+            "Install the package that the documentation of fsspec names for it.",
+            url=address,
+            protocol=protocol,
+        )
         if protocol in _S3:
-            failure = problems.s3_driver_missing(address)
+            failure = families.DRIVER(
+                "{url}: the S3 driver is not installed.",
+                "Run pip install 'gramercy[s3]'.",
+                url=address,
+            )
     except ValueError:
-        failure = problems.unknown_protocol(address)
+        failure = families.DRIVER(
+            "{url}: fsspec does not know this protocol.",
+            "Give a folder, or an s3:// URL.",
+            url=address,
+        )
     except Exception as error:
-        failure = problems.driver_failed(address, type(error).__name__)
+        failure = families.DRIVER(
+            "{url} cannot be opened ({reason}).",
+            "Check the URL and the configuration of its driver.",
+            url=address,
+            reason=type(error).__name__,
+        )
     if failure is None and user_in_name(url, path):
-        failure = problems.user_in_url(address, protocol)
+        failure = wordings.user_in_url(address, protocol)
     elif failure is None and "?" in url:  # the query would become part of every object's name
-        failure = problems.query_in_url(address)
+        failure = wordings.query_in_url(address)
     if failure is not None:
         raise failure
     return system, path.rstrip("/")

@@ -15,11 +15,8 @@ from gramercy.archive.package import (
     write_descriptor,
 )
 from gramercy.common.markdown import markdown_text
+from gramercy.schemas import families
 from gramercy.schemas.manifest import WithdrawalManifest
-from gramercy.schemas.problems.bundle import (
-    descriptor_contradicts_manifest,
-    notice_contradicts_manifest,
-)
 
 NOTICE = "NOTICE.md"
 
@@ -59,9 +56,17 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
     except (OSError, UnicodeDecodeError):
         text = ""
     if text != notice_text(manifest):
-        raise notice_contradicts_manifest(str(folder / NOTICE))
+        raise families.DESCRIPTION(
+            "{path} contradicts its manifest.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / NOTICE),
+        )
     if read_descriptor(folder) != withdrawal_descriptor(folder, manifest):
-        raise descriptor_contradicts_manifest(str(folder / DESCRIPTOR))
+        raise families.DESCRIPTION(
+            "{path} contradicts its manifest.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / DESCRIPTOR),
+        )
     return WithdrawalBundle(manifest, sha256)
 
 

@@ -17,8 +17,8 @@ from gramercy.archive.opening import store_at
 from gramercy.archive.signing_keys import trusted_keys
 from gramercy.archive.store import Store
 from gramercy.common.home import Home
+from gramercy.schemas import wordings
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.problems.archive import not_an_address
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Witness:
             return None
         store = store_at(home.witness_url)
         if isinstance(store, HttpStore):  # it can only be read
-            raise not_an_address(store.location())
+            raise wordings.not_an_address(store.location())
         return cls(store, home.keys)
 
     @property

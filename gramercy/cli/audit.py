@@ -18,8 +18,8 @@ from gramercy.archive.signing_keys import read_public_key
 from gramercy.cli import flow_runner
 from gramercy.cli.options import AsJson, IsCopy
 from gramercy.cli.output import terminal
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import Discrepancies
-from gramercy.schemas.problems.command_line import conflicting_options
 
 
 def audit(
@@ -48,7 +48,7 @@ def audit(
     """
     for option, given in (("--key", key), ("--copy", copy)):
         if runs and given:
-            raise conflicting_options(("--runs", option))
+            raise wordings.conflicting_options(("--runs", option))
     context = Context.default()
     page = (
         flow_runner.audit(context, output)

@@ -15,10 +15,10 @@ from gramercy.cli.output.budget_text import Account, budget_facts, print_budget,
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.reader import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems.command_line import conflicting_options, dataset_missing
 
 _LISTED_IN_FULL = 20  # budgets; of more, the charges are only counted
 _NO_BUDGET = "No data set is registered yet; its first release registers it."
@@ -60,7 +60,7 @@ def budget(
     actions = {"--raise": raise_to, "--lower": lower_to, "--moved": moved, "--plan": plan}
     given = tuple(name for name, value in actions.items() if value)
     if len(given) > 1:
-        raise conflicting_options(given)
+        raise wordings.conflicting_options(given)
     context = Context.default()
     if context.existing_ledger is None and not plan and not dataset:
         if json:
@@ -78,7 +78,11 @@ def budget(
         return
     if change := raise_to or lower_to:
         if dataset is None:
-            raise dataset_missing(given[0])
+            raise families.USAGE(
+                "{option} needs a data set.",
+                "Name it before the option.",
+                option=given[0],
+            )
         keys = dict(zip(("epsilon", "delta"), change, strict=True))
         new_budget = parse(Budget, keys, given[0], RequestError)
         ledger.change_budget(dataset, new_budget, reason, lower=lower_to is not None)

@@ -21,8 +21,8 @@ from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.cli.output import terminal
 from gramercy.cli.output.check_text import check_facts, print_check
+from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems.publication import check_needs_terminal
 
 
 def check(
@@ -43,7 +43,11 @@ def check(
     Example: gramercy check request.yaml
     """
     if not json and not (is_terminal(terminal.out) and is_terminal(terminal.err)):
-        raise check_needs_terminal()
+        raise families.NOT_A_TERMINAL(
+            "'gramercy check' prints exact facts about private cells, so standard output and "
+            "standard error must be terminals.",
+            "Run it in a terminal, or pass --json if a program must read the result.",
+        )
     context = Context.default()
     remove_abandoned_copies(context.home)
     dated = dated_request(context, read_request(request, period), utc_now())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gramercy.common.similar_names import closest
-from gramercy.schemas.problems.command_line import not_a_choice
-from gramercy.schemas.problems.keys import option_misspelt
+from gramercy.schemas import families
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:
@@ -21,5 +20,17 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
         return
     suggestion = closest(value, choices)
     if suggestion is not None:
-        raise option_misspelt(option, value, suggestion)
-    raise not_a_choice(option, value, tuple(choices))
+        raise families.USAGE(
+            "{option}: '{value}' is unknown.",
+            "Did you mean '{suggestion}'?",
+            option=option,
+            value=value,
+            suggestion=suggestion,
+        )
+    raise families.USAGE(
+        "{option} must be one of: {choices}.",
+        "'{value}' is not.",
+        option=option,
+        value=value,
+        choices=tuple(choices),
+    )

@@ -22,10 +22,22 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.reports.change_summary import change_facts
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems.command_line import not_comparable, same_release
-from gramercy.schemas.problems.warnings import release_withdrawn
+
+
+def _not_comparable(earlier: str, later: str) -> RequestError:
+    return families.COMPARISON(
+        "'{earlier}' and '{later}' are not estimates of the same matrix.",
+        "Compare releases of the same data set, columns, normalisation and penalty. Releases with "
+        "private constants have the same ones if a request takes them from the other release: "
+        "'scaling: {{from: RELEASE}}'. In Python, release.compare(other) compares means, standard "
+        "deviations and correlations, also of releases with different constants.",
+        earlier=earlier,
+        later=later,
+    )
 
 
 def compare(
@@ -52,16 +64,20 @@ def compare(
     store = archive_of_options(context, archive, key)
     first, second = (describe_release(store, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
-        raise same_release(first.name)
+        raise families.COMPARISON(
+            "'{release}' cannot be compared with itself.",
+            "Name two releases.",
+            release=first.name,
+        )
     names = [each.manifest.release for each in (first, second)]
     if in_release_order(("", name) for name in names) != [("", name) for name in names]:
         first, second = second, first
     for release in (first, second):
         if release.withdrawn is not None:
-            terminal.warn(release_withdrawn(release.name, release.withdrawn))
+            terminal.warn(wordings.release_withdrawn(release.name, release.withdrawn))
     if not comparable(first.manifest, second.manifest):
         if page is not None or first.manifest.dataset.id != second.manifest.dataset.id:
-            raise not_comparable(first.name, second.name)
+            raise _not_comparable(first.name, second.name)
         _compare_numbers(store, first, second, json=json)
         return
     comparison = compare_releases(store, second, first)
@@ -89,7 +105,7 @@ def _compare_numbers(
 ) -> None:
     """Compare means and correlations of releases whose matrices have different constants."""
     if not all(_has_means(each.manifest) for each in (earlier, later)):
-        raise not_comparable(earlier.name, later.name)
+        raise _not_comparable(earlier.name, later.name)
     new, old = (Release(archive, *split_name(each.name)) for each in (later, earlier))
     found = new.compare(old)
     differing = found.discoveries()

@@ -11,7 +11,7 @@ import typer
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors
-from gramercy.schemas.problems.source import conversion_option
+from gramercy.schemas import wordings
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.conversion import Reading, read_other, write_parquet
 from gramercy.tables.source import open_source
@@ -71,10 +71,12 @@ def convert(
     Example: gramercy convert visits.xlsx visits.parquet --sheet "Visits 2026" --header 3
     """
     if format_of(str(table)) != "parquet":
-        raise conversion_option(f"{table} does not end in .parquet", "Name it so.")
+        raise wordings.conversion_option(f"{table} does not end in .parquet", "Name it so.")
     check_output_file("TABLE", table)
     if table.exists():
-        raise conversion_option(f"{table} already exists", "Move it, or choose another name.")
+        raise wordings.conversion_option(
+            f"{table} already exists", "Move it, or choose another name."
+        )
     reading = Reading(
         sheet=sheet,
         header=header,
@@ -111,5 +113,7 @@ def _list(text: str | None) -> list[str]:
 
 def _widths(text: str | None) -> list[int]:
     if not all(each.isdecimal() and int(each) for each in _list(text)):
-        raise conversion_option("--widths must be positive whole numbers", "As in --widths 8,3,12.")
+        raise wordings.conversion_option(
+            "--widths must be positive whole numbers", "As in --widths 8,3,12."
+        )
     return list(map(int, _list(text)))

@@ -18,10 +18,9 @@ from gramercy.cli.options import AsJson, ReleaseName, completed, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.estimators import Estimator
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems import command_line as problems
-from gramercy.schemas.problems.warnings import later_step_failed
 
 
 def estimate(
@@ -60,7 +59,7 @@ def estimate(
     check_other_releases(context.archive, chosen, release.id, release.manifest)
     done, page, failures = flow_runner.estimate(context, release.id, chosen)
     for problem in failures:
-        terminal.warn(later_step_failed("The estimate is complete", problem))
+        terminal.warn(wordings.later_step_failed("The estimate is complete", problem))
     sealed = context.archive.estimate(*split_name(release.id), done)
     path = release.shown(sealed)
     if json:
@@ -79,7 +78,11 @@ def _chosen(estimator: str, settings: list[str]) -> Estimator:
     pairs: list[tuple[str, object]] = [("name", estimator), *map(_setting, settings)]
     keys = [key for key, _ in pairs]
     if repeated := [key for key in keys if keys.count(key) > 1]:
-        raise problems.setting_repeated(repeated[0])
+        raise families.USAGE(
+            "--set: '{setting}' is given twice.",
+            "Give it once.",
+            setting=repeated[0],
+        )
     facts = dict(pairs)
     return parse(estimators.registry[estimator], facts, "estimate", RequestError)
 
@@ -88,7 +91,11 @@ def _setting(text: str) -> tuple[str, bool | float | str]:
     """``key=value``; the value is a number, true, false or text, and in quotes always text."""
     key, equals, value = text.partition("=")
     if not (key and equals and value):
-        raise problems.setting_malformed(text)
+        raise families.USAGE(
+            "--set: '{setting}' is not of the form KEY=VALUE.",
+            "Write key=value.",
+            setting=text,
+        )
     if value in {"true", "false"}:
         return key, value == "true"
     if value[0] in "'\"" and value[-1] == value[0]:

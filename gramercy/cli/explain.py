@@ -9,9 +9,8 @@ from rich.table import Table
 
 from gramercy.cli.options import AsJson, completed
 from gramercy.cli.output import terminal
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import catalogue
-from gramercy.schemas.problems.command_line import unknown_code
+from gramercy.schemas import families
+from gramercy.schemas.families import catalogue
 
 
 def explain(
@@ -29,39 +28,36 @@ def explain(
 
     Example: gramercy explain GRM-001
     """
-    problems = catalogue()
+    listed = catalogue()
     if code is None:
-        _print_all([problem.described() for problem in problems.values()], json)
+        _print_all([each.described() for each in listed.values()], json)
         return
     digits = code.upper().removeprefix("GRM-")
-    problem = problems.get(f"GRM-{digits:>03}")
-    if problem is None:
-        raise unknown_code(code)
-    _print(problem, json)
+    family = listed.get(f"GRM-{digits:>03}")
+    if family is None:
+        raise families.USAGE(
+            "'{code}' is not a Gramercy code.",
+            "'gramercy explain' lists all codes.",
+            code=code,
+        )
+    _print(family.described(), json)
 
 
 def _print_all(listed: list[dict[str, Any]], json: bool) -> None:
     if json:
         terminal.print_json(listed)
         return
-    table = Table("code", "message", box=None)
+    table = Table("code", "cause", box=None)
     for facts in listed:
-        table.add_row(terminal.bold(facts["code"]), terminal.plain(facts["message"]))
+        table.add_row(terminal.bold(facts["code"]), terminal.plain(facts["cause"]))
     terminal.out.print(table)
 
 
-def _print(problem: Problem[..., Any], json: bool) -> None:
-    facts = problem.described()
+def _print(facts: dict[str, Any], json: bool) -> None:
     if json:
         terminal.print_json(facts)
         return
+    shown = {"cause": facts["cause"], "remedy": facts["remedy"]}
     terminal.facts_table(
-        f"{facts['code']} ({facts['kind']})",
-        {
-            "message": facts["message"],
-            "cause": facts["cause"],
-            "remedy": facts["hint"] or "The message says what to change.",
-            "facts": ", ".join(facts["facts"]) or "none",
-            "exit code": str(facts["exit_code"]),
-        },
+        f"{facts['code']} ({facts['kind']})", {**shown, "exit code": str(facts["exit_code"])}
     )

@@ -17,8 +17,18 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.exports import sealed_releases, write_package, write_registry
 from gramercy.cli.output.output_files import check_output_folder
 from gramercy.cli.output.timelines import timelines_of
+from gramercy.schemas import families
 from gramercy.schemas.deployments_registry import CURATOR_TYPES, SECTORS
-from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.errors import RequestError
+
+
+def _registry_fact_missing(option: str, meaning: str) -> RequestError:
+    return families.EXPORT(
+        "--registry requires {option}.",
+        "State {meaning}.",
+        option=option,
+        meaning=meaning,
+    )
 
 
 def export(
@@ -58,7 +68,10 @@ def export(
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
     if registry is None and package is None:
-        raise problems.nothing_to_export()
+        raise families.EXPORT(
+            "Nothing to export.",
+            "Add --registry FOLDER or --package FOLDER.",
+        )
     _check_folders(registry, package)
     answers = (
         _registry_answers(curator_type, region, sector, author) if registry is not None else None
@@ -92,7 +105,10 @@ def _check_folders(registry: Path | None, package: Path | None) -> None:
     if registry is not None and package is not None:
         entries, files = registry.resolve(), package.resolve()
         if entries.is_relative_to(files) or files.is_relative_to(entries):
-            raise problems.overlapping_folders()
+            raise families.EXPORT(
+                "--registry and --package must be different folders, neither inside the other.",
+                "Choose two folders.",
+            )
 
 
 def _registry_answers(
@@ -101,10 +117,10 @@ def _registry_answers(
     """What the registry requires and no release records."""
     if not curator_type:
         kinds = ", ".join(CURATOR_TYPES)
-        raise problems.registry_fact_missing("--curator-type", f"one of {kinds}")
+        raise _registry_fact_missing("--curator-type", f"one of {kinds}")
     check_choice("--curator-type", curator_type, CURATOR_TYPES)
     if sector is not None:
         check_choice("--sector", sector, SECTORS)
     if region is None or not region.strip():
-        raise problems.registry_fact_missing("--region", "the region that the data describe")
+        raise _registry_fact_missing("--region", "the region that the data describe")
     return RegistryAnswers(curator_type, region, sector, tuple(filter(None, authors or ())))  # type: ignore[arg-type]

@@ -32,8 +32,8 @@ from gramercy.cli.prefect_server import shared_server, start_ahead
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.errors import Discrepancies, GramercyError
-from gramercy.schemas.problems.command_line import flow_not_run, not_a_sealed_release
 
 NOTHING_CHARGED = "Nothing was charged or published."
 UNKNOWN_CHARGE = "The ledger cannot be read: 'gramercy history' shows later what was charged."
@@ -92,7 +92,11 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
     """
     for folder in reports:
         if not (Path(folder) / SUMS).is_file():
-            raise not_a_sealed_release(folder)
+            raise families.REPORTS(
+                "{path} is not a sealed release.",
+                "Name the folder 'release' in the output of 'gramercy randomize'.",
+                path=folder,
+            )
     charged = context.ledger.releases(plan.contract.id)
     archive, dataset = context.archive, plan.contract.id
     requested = {estimator.id for estimator in plan.request.estimates}
@@ -230,7 +234,12 @@ def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    raise flow_not_run(reason)
+    raise families.SERVER(
+        "Prefect could not run the flow ({reason}).",
+        "Run the same command again: it shows what became of the release. If PREFECT_API_URL is "
+        "set, check that the server answers.",
+        reason=reason,
+    )
 
 
 def _report_path(archive: Archive, release: str) -> str | None:

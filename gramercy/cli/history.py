@@ -16,7 +16,7 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.cli.output.spending import print_timeline
 from gramercy.cli.output.timelines import timelines_of
-from gramercy.schemas.problems.command_line import no_ledger
+from gramercy.schemas import families
 from gramercy.schemas.timeline import Timeline
 
 _DRAWN = 20  # budgets; more are listed without charts
@@ -38,7 +38,12 @@ def history(
     context = Context.default()
     ledger = context.existing_ledger
     if ledger is None and dataset:
-        raise no_ledger(dataset)
+        raise families.NO_LEDGER(
+            "No data set '{dataset}': this home has no ledger.",
+            "The first release creates one; $GRAMERCY_HOME or $GRAMERCY_LEDGER_URL selects "
+            "another.",
+            dataset=dataset,
+        )
     timelines: Iterator[Timeline] = iter(())
     if ledger is not None:
         datasets = [dataset] if dataset else ledger.datasets()

@@ -17,7 +17,17 @@ from types import FrameType
 from typing import Any
 
 from gramercy.cli.output.failure import report_failure
-from gramercy.schemas.problems.command_line import interrupted
+from gramercy.schemas import families
+from gramercy.schemas.errors import Interrupted
+
+
+def _interrupted(outcome: str) -> Interrupted:
+    return families.INTERRUPTED(
+        "The command was interrupted. {outcome}",
+        "Run the same command again to complete it.",
+        outcome=outcome,
+    )
+
 
 _GRACE_SECONDS = 5.0
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -60,7 +70,7 @@ def interruptible(outcome: Callable[[], str]) -> Iterator[None]:
         if not _received.is_set():
             raise
     if _received.is_set():  # Prefect may have caught the interruption
-        raise interrupted(outcome())
+        raise _interrupted(outcome())
 
 
 def _handle(handler: Any) -> None:
@@ -82,7 +92,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 def _end_process() -> None:
     """End without the main thread, which waits for the server."""
-    failure = interrupted(_outcomes[-1]() if _outcomes else "")
+    failure = _interrupted(_outcomes[-1]() if _outcomes else "")
     if not _reported.is_set():
         report_failure(failure, json="--json" in sys.argv)
     sys.stdout.flush()

@@ -18,9 +18,8 @@ from gramercy.cli.options import ArchiveLocation, AsJson, DatasetName, PublicKey
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
 from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError, printable
-from gramercy.schemas.problems.verification import unknown_name
-from gramercy.schemas.problems.warnings import ledger_not_read, listing_not_used
 
 
 def list_archive(
@@ -39,10 +38,16 @@ def list_archive(
     store = archive_of_options(context, archive, key)
     ledger, missing = readable_ledger(context) if archive is None else (None, "")
     if missing:
-        terminal.warn(ledger_not_read(missing))
+        terminal.warn(wordings.ledger_not_read(missing))
     contents = Contents(store)
     if (problem := contents.unusable_listing()) is not None:
-        terminal.warn(listing_not_used(str(problem)))
+        terminal.warn(
+            families.NOT_CHECKED(
+                "The signed listing of the archive was not used: {problem}",
+                "The releases themselves were read instead.",
+                problem=str(problem),
+            )
+        )
     published = ledger.published() if ledger else set()
     results = (
         contents.list_in_turn(published)
@@ -80,7 +85,7 @@ def _of_dataset(contents: Contents, dataset: str, published: Collection[tuple[st
     if not wanted:
         others = sorted({name for name, _ in (*contents.names(), *published)})
         known = most_similar_first(dataset, others)
-        raise unknown_name(contents.archive.location, dataset, known)
+        raise wordings.unknown_name(contents.archive.location, dataset, known)
     return contents.try_list(in_release_order(wanted))
 
 

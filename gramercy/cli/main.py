@@ -17,9 +17,8 @@ from gramercy.cli.interruption import catch_signals, release_signals
 from gramercy.cli.output import terminal
 from gramercy.cli.output.failure import report_failure
 from gramercy.common.extras import publishing
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.command_line import argument_not_text, usage
-from gramercy.schemas.problems.installation import operating_system
 from gramercy.schemas.url import without_secrets
 
 app = typer.Typer(
@@ -83,7 +82,11 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        failure = operating_system(without_secrets(str(error.filename)), reason)
+        failure = families.OPERATING_SYSTEM(
+            "{path}: {reason}.",
+            path=without_secrets(str(error.filename)),
+            reason=reason,
+        )
     try:
         report_failure(failure, json="--json" in sys.argv)
     except BrokenPipeError:
@@ -107,7 +110,12 @@ def _run() -> int:
         return 1
     except TyperException as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "gramercy")
-        misuse = usage(_sentence(error.format_message()), command)
+        misuse = families.USAGE(
+            "Usage error: {reason}",
+            "Run '{command} --help'.",
+            reason=_sentence(error.format_message()),
+            command=command,
+        )
     raise misuse
 
 
@@ -122,4 +130,7 @@ def _check_encoding(arguments: list[str]) -> None:
     try:
         "".join(arguments).encode()
     except UnicodeEncodeError:
-        raise argument_not_text() from None
+        raise families.USAGE(
+            "An argument is not UTF-8 text.",
+            "Type it again.",
+        ) from None

@@ -18,9 +18,9 @@ from gramercy.cli.draft.session import Session, answers_file
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.common.home import Home
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
-from gramercy.schemas.problems.command_line import table_url_has_secrets
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.row_count import count_rows
 from gramercy.tables.source import open_source
@@ -70,7 +70,12 @@ def new(
     Example: gramercy new blood.csv --columns glucose,sodium
     """
     if has_secrets(table):
-        raise table_url_has_secrets(without_secrets(table))
+        raise families.DRAFT(
+            "TABLE must not contain a user, a password or a query: the contract is public.",
+            "Write {url}; put credentials into the environment variables or configuration files "
+            "of its driver.",
+            url=without_secrets(table),
+        )
     if id_ is not None:
         parse(_DatasetId, {"id": id_}, "--id", RequestError)
     names = parse_names(columns) if columns is not None else None

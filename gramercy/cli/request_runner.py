@@ -26,8 +26,7 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.plan_text import period_warning, print_plan
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.cli.prefect_server import start_ahead
-from gramercy.schemas.problems.command_line import not_the_local_mechanism, useless_release
-from gramercy.schemas.problems.warnings import later_step_failed
+from gramercy.schemas import families, wordings
 
 
 def publish_request(
@@ -57,7 +56,13 @@ def publish_request(
     context = Context.default()
     undated = read_request(request, period)
     if mechanism is not None and undated.mechanism.name != mechanism:
-        raise not_the_local_mechanism(str(request), undated.mechanism.name)
+        raise families.REPORTS(
+            "{request} asks for the mechanism '{mechanism}'; 'gramercy randomize' is for 'local' "
+            "only.",
+            "Write 'name: local' in the request, or use 'gramercy release'.",
+            request=str(request),
+            mechanism=undated.mechanism.name,
+        )
     planned = make_plan(context, undated, averaging=reports is not None)
     preview = preview_budget(context, planned)
     if new_charge:
@@ -77,7 +82,7 @@ def publish_request(
         terminal.confirm("Publish? A charge is never refunded.", "Pass --yes to confirm.")
     done = flow_runner.publish(context, planned, reports or ())
     for problem in done.problems:
-        terminal.warn(later_step_failed("The release is published", problem))
+        terminal.warn(wordings.later_step_failed("The release is published", problem))
     if json:
         terminal.print_json(asdict(done))
     else:
@@ -92,7 +97,11 @@ def _confirm_useless(planned: Plan) -> None:
     if verdict is None:
         return
     if not sys.stdin.isatty():
-        raise useless_release(verdict.text)
+        raise families.USELESS(
+            "{reason}",
+            "Change the request; or pass --despite to publish it all the same.",
+            reason=verdict.text,
+        )
     terminal.confirm(f"{verdict.text} Publish it all the same?", "Pass --despite.")
 
 

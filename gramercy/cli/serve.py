@@ -32,14 +32,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments
 from gramercy.flows.work_pool import WorkPool
-from gramercy.schemas.problems.command_line import (
-    port_in_use,
-    port_out_of_range,
-    server_not_answering,
-    server_not_started,
-    serving_stopped,
-)
-from gramercy.schemas.problems.prefect import login_refused, server_without_login
+from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
 _POLL_SECONDS = 2
@@ -101,7 +94,11 @@ def serve(
     scheduled = [read_request(path) for path in requests or []]
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
-        raise port_out_of_range(port)
+        raise families.USAGE(
+            "--port must be between 1 and 65535.",
+            "Choose another, such as 4200.",
+            port=port,
+        )
     with running_server(context.home, port) as server:
         for name in WorkPool(server.api, pool, context.home, server.login).deploy(served):
             terminal.say(f"No longer scheduled: {name}", to=terminal.err)
@@ -111,7 +108,10 @@ def serve(
                 server.process is None or server.process.poll() is None
             ):
                 time.sleep(_POLL_SECONDS)
-            raise serving_stopped()
+            raise families.SERVER(
+                "The Prefect server or the worker stopped.",
+                "The last lines of its output show why.",
+            )
 
 
 def _print_deployments(served: Sequence[Any], server: Server) -> None:
@@ -167,7 +167,13 @@ def running_server(home: Home, port: int) -> Iterator[Server]:
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError:
-        raise port_in_use(port, f"http://127.0.0.1:{port}/api") from None
+        raise families.SERVER(
+            "Port {port} is already in use.",
+            "Choose another --port; or, to use the Prefect server there, set "
+            "PREFECT_API_URL={url}.",
+            port=port,
+            url=f"http://127.0.0.1:{port}/api",
+        ) from None
     # Kept open: if the server ends alone, no one else can take its port before the worker ends.
     with listener:
         terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
@@ -180,7 +186,12 @@ def running_server(home: Home, port: int) -> Iterator[Server]:
             end = time.monotonic() + _START_SECONDS
             while _status(f"{api}/health") != 200:
                 if process.poll() is not None or time.monotonic() > end:
-                    raise server_not_started(port, str(log))
+                    raise families.SERVER(
+                        "The Prefect server did not start on port {port}.",
+                        "See {log}.",
+                        port=port,
+                        log=str(log),
+                    )
                 time.sleep(0.5)
             yield Server(api, login, login_file, process)
 
@@ -196,11 +207,26 @@ def _configured(api: str) -> Server:
     """The server at an address, after checking that it accepts this login."""
     shown, login = without_secrets(api), os.environ.get("PREFECT_API_AUTH_STRING") or None
     if _status(f"{api}/health", _BUSY_SECONDS) != 200:
-        raise server_not_answering(shown)
+        raise families.SERVER(
+            "The Prefect server at PREFECT_API_URL ({url}) does not answer.",
+            "Start it, or unset PREFECT_API_URL.",
+            url=shown,
+        )
     if _status(f"{api}/admin/version", _BUSY_SECONDS) == 200:
-        terminal.warn(server_without_login(shown))
+        terminal.warn(
+            families.NO_LOGIN(
+                "The Prefect server at {url} asks for no login: anyone who reaches it can "
+                "start releases of all registered contracts, up to their budgets.",
+                "Set PREFECT_SERVER_API_AUTH_STRING for that server.",
+                url=shown,
+            )
+        )
     elif _status(f"{api}/admin/version", _BUSY_SECONDS, login) != 200:
-        raise login_refused(shown)
+        raise families.SERVER(
+            "The Prefect server at {url} refuses this login.",
+            "Set PREFECT_API_AUTH_STRING to the login of that server.",
+            url=shown,
+        )
     return Server(api, login)
 
 

@@ -17,9 +17,8 @@ from gramercy.archive.signing_keys import signing_public_key
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, ReleaseNames
 from gramercy.cli.output import terminal
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
-from gramercy.schemas.problems.verification import charge_not_compared, no_ledger
-from gramercy.schemas.problems.warnings import ledger_not_read
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -50,7 +49,13 @@ def verify(
             facts["checks"] = list(verified.checks)
             facts["unchecked"] = [str(notice) for notice in verified.unchecked]
             if ledger is None:
-                notice = ledger_not_read(missing) if missing else charge_not_compared()
+                notice = (
+                    wordings.ledger_not_read(missing)
+                    if missing
+                    else families.NOT_CHECKED(
+                        "The charge was not compared with a ledger, because none was read.",
+                    )
+                )
                 facts["unchecked"].append(str(notice))
                 if unlisted := missing_listing(store):
                     facts["unchecked"].append(str(unlisted))
@@ -86,7 +91,7 @@ def _ledger_facts(
     """What is wrong with the ledger of a home; that it is missing, if the home publishes."""
     if ledger is None:
         publishes = signing_public_key(context.home.keys) is not None
-        missing = {"ledger": "ledger", "error": str(no_ledger(str(context.home.ledger)))}
+        missing = {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
         return [missing] if publishes else []
     from gramercy.application.ledger_trust import check_ledger  # needs SQLAlchemy
 

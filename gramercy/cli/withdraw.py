@@ -13,7 +13,7 @@ from gramercy.application.withdrawal import withdraw as withdraw_release
 from gramercy.cli.flow_runner import collect_problems
 from gramercy.cli.options import AsJson, ReleaseName, Yes, split_name
 from gramercy.cli.output import terminal
-from gramercy.schemas.problems.warnings import later_step_failed
+from gramercy.schemas import wordings
 
 
 def withdraw(
@@ -38,7 +38,7 @@ def withdraw(
     with collect_problems(problems):
         write_site(context, parts)
     for problem in problems:
-        terminal.warn(later_step_failed("The release is withdrawn", problem))
+        terminal.warn(wordings.later_step_failed("The release is withdrawn", problem))
     if json:
         facts = {"release": withdrawn.id, "withdrawn": withdrawn.withdrawn, "path": path}
         terminal.print_json({**facts, "problems": problems})

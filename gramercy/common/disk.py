@@ -10,11 +10,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gramercy.common.temporary_files import sweep, temporary_file
-from gramercy.schemas.problems.installation import (
-    archive_not_readable,
-    archive_not_writable,
-    disk_too_full,
-)
+from gramercy.schemas import families
+from gramercy.schemas.errors import ArchiveError
+
+
+def _archive_not_readable(path: str, reason: str) -> ArchiveError:
+    return families.ARCHIVE_DISK(
+        "{path}: cannot read the archive ({reason}).",
+        "Make the archive readable.",
+        path=path,
+        reason=reason,
+    )
+
+
+def _archive_not_writable(path: str, reason: str) -> ArchiveError:
+    return families.ARCHIVE_DISK(
+        "{path}: cannot write to the archive ({reason}).",
+        "Free some space, or make the archive writable.",
+        path=path,
+        reason=reason,
+    )
 
 
 @contextlib.contextmanager
@@ -27,7 +42,7 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
         path = str(caught.filename or path)
         reason = error_reason(caught)
     if reason:
-        raise (archive_not_readable if reading else archive_not_writable)(path, reason)
+        raise (_archive_not_readable if reading else _archive_not_writable)(path, reason)
 
 
 def error_reason(error: Exception) -> str:
@@ -47,7 +62,13 @@ def check_space(folder: Path, size: int) -> None:
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     disk = shutil.disk_usage(existing)
     if disk.total and disk.free < size:  # some network file systems do not state their size
-        raise disk_too_full(str(folder), -(-size // 10**6), disk.free // 10**6)
+        raise families.ARCHIVE_DISK(
+            "{folder}: a release may need {needed} MB of free space, and there are {free} MB.",
+            "Free some space, or use a larger disk. Nothing was charged.",
+            folder=str(folder),
+            needed=-(-size // 10**6),
+            free=disk.free // 10**6,
+        )
 
 
 def make_durable(path: Path) -> None:

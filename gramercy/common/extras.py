@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from gramercy.schemas.problems.installation import converting_packages, publishing_packages
+from gramercy.schemas import families
 
 # Import names of the packages of the extra 'publish' in pyproject.toml.
 PUBLISH = frozenset(
@@ -52,5 +52,13 @@ def publishing() -> Iterator[None]:
     else:
         return
     if package in CONVERT:
-        raise converting_packages(INSTALL_CONVERT)
-    raise publishing_packages(INSTALL_PUBLISH)
+        raise families.MISSING_PACKAGES(
+            "Reading this kind of file needs more packages:",
+            "{command}.",
+            command=INSTALL_CONVERT,
+        )
+    raise families.MISSING_PACKAGES(
+        "Publishing needs more packages:",
+        "{command}.",
+        command=INSTALL_PUBLISH,
+    )

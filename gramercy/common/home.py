@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.problems.installation import contract_missing, public_url_not_valid
+from gramercy.schemas import families
 from gramercy.schemas.url import has_secrets, without_secrets
 
 
@@ -65,7 +65,12 @@ class Home:
         """
         url = (os.environ.get("GRAMERCY_PUBLIC_URL") or "").rstrip("/")
         if url and (not url.startswith(("https://", "http://")) or has_secrets(url)):
-            raise public_url_not_valid()
+            raise families.SETTING(
+                "GRAMERCY_PUBLIC_URL must be an HTTP address without a user, a query or a "
+                "fragment.",
+                "Write the address at which the archive's folder is served, such as "
+                "https://example.org/archive.",
+            )
         return url or None
 
     @property
@@ -127,5 +132,12 @@ class Home:
         if not os.path.isfile(path):  # False also for names that are not valid paths
             ids = sorted(each.stem for each in self.contracts.glob("*.yaml"))
             known = most_similar_first(dataset, ids)
-            raise contract_missing(without_secrets(str(path)), str(self.contracts), known)
+            raise families.REQUEST_FILE(
+                "key 'dataset': no contract at {path}.",
+                "Name the contract's YAML file, or put it at {folder}/<id>.yaml. Ids there, most "
+                "similar first: {known}.",
+                path=without_secrets(str(path)),
+                folder=str(self.contracts),
+                known=known,
+            )
         return path

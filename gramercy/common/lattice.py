@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gramercy.schemas.problems.table import lattice_too_coarse
+from gramercy.schemas import families
 
 MIN_BITS, MAX_BITS = 10, 20
 _MIN_RATIO = 5.0  # lower bound on 2^K / sqrt(m p), so that c is at least 0.9
@@ -38,7 +38,14 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if not self.shrinkage > 0:
-            raise lattice_too_coarse(self.bits, self.p, self.rows_in_ball)
+            raise families.REQUEST_KEYS(
+                "A lattice of {bits} bits is too coarse for {columns} columns and {rows:g} rows "
+                "per person.",
+                "Use more bits.",
+                bits=self.bits,
+                columns=self.p,
+                rows=self.rows_in_ball,
+            )
 
     @property
     def shrinkage(self) -> float:

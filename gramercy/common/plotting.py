@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.extras import INSTALL_PLOT, is_installed
-from gramercy.schemas.problems.analyses import plotting_packages
+from gramercy.schemas import families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,4 +112,8 @@ class Picture:
 
 def _require(*packages: str) -> None:
     if not all(map(is_installed, packages)):
-        raise plotting_packages(INSTALL_PLOT)
+        raise families.MISSING_PACKAGES(
+            "Plots need matplotlib:",
+            "{command}.",
+            command=INSTALL_PLOT,
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gramercy.common.disk import make_folder
-from gramercy.schemas.problems.installation import lock_not_possible, lock_timeout
+from gramercy.schemas import families
 
 WAIT_SECONDS = 3600
 
@@ -50,9 +50,17 @@ def file_lock(folder: Path, name: str) -> Iterator[HeldLock]:
         make_folder(folder, 0o700)
         lock.acquire()
     except Timeout:
-        raise lock_timeout(str(lock.lock_file)) from None
+        raise families.LOCK(
+            "{path}: another process still holds this lock.",
+            "Wait for the other run to end, or end it.",
+            path=str(lock.lock_file),
+        ) from None
     except OSError:
-        raise lock_not_possible(str(lock.lock_file)) from None
+        raise families.LOCK(
+            "{path}: cannot create or lock this file.",
+            "Check the folder, its permissions, and that the disk is not full.",
+            path=str(lock.lock_file),
+        ) from None
     try:
         yield HeldLock()
     finally:

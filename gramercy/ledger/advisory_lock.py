@@ -14,8 +14,30 @@ from sqlalchemy.exc import SQLAlchemyError
 from gramercy.common import process_lock
 from gramercy.common.process_lock import HeldLock
 from gramercy.ledger.database import display_location, error_name, open_engine
+from gramercy.schemas import families
 from gramercy.schemas.errors import LedgerError
-from gramercy.schemas.problems.ledger import lock_lost, lock_not_acquired
+
+
+def _lock_not_acquired(ledger: str, lock: str, reason: str) -> LedgerError:
+    return families.LOCK(
+        "{ledger}: the lock '{lock}' could not be acquired ({reason}).",
+        "Another run may still hold it; otherwise check that the database server answers.",
+        ledger=ledger,
+        lock=lock,
+        reason=reason,
+    )
+
+
+def _lock_lost(ledger: str, lock: str, reason: str) -> LedgerError:
+    return families.LOCK(
+        "{ledger}: the lock '{lock}' was lost and could not be acquired again ({reason}).",
+        "Another run may hold it now; otherwise check that the database server answers. Then run "
+        "the same command again.",
+        ledger=ledger,
+        lock=lock,
+        reason=reason,
+    )
+
 
 _KEEP_ALIVE_SECONDS = 30.0  # less than the idle timeout of routers and proxies
 # With these, either side notices within two minutes that the other one is gone.
@@ -78,7 +100,7 @@ class _AdvisoryLock(HeldLock):
     def acquire(self) -> None:
         """Wait for the lock, and keep its connection busy from then on."""
         with self._mutex:
-            self._lock(lock_not_acquired)
+            self._lock(_lock_not_acquired)
         threading.Thread(target=self._keep_alive, name="gramercy-lock", daemon=True).start()
 
     def renew(self) -> bool:
@@ -86,7 +108,7 @@ class _AdvisoryLock(HeldLock):
             if self._is_held():
                 return True
             self._close()
-            self._lock(lock_lost)
+            self._lock(_lock_lost)
             return False
 
     def release(self) -> None:

@@ -17,13 +17,34 @@ from gramercy.ledger.location import location_of
 from gramercy.ledger.queries import has_budget, head_anchor, last_move, recorded_location
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families, wordings
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.errors import RequestError, SpentFailure
 from gramercy.schemas.model import canonical_json, single_line
-from gramercy.schemas.problems import budget as budget_problems
-from gramercy.schemas.problems import ledger as ledger_problems
+
+
+def _budget_not_lowered(dataset: str, epsilon: float, delta: float) -> RequestError:
+    return families.CHANGE(
+        "--lower must not raise epsilon or delta, and must change one of them: the budget of "
+        "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
+        "Give smaller numbers, or use --raise.",
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+    )
+
+
+def _budget_not_raised(dataset: str, epsilon: float, delta: float) -> RequestError:
+    return families.CHANGE(
+        "--raise must not lower epsilon or delta, and must change one of them: the budget of "
+        "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
+        "Give larger numbers, or use --lower.",
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+    )
 
 
 def verify_location(db: Connection) -> None:
@@ -36,7 +57,7 @@ def verify_location(db: Connection) -> None:
     """
     recorded = recorded_location(db)
     if recorded != location_of(db):
-        raise ledger_problems.ledger_copied(display_location(db.engine), recorded)
+        raise wordings.ledger_copied(display_location(db.engine), recorded)
 
 
 def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
@@ -51,13 +72,41 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     if anchor is None:
         drawn = (entries.c.kind == "drawn", entries.c.seq > last_move(db).seq)
         if read(db, *drawn, first=True):
-            raise ledger_problems.anchor_missing(ledger, witness)
+            raise families.UNTRUSTED(
+                "{ledger}: the ledger has drawn noise, but {witness} has no anchor of it.",
+                "Restore the ledger and the archive that belong together; if the archive is lost "
+                "for good, run 'gramercy budget --moved --reason WHY'.",
+                ledger=ledger,
+                witness=witness,
+            )
     elif anchor.ledger != head.ledger:
-        raise ledger_problems.anchor_of_another_ledger(ledger, witness)
+        raise families.UNTRUSTED(
+            "{ledger}: {witness} belongs to another ledger.",
+            "Restore the ledger and the archive that belong together: charges that are missing "
+            "here are still spent.",
+            ledger=ledger,
+            witness=witness,
+        )
     elif anchor.seq > head.seq:
-        raise ledger_problems.ledger_behind_anchor(ledger, head.seq, witness, anchor.seq)
+        raise families.UNTRUSTED(
+            "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry "
+            "{anchored}.",
+            "Restore the ledger and the archive that belong together: charges that are missing "
+            "here are still spent.",
+            ledger=ledger,
+            last=head.seq,
+            witness=witness,
+            anchored=anchor.seq,
+        )
     elif db.scalar(select(entries.c.hash).where(entries.c.seq == anchor.seq)) != anchor.hash:
-        raise ledger_problems.ledger_differs_from_anchor(ledger, anchor.seq, witness)
+        raise families.UNTRUSTED(
+            "{ledger}: entry {entry} differs from the anchor in {witness}.",
+            "Restore the ledger and the archive that belong together: charges that are missing "
+            "here are still spent.",
+            ledger=ledger,
+            entry=anchor.seq,
+            witness=witness,
+        )
 
 
 def verify_terms(db: Connection, contract: Contract) -> None:
@@ -76,10 +125,25 @@ def verify_terms(db: Connection, contract: Contract) -> None:
     earlier = [each.budget.model_dump() for each in budgets]
     registered["budget"] = stated["budget"] if stated["budget"] in earlier else earlier[-1]
     if changed := _differences(registered, stated):
-        raise budget_problems.terms_changed(contract.id, tuple(changed))
+        raise families.TERMS(
+            "Data set '{dataset}' was registered with other terms: {terms}.",
+            "Restore them in the contract: earlier guarantees depend on them. To change a budget, "
+            "use 'gramercy budget --raise' or '--lower' first. Use a new id only for a data set "
+            "that shares no people with this one.",
+            dataset=contract.id,
+            terms=tuple(changed),
+        )
     delta, limit = budgets[-1].budget.delta, 1 / contract.count
     if delta >= limit:
-        raise budget_problems.table_outgrew_delta(contract.id, delta, contract.count_key, limit)
+        raise families.TERMS(
+            "The budget of '{dataset}' has delta={delta:g}, which must be less than 1/{count_key} "
+            "= {limit:.3g}.",
+            "Lower it with 'gramercy budget --lower'.",
+            dataset=contract.id,
+            delta=delta,
+            count_key=contract.count_key,
+            limit=limit,
+        )
 
 
 def _differences(old: Any, new: Any, key: str = "") -> list[str]:
@@ -103,10 +167,16 @@ def checked_reason(reason: str) -> str:
         If it is empty, or not a single line of text.
     """
     if not reason.strip():
-        raise budget_problems.reason_missing()
+        raise families.CHANGE(
+            "A reason is required.",
+            "State it with --reason.",
+        )
     with contextlib.suppress(ValueError):
         return single_line(reason.strip())
-    raise budget_problems.reason_not_one_line()
+    raise families.CHANGE(
+        "--reason must be a single line of text.",
+        "Remove line breaks and control characters.",
+    )
 
 
 def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) -> None:
@@ -119,7 +189,7 @@ def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) 
     """
     smaller, larger = (new, current) if lower else (current, new)
     if new == current or smaller.epsilon > larger.epsilon or smaller.delta > larger.delta:
-        refusal = budget_problems.budget_not_lowered if lower else budget_problems.budget_not_raised
+        refusal = _budget_not_lowered if lower else _budget_not_raised
         raise refusal(dataset, current.epsilon, current.delta)
 
 
@@ -132,7 +202,11 @@ def check_delta(budget: Budget, rows: int) -> None:
         If its delta is 1/rows or more.
     """
     if budget.delta >= 1 / rows:
-        raise budget_problems.delta_too_large(1 / rows)
+        raise families.BUDGET_DELTA(
+            "delta must be less than 1/rows = {limit:.3g}.",
+            "Choose a smaller delta: at this one, publishing a whole row would be allowed.",
+            limit=1 / rows,
+        )
 
 
 def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | None) -> None:
@@ -166,7 +240,13 @@ def check_transition(dataset: str, release: str, state: str, new_state: str) -> 
         Naming both.
     """
     if state not in STATES_BEFORE[new_state]:
-        raise budget_problems.state_not_allowed(f"{dataset}/{release}", state, new_state)
+        raise families.SPENT(
+            "Release {release} is {state}, and cannot become {new_state}.",
+            "'gramercy budget' shows the state of every release.",
+            release=f"{dataset}/{release}",
+            state=state,
+            new_state=new_state,
+        )
 
 
 def check_budget(dataset: str, statement: Statement, guarantee: Guarantee) -> None:
@@ -183,12 +263,24 @@ def check_budget(dataset: str, statement: Statement, guarantee: Guarantee) -> No
     name = f"{dataset}, data of {statement.window}" if statement.window else dataset
     after = statement.after(guarantee).total
     if guarantee.delta0 and after.delta0 > budget.failure_share:
-        raise budget_problems.failure_share_exceeded(
-            name, guarantee.delta0, total.delta0, budget.failure_share
+        raise families.EXCEEDED(
+            "The failure share of the budget of {budget} is exceeded: this release needs "
+            "delta0={needed:.3g}, and delta0={spent:.3g} of {share:.3g} was spent.",
+            "Choose a mechanism with delta0 = 0 or a smaller delta0, or raise the budget's delta "
+            "with 'gramercy budget --raise'.",
+            budget=name,
+            needed=guarantee.delta0,
+            spent=total.delta0,
+            share=budget.failure_share,
         )
     pure = guarantee.pure < math.inf
-    raise budget_problems.budget_exceeded(
-        name,
+    raise families.EXCEEDED(
+        "The budget of {budget} is exceeded. At its delta={delta:g}, this release needs "
+        "epsilon={needed:.4g} (mu={needed_mu:.4g}); epsilon={left:.4g} (mu={left_mu:.4g}) is left "
+        "of epsilon={epsilon:g}, after epsilon={spent:.4g} (mu={spent_mu:.4g}) was spent.",
+        "Ask for a smaller epsilon (a tenth of the budget's delta is always set aside), or raise "
+        "the budget with 'gramercy budget --raise'.",
+        budget=name,
         needed=guarantee.epsilon(budget.delta),
         needed_mu=guarantee.mu,
         left=statement.remaining if pure else statement.remaining_gaussian,
@@ -204,5 +296,16 @@ def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
     """The error for a charge that cannot be answered with a release."""
     name = f"{dataset}/{charge.release}"
     if charge.state == "withdrawn":
-        return budget_problems.release_withdrawn(name, charge.reason.rstrip("."))
-    return budget_problems.charge_interrupted(name, charge.guarantee.mu)
+        return families.SPENT(
+            "Release {release} was withdrawn: {reason}. Its charge is spent.",
+            "To publish this version under a new charge, add --new-charge.",
+            release=name,
+            reason=charge.reason.rstrip("."),
+        )
+    return families.SPENT(
+        "Release {release} was charged (mu={mu:.4g}) and then interrupted: the charge "
+        "is spent, and its noise is never drawn again.",
+        "To publish this version under a new charge, add --new-charge.",
+        release=name,
+        mu=charge.guarantee.mu,
+    )

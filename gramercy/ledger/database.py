@@ -13,7 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from gramercy.common.disk import make_folder
-from gramercy.schemas.problems.ledger import driver_missing, url_not_supported
+from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
 BUSY_SECONDS = 60  # how long to wait for a lock, or for a connection
@@ -46,7 +46,11 @@ def open_engine(where: Path | str) -> Engine:
         return _sqlite(Path(str(url.database)))
     if url.get_backend_name() == "postgresql":
         return _postgresql(url.set(drivername="postgresql+psycopg"))
-    raise url_not_supported()
+    raise families.LEDGER(
+        "GRAMERCY_LEDGER_URL must be the URL of a PostgreSQL database, or of an SQLite file by "
+        "its absolute path.",
+        "Write postgresql://user@host/database or sqlite:////path/of/ledger.sqlite.",
+    )
 
 
 def display_location(engine: Engine) -> str:
@@ -105,7 +109,10 @@ def _postgresql(url: URL) -> Engine:
     try:
         import psycopg
     except ImportError:
-        raise driver_missing() from None
+        raise families.LEDGER(
+            "GRAMERCY_LEDGER_URL needs the PostgreSQL driver, which is not installed.",
+            "Run pip install 'gramercy[postgresql]'.",
+        ) from None
     # READ COMMITTED: after waiting for the lock, a writer sees what the others have committed.
     engine = create_engine(
         url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED"

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, Column, Index, Integer, String, Table
 
 from gramercy.ledger.entry import FIRST_PREVIOUS
-from gramercy.schemas.problems.ledger import schema_unknown
+from gramercy.schemas import families
 
 SCHEMA = 1
 
@@ -128,5 +128,11 @@ def has_tables(db: sa.Connection) -> bool:
         return False
     stated = db.scalar(sa.select(_schema.c.number)) if _schema.name in tables else None
     if stated != SCHEMA:
-        raise schema_unknown(f"{stated}", SCHEMA)
+        raise families.LEDGER(
+            "The ledger has schema {schema:.20}, but this version of Gramercy knows schema "
+            "{known} only.",
+            "Use the version of Gramercy that created the ledger.",
+            schema=f"{stated}",
+            known=SCHEMA,
+        )
     return True

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import UntrustedLedger
-from gramercy.schemas.problems.ledger import entry_malformed
 
 T = TypeVar("T")
 
@@ -147,7 +147,12 @@ class Entry:
         return "/".join(str(name) for name in (self.dataset, self.release) if name) or "ledger"
 
     def _malformed(self) -> UntrustedLedger:
-        return entry_malformed(self.seq, self.subject)
+        return families.UNTRUSTED(
+            "Entry {entry} ({subject}) is malformed: it was changed after it was written.",
+            "Run 'gramercy audit' to list all changes, and restore the ledger from a copy.",
+            entry=self.seq,
+            subject=self.subject,
+        )
 
 
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]

@@ -16,11 +16,22 @@ from gramercy.ledger.entry import (
     Entry,
 )
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import ledger as problems
+
+
+def _state_out_of_order(entry: int, state: str, new_state: str) -> Notice:
+    return families.ENTRY(
+        "Entry {entry} changes a release from {state} to {new_state}, which is not allowed.",
+        "Find out who can write to the ledger's database, keep a copy of it, and restore it from "
+        "a backup; the bundles may be right. See docs/how-to/verify.md.",
+        entry=entry,
+        state=state,
+        new_state=new_state,
+    )
 
 
 @dataclass(frozen=True)
@@ -80,29 +91,88 @@ def find_inconsistencies(
     for entry in journal:
         notices = list(_chain_errors(entry, expected, previous))
         if anchored.pop(entry.seq, {entry.hash}) != {entry.hash}:
-            notices.append(problems.differs_from_anchor(entry.seq))
+            notices.append(
+                families.ENTRY(
+                    "Entry {entry} differs from its anchor outside the ledger.",
+                    "Find out who can write to the ledger's database, keep a copy of it, "
+                    "and restore it from a backup; the bundles may be right. See "
+                    "docs/how-to/verify.md.",
+                    entry=entry.seq,
+                )
+            )
         try:
             notices += _accounting_errors(entry, datasets, findings)
         except (UntrustedLedger, RequestError, TypeError):
-            notices.append(problems.malformed(entry.seq))
+            notices.append(
+                families.ENTRY(
+                    "Entry {entry} is malformed.",
+                    "It was changed after it was written.",
+                    entry=entry.seq,
+                )
+            )
         findings += [Finding(entry.seq, entry.subject, notice) for notice in notices]
         expected, previous = entry.seq + 1, entry.hash
     findings += [finding for dataset in datasets.values() for finding in _overspent(dataset)]
     last = expected - 1
     if (last, previous) != (head.seq, head.hash):
-        findings.append(Finding(expected, "ledger", problems.head_mismatch(last, head.seq)))
+        findings.append(
+            Finding(
+                expected,
+                "ledger",
+                families.ENTRY(
+                    "The ledger ends at entry {last}, but its head names entry {head}.",
+                    "Find out who can write to the ledger's database, keep a copy of it, and "
+                    "restore it from a backup; the bundles may be right. See "
+                    "docs/how-to/verify.md.",
+                    last=last,
+                    head=head.seq,
+                ),
+            )
+        )
     for seq in sorted(anchored):
-        findings.append(Finding(expected, "ledger", problems.behind_anchor(last, seq)))
+        findings.append(
+            Finding(
+                expected,
+                "ledger",
+                families.ENTRY(
+                    "The ledger ends at entry {last}, but there is an anchor of entry {anchored}.",
+                    "Find out who can write to the ledger's database, keep a copy of it, and "
+                    "restore it from a backup; the bundles may be right. See "
+                    "docs/how-to/verify.md.",
+                    last=last,
+                    anchored=seq,
+                ),
+            )
+        )
     return findings
 
 
 def _chain_errors(entry: Entry, expected: int, previous: str) -> Iterator[Notice]:
     if entry.seq != expected:
-        yield problems.entries_missing(entry.seq, entry.seq - expected)
+        yield families.ENTRY(
+            "Entries are missing before entry {entry}: {count}.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+            count=entry.seq - expected,
+        )
     if entry.previous != previous:
-        yield problems.not_chained(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} does not follow from the entry before it.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
     if entry.digest() != entry.hash:
-        yield problems.hash_mismatch(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} was changed: its hash does not match its content.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
 
 
 def _accounting_errors(
@@ -110,20 +180,46 @@ def _accounting_errors(
 ) -> Iterator[Notice]:
     """Whether budget, total and state follow from all entries before."""
     if (entry.kind in LEDGER_KINDS) != (entry.dataset is None):
-        yield problems.subject_mismatch(entry.seq, entry.kind)
+        yield families.ENTRY(
+            "Entry {entry} of kind '{kind}' has the wrong subject.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+            kind=entry.kind,
+        )
     if (entry.kind == "opened") != (entry.seq == 1):
-        yield problems.opened_elsewhere(entry.seq, entry.kind)
+        yield families.ENTRY(
+            "Entry {entry} is of kind '{kind}'; the first entry alone must open the ledger.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+            kind=entry.kind,
+        )
     if entry.dataset is None:
         return
     dataset = datasets.get(entry.dataset)
     if entry.kind == "registered":
         if dataset is not None:
-            yield problems.registered_twice(entry.seq)
+            yield families.ENTRY(
+                "Entry {entry} registers its data set a second time.",
+                "Find out who can write to the ledger's database, keep a copy of it, "
+                "and restore it from a backup; the bundles may be right. See "
+                "docs/how-to/verify.md.",
+                entry=entry.seq,
+            )
         rows = entry.fact("rows", int)
         datasets[entry.dataset] = dataset = _Dataset(entry.budget, entry.rule, rows)
         yield from _delta_errors(entry, dataset)
     elif dataset is None:
-        yield problems.not_registered(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} is about a data set that was not registered.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
     elif entry.kind in BUDGET_CHANGES:
         findings += _overspent(dataset)
         yield from _budget_change_errors(entry, dataset)
@@ -133,17 +229,23 @@ def _accounting_errors(
         facts = [entry.fact(name, str) for name in ("artifact", "name", "sha256")]
         state = dataset.states.get(str(entry.release), "unknown")
         if state not in {"published", "withdrawn"} or facts[0] not in DERIVED_KINDS:
-            yield problems.state_out_of_order(entry.seq, state, entry.kind)
+            yield _state_out_of_order(entry.seq, state, entry.kind)
     else:
         state = dataset.states.get(str(entry.release), "unknown")
         if state not in STATES_BEFORE.get(entry.kind, ()):
-            yield problems.state_out_of_order(entry.seq, state, entry.kind)
+            yield _state_out_of_order(entry.seq, state, entry.kind)
         dataset.states[str(entry.release)] = entry.kind
 
 
 def _delta_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     if dataset.budget.delta >= 1 / dataset.rows:
-        yield problems.budget_delta_too_large(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} sets a budget whose delta is 1/rows or more.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
 
 
 def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
@@ -152,7 +254,14 @@ def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     grows = (after.epsilon >= before.epsilon, after.delta >= before.delta)
     shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
     if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
-        yield problems.wrong_budget_change(entry.seq, entry.kind)
+        yield families.ENTRY(
+            "Entry {entry} is of kind '{kind}', but changes the budget in another way.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+            kind=entry.kind,
+        )
     dataset.budget, dataset.rule, dataset.rows = after, entry.rule, entry.fact("rows", int)
     yield from _delta_errors(entry, dataset)
 
@@ -162,11 +271,31 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     total = dataset.totals.get(window, NO_CHARGES).plus(entry.guarantee)
     dataset.charge_count += 1
     if (entry.total, entry.fact("turn", int)) != (total, dataset.charge_count):
-        yield problems.total_mismatch(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} states a total that is not the sum of all charges up to it.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
     if window != budget_window(dataset.budget, version):
-        yield problems.charged_to_wrong_period(entry.seq, window)
+        yield families.ENTRY(
+            "Entry {entry} is charged to the period '{window}', but its version is of "
+            "another period.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+            window=window,
+        )
     if entry.release != f"{version}-r{dataset.charge_count}" or entry.release in dataset.states:
-        yield problems.release_out_of_sequence(entry.seq)
+        yield families.ENTRY(
+            "Entry {entry} charges a release whose number is out of sequence.",
+            "Find out who can write to the ledger's database, keep a copy of it, and "
+            "restore it from a backup; the bundles may be right. See "
+            "docs/how-to/verify.md.",
+            entry=entry.seq,
+        )
     dataset.totals[window] = total
     dataset.since.setdefault(window, []).append((entry, total))
     dataset.states[str(entry.release)] = "reserved"
@@ -184,5 +313,15 @@ def _overspent(dataset: _Dataset) -> Iterator[Finding]:
         )
         if fitting < len(charges):
             entry, _ = charges[fitting]
-            yield Finding(entry.seq, entry.subject, problems.budget_overspent(entry.seq))
+            yield Finding(
+                entry.seq,
+                entry.subject,
+                families.ENTRY(
+                    "Entry {entry} exceeds the budget that applied at its time.",
+                    "Find out who can write to the ledger's database, keep a copy of it, "
+                    "and restore it from a backup; the bundles may be right. See "
+                    "docs/how-to/verify.md.",
+                    entry=entry.seq,
+                ),
+            )
     dataset.since.clear()

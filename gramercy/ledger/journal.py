@@ -14,7 +14,7 @@ from gramercy.ledger.database import WRITES
 from gramercy.ledger.database_tables import create_tables, entries, has_tables, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.location import location_of
-from gramercy.schemas.problems.ledger import writers_not_serialised
+from gramercy.schemas import families
 
 _COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
 PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory stays small
@@ -64,7 +64,10 @@ def append(db: Connection, entry: Entry) -> Entry:
     unchanged = (head.c.id == 1) & (head.c.seq == last)
     updated = db.execute(update(head).where(unchanged).values(seq=written.seq, hash=written.hash))
     if updated.rowcount != 1:
-        raise writers_not_serialised()
+        raise families.LEDGER(
+            "The ledger's database does not make writers wait for each other.",
+            "Keep the ledger on SQLite or PostgreSQL, with the tables as Gramercy created them.",
+        )
     return written
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from gramercy.common.disk import error_reason, make_folder
-from gramercy.schemas.problems.ledger import machine_id_not_stored
+from gramercy.schemas import families
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
@@ -65,7 +65,13 @@ def _stored_machine_id() -> str:
         return path.read_text(encoding="ascii").strip()
     except OSError as caught:
         reason = error_reason(caught)
-    raise machine_id_not_stored(str(path), reason)
+    raise families.LEDGER(
+        "{path}: this machine has no id, and none could be stored ({reason}).",
+        "Make the folder writable, or set XDG_STATE_HOME to a writable folder outside "
+        "GRAMERCY_HOME.",
+        path=str(path),
+        reason=reason,
+    )
 
 
 def _digest(machine_id: str) -> str:

@@ -21,10 +21,9 @@ from gramercy.ledger.entry import (
 from gramercy.ledger.journal import read
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.mechanisms.accounting.composition import Total
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import UntrustedLedger
-from gramercy.schemas.problems.budget import dataset_not_registered
-from gramercy.schemas.problems.ledger import head_missing
 
 Conditions = tuple[ColumnElement[bool], ...]
 
@@ -92,7 +91,13 @@ def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
     changes = read(db, *has_budget(dataset))
     if not changes:
         known = most_similar_first(dataset, registered_datasets(db))
-        raise dataset_not_registered(dataset, display_location(db.engine), known)
+        raise families.CHANGE(
+            "Data set '{dataset}' is not registered in {ledger}.",
+            "Its first release registers it. Registered data sets, most similar first: {known}.",
+            dataset=dataset,
+            ledger=display_location(db.engine),
+            known=known,
+        )
     return tuple(BudgetChange(each.budget, each.fact("reason", str), each.at) for each in changes)
 
 
@@ -150,4 +155,8 @@ def _entry_about_ledger(db: Connection, *, first: bool = False, last: bool = Fal
 
 
 def _head_missing(db: Connection) -> UntrustedLedger:
-    return head_missing(display_location(db.engine))
+    return families.UNTRUSTED(
+        "{ledger}: the first entry or the head of the ledger is missing or was changed.",
+        "Restore the ledger from a copy.",
+        ledger=display_location(db.engine),
+    )

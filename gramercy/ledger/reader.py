@@ -25,12 +25,33 @@ from gramercy.ledger.location import location_of
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import LedgerError
-from gramercy.schemas.problems.ledger import ledger_damaged, ledger_unusable
+from gramercy.schemas.errors import LedgerError, UntrustedLedger
 from gramercy.schemas.timeline import Timeline
+
+
+def _ledger_damaged(ledger: str, reason: str) -> UntrustedLedger:
+    return families.UNTRUSTED(
+        "{ledger}: the ledger is damaged ({reason}).",
+        "Keep a copy of the file, put the newest backup in its place, and run 'gramercy audit', "
+        "which compares it with the anchors in the archive: charges that the backup lacks are "
+        "still spent.",
+        ledger=ledger,
+        reason=reason,
+    )
+
+
+def _ledger_unusable(ledger: str, reason: str) -> LedgerError:
+    return families.LEDGER(
+        "{ledger}: the ledger cannot be used ({reason}).",
+        "Check that the disk has free space, you may write to the file, the database server "
+        "answers, and no other process keeps the ledger locked.",
+        ledger=ledger,
+        reason=reason,
+    )
 
 
 @dataclass(frozen=True)
@@ -298,7 +319,7 @@ class LedgerReader:
         try:
             yield
         except (SQLAlchemyError, OSError, UnicodeDecodeError) as caught:  # also a damaged schema
-            problem = ledger_damaged if shows_damage(caught) else ledger_unusable
+            problem = _ledger_damaged if shows_damage(caught) else _ledger_unusable
             error = problem(self.location, error_name(caught))
         if error is not None:
             raise error from None  # the cause may quote the URL

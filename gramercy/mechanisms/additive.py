@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
+from gramercy.schemas import families
 from gramercy.schemas.contract import ProtectedUnit
-from gramercy.schemas.problems.mechanism import gram_has_wrong_shape
 
 # A noisy count is one more coordinate, weighted by 1/4; the matrix gets 3 % more noise for it.
 COUNT_WEIGHT = 0.25
@@ -89,7 +89,10 @@ class Additive(Mechanism):
             Exact number of rows.
         """
         if gram.shape != (self.parameters.p, self.parameters.p):
-            raise gram_has_wrong_shape(self.parameters.p)
+            raise families.ARGUMENT(
+                "The Gram matrix must have {columns} rows and columns.",
+                columns=self.parameters.p,
+            )
         noise, count = self._draw()
         return NoisyGram(gram + noise, None if count is None else rows + count)
 

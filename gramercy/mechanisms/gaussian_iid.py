@@ -18,8 +18,8 @@ from pydantic import model_validator
 
 from gramercy.mechanisms.gaussian import Gaussian, classical_scale
 from gramercy.mechanisms.mechanism import PublicParameters
+from gramercy.schemas import families
 from gramercy.schemas.noise import Family
-from gramercy.schemas.problems.request import paper_without_published
 from gramercy.schemas.specs import MechanismSpec
 
 
@@ -39,7 +39,9 @@ class GaussianIidSpec(MechanismSpec):
     @model_validator(mode="after")
     def _paper_needs_published(self) -> Self:
         if self.paper is not None and self.calibration != "published":
-            raise paper_without_published()
+            raise families.REQUEST_KEYS(
+                "'paper' needs 'calibration: published'.",
+            )
         return self
 
 

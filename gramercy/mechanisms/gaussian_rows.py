@@ -28,11 +28,11 @@ from gramercy.mechanisms.rowwise import (
     sensitivity_bounds,
 )
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
 
 
@@ -83,7 +83,12 @@ class Rows(RowWise):
         cls, spec: NoisyRowsSpec, parameters: PublicParameters, squared_sensitivity: int
     ) -> Self:
         if parameters.privacy_unit == "cell" and parameters.sensitivity_bounds is None:
-            raise problems.cells_need_box(cls.name)
+            raise families.UNSUPPORTED(
+                "{mechanism}: normalised rows have no guarantee per cell, since one cell changes "
+                "its whole row.",
+                "Use 'normalisation: box'.",
+                mechanism=cls.name,
+            )
         units = math.ldexp(1.0, cls._lattice(parameters).bits)  # per unit of a row
         if spec.snr is None:
             scale = gaussian_scale(squared_sensitivity, target_mu(spec)) / units
@@ -91,7 +96,7 @@ class Rows(RowWise):
             scale = math.sqrt(parameters.mean_squared_norm / parameters.p) * 10 ** (-spec.snr / 20)
         if not 2.0**-4 < scale * units < 2.0**45:
             too_small = scale * units < 1
-            problem = problems.noise_too_small if too_small else problems.noise_too_large
+            problem = wordings.noise_too_small if too_small else wordings.noise_too_large
             raise problem(cls.name, scale)
         return cls(parameters, scale, spec.delta)
 

@@ -21,8 +21,8 @@ from gramercy.mechanisms.accounting.composition import composed_mu
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale
 from gramercy.mechanisms.rowwise import rounded_variance
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.problems import mechanism as problems
 
 Counts = NDArray[np.int64]
 
@@ -65,9 +65,9 @@ class HistogramNoise:
         """
         scale = gaussian_scale(_squared_sensitivity(histograms, neighbours), mu)
         if not scale > MIN_SCALE:
-            raise problems.noise_too_small("histograms", scale)
+            raise wordings.noise_too_small("histograms", scale)
         if not scale < MAX_SCALE:
-            raise problems.noise_too_large("histograms", scale)
+            raise wordings.noise_too_large("histograms", scale)
         return cls(histograms, neighbours, scale)
 
     @property
@@ -104,7 +104,10 @@ class HistogramNoise:
             If the number of histograms is not that of the noise.
         """
         if len(counts) != self.histograms:
-            raise problems.wrong_number_of_histograms(self.histograms)
+            raise families.ARGUMENT(
+                "The noise is for {histograms} histograms of each stage.",
+                histograms=self.histograms,
+            )
         noise = sampler.rounded_gaussian(self.scale, sum(each.size for each in counts))
         ends = np.cumsum([each.size for each in counts])[:-1]
         parts = np.split(noise, ends)

@@ -25,7 +25,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian_rows import NoisyRowsSpec, Rows
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.problems.mechanism import discrete_gaussian_too_wide
+from gramercy.schemas import families
 from gramercy.schemas.specs import MechanismSpec
 
 _DELTA0_SHARE = 0.1  # of the request's delta, for parameters without a failure share
@@ -63,7 +63,13 @@ class IntegerRows(Rows):
         """The range of one cell over mu, and discrete Gaussian noise."""
         rounded = super()._published(spec, parameters)
         if rounded.scale > sampler.MAX_DISCRETE_SIGMA:
-            raise discrete_gaussian_too_wide(rounded.scale, sampler.MAX_DISCRETE_SIGMA)
+            raise families.NOISE_RANGE(
+                "integer-rows: the discrete Gaussian is limited to sigma <= {limit:g}; "
+                "{sigma:.6g} is needed.",
+                "Use 'calibration: exact': the rounded Gaussian has the same accuracy.",
+                sigma=rounded.scale,
+                limit=sampler.MAX_DISCRETE_SIGMA,
+            )
         return cls(rounded.parameters, rounded.scale, rounded.delta, discrete=True)
 
     @classmethod

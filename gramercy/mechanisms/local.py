@@ -25,9 +25,9 @@ from gramercy.mechanisms.gaussian import classical_scale, target_mu
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.mechanism import report_too_long
 from gramercy.schemas.specs import MechanismSpec
 
 MAX_ENTRIES = 5000
@@ -132,5 +132,11 @@ class Local(RowWise):
 def _check_report_length(parameters: PublicParameters) -> PublicParameters:
     entries = parameters.p * (parameters.p + 1) // 2
     if entries > MAX_ENTRIES:
-        raise report_too_long(parameters.p, entries, MAX_ENTRIES)
+        raise families.NOISE_RANGE(
+            "local: a report of {columns} columns has {entries} entries; the limit is {limit}.",
+            "Publish fewer columns.",
+            columns=parameters.p,
+            entries=entries,
+            limit=MAX_ENTRIES,
+        )
     return parameters

@@ -18,10 +18,10 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.histograms import ConstantsNoise
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
+from gramercy.schemas import families
 from gramercy.schemas.contract import ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
 
 _SHARES = (0.4, 0.2, 0.2, 0.2)  # of three stages and of row lengths, where none are stated
@@ -64,7 +64,11 @@ class Marginals(Mechanism):
 
     @classmethod
     def _published(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
-        raise problems.calibration_not_published(cls.name)
+        raise families.UNSUPPORTED(
+            "{mechanism} has no published calibration.",
+            "Use 'calibration: exact'.",
+            mechanism=cls.name,
+        )
 
     @property
     def guarantee(self) -> Guarantee:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
 
 Arithmetic = Literal["exact", "floating-point"]
@@ -145,15 +145,38 @@ class Mechanism(ABC):
     def _problem(cls, spec: MechanismSpec, parameters: PublicParameters) -> RequestError | None:
         if parameters.neighbours not in cls.neighbours:
             supported = cls.neighbours[0]
-            return problems.neighbours_not_supported(cls.name, parameters.neighbours, supported)
+            return families.UNSUPPORTED(
+                "{mechanism} does not support 'neighbours: {neighbours}'.",
+                "Use another mechanism, or declare 'neighbours: {supported}' in the contract.",
+                mechanism=cls.name,
+                neighbours=parameters.neighbours,
+                supported=supported,
+            )
         if parameters.privacy_unit not in cls.units:
             if parameters.privacy_unit == "cell":
-                return problems.cells_not_protected(cls.name)
-            return problems.persons_not_protected(cls.name)
+                return families.UNSUPPORTED(
+                    "{mechanism} has no guarantee per cell.",
+                    "Use rows or integer-rows, or declare 'privacy_unit: row' in the contract.",
+                    mechanism=cls.name,
+                )
+            return families.UNSUPPORTED(
+                "{mechanism} has no guarantee per person.",
+                "Use gaussian, which publishes a second moment.",
+                mechanism=cls.name,
+            )
         if spec.arithmetic != cls.arithmetic:
             if cls.arithmetic == "floating-point":
-                return problems.floating_point_not_accepted(cls.name)
-            return problems.arithmetic_is_exact(cls.name)
+                return families.ARITHMETIC(
+                    "mechanism.arithmetic: the noise of {mechanism} is drawn in "
+                    "floating-point numbers.",
+                    "Write 'arithmetic: floating-point' to accept that.",
+                    mechanism=cls.name,
+                )
+            return families.ARITHMETIC(
+                "mechanism.arithmetic: the noise of {mechanism} is exact on a lattice of integers.",
+                "Leave the key out.",
+                mechanism=cls.name,
+            )
         return None
 
     @classmethod

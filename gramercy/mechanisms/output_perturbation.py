@@ -34,10 +34,10 @@ from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
+from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
 
 _SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
@@ -94,14 +94,25 @@ class Output(Mechanism):
         """Delta / mu."""
         least = _MIN_PENALTY * max(1.0, parameters.p / 100)
         if spec.penalty < least:
-            raise problems.penalty_too_small(spec.penalty, parameters.p, least)
+            raise families.NOISE_RANGE(
+                "mechanism.penalty must be at least {least:.6g} for {columns} columns; it is "
+                "{penalty:g}.",
+                "Use a larger penalty.",
+                penalty=spec.penalty,
+                columns=parameters.p,
+                least=least,
+            )
         sensitivity = _sensitivity(parameters, spec.penalty)
         sensitivity += 2 * solver_tolerance(parameters, spec.penalty)
         mu = target_mu(spec)
         # Rounding changes an entry by at most a step: p / _STEPS_PER_SD standard deviations in all.
         rounding = parameters.p / (_STEPS_PER_SD * mu)
         if rounding > 0.5:
-            raise problems.mu_too_small(mu)
+            raise families.NOISE_RANGE(
+                "output: mu={mu:.3g} would need more noise than can be drawn.",
+                "Ask for a larger epsilon.",
+                mu=mu,
+            )
         scale = gaussian_scale(sensitivity**2, mu) / (1 - rounding) * (1 + 1e-12)
         return cls(parameters, scale, spec.penalty)
 

@@ -26,9 +26,9 @@ from gramercy.mechanisms.accounting.wishart_profile import (
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
 
 _MAX_DOF = 1e9
@@ -109,7 +109,13 @@ class Wishart(Additive):
         else:
             scale, dof = 1.0, p + 14 / epsilon**2 * math.log(4 / delta)
         if dof - p >= _MAX_DOF:
-            raise problems.too_many_degrees_of_freedom(dof, _MAX_DOF)
+            raise families.NOISE_RANGE(
+                "wishart: {degrees:.3g} degrees of freedom exceed the limit of the accounting, "
+                "{limit:g}.",
+                "Ask for a larger epsilon, or use 'calibration: exact'.",
+                degrees=dof,
+                limit=_MAX_DOF,
+            )
         delta0 = parameters.target_delta0 or _DELTA0_SHARE[spec.mean] * delta or 1e-12
         keeps_mean = spec.mean == "kept"
         return cls(_check_no_count(parameters), scale, max(dof, p + 1.0), keeps_mean, delta0)
@@ -174,5 +180,9 @@ def _guarantee(k: float, variance: float, neighbours: Neighbours, delta0: float)
 
 def _check_no_count(parameters: PublicParameters) -> PublicParameters:
     if parameters.publishes_noisy_count:
-        raise problems.count_not_supported()
+        raise families.UNSUPPORTED(
+            "wishart cannot publish a noisy number of rows.",
+            "Use 'normalisation: unit', where the trace is the number of rows, or another "
+            "mechanism.",
+        )
     return parameters

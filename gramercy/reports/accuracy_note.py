@@ -21,10 +21,10 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.estimators.own_units import weight_lost
 from gramercy.reports.notes import Level, Note, listed, warning
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.problems import warnings
 
 _GREEN_TYPICAL, _GREEN_LARGEST, _GREEN_LOST = 0.05, 0.08, 0.05
 _RED_TYPICAL, _RED_LOST = 0.2, 0.5
@@ -46,7 +46,12 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     sizes += "the noise."
     lost = facts.intercept and weight_lost(bundle.unbiased, bundle.deviations)
     if noise > signal or spectrum.above_noise == 0 or lost:
-        notice = warnings.mostly_noise(sizes, bundle.repair)
+        notice = families.NOISE(
+            "{sizes}",
+            "Read single entries with great care, and use the {repair} matrix.",
+            sizes=sizes,
+            repair=bundle.repair,
+        )
         return [warning("This matrix is mostly noise", notice, "danger")]
     accuracy = None
     if facts.kind != "precision":
@@ -57,7 +62,16 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         return [correlation_note(accuracy, evidence, sizes), *tails]
     if 2 * noise > signal:
         head = "The noise is about as large as the matrix"
-        return [warning(head, warnings.noise_as_large_as_signal(sizes))]
+        return [
+            warning(
+                head,
+                families.NOISE(
+                    "{sizes}",
+                    "Large structure is reliable; single small entries are not.",
+                    sizes=sizes,
+                ),
+            )
+        ]
     return [Note("good", "The structure is well above the noise", sizes)]
 
 
@@ -69,14 +83,45 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
         for each, spread in zip(columns, accuracy.spread, strict=True)
         if isinstance(each, ColumnFacts) and spread > _LONG
     ]
-    return [warning("Columns with long tails", warnings.long_tails(listed(names)))] if names else []
+    return (
+        [
+            warning(
+                "Columns with long tails",
+                families.TAILS(
+                    "Columns with long tails: {columns}.",
+                    "Long rows count less, so the standard deviations are probably too small, by "
+                    "a tenth or more. The logarithm of such a column has shorter tails.",
+                    columns=listed(names),
+                ),
+            )
+        ]
+        if names
+        else []
+    )
 
 
 def clamped_notes(evidence: Evidence) -> list[Note]:
     """A note that names the columns whose cells seem to be clamped, if there are some."""
     names = clamped_columns(evidence)
     head = "Means of clamped cells"
-    return [warning(head, warnings.cells_near_bounds(listed(names)))] if names else []
+    return (
+        [
+            warning(
+                head,
+                families.TAILS(
+                    "Columns with cells near or beyond their bounds: {columns}.",
+                    "Cells are clamped to the bounds that this release states, so means and "
+                    "standard deviations may be off by more than their intervals say. Use the "
+                    "quantiles from the histograms, where cells are not clamped; or publish the "
+                    "logarithm of such a column. A code for missing values, such as -9, belongs "
+                    "in the contract: 'missing: [-9]'.",
+                    columns=listed(names),
+                ),
+            )
+        ]
+        if names
+        else []
+    )
 
 
 def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy | None:
@@ -117,11 +162,38 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
     }[level]
     if not _has_intercept(evidence):
         centres = accuracy.error_if_centres_are_off
-        return warning(head, warnings.correlations_about_centres(centres, typical, details), level)
+        return warning(
+            head,
+            families.READING(
+                "Without an intercept, these are not correlations about the means, but "
+                "about the public centres. If the centres are off, a correlation is "
+                "typically off by {centres:.2g}; noise and normalisation add "
+                "{typical:.2g}: {details}.",
+                "Write 'intercept: true' in the contract of the next data set.",
+                centres=centres,
+                typical=typical,
+                details=details,
+            ),
+            level,
+        )
     if level == "danger":
-        notice = warnings.correlations_unreliable(typical, largest, details)
+        notice = families.NOISE(
+            "A correlation is typically off by {typical:.2g}, some by as much as "
+            "{largest:.2g}: {details}.",
+            "Do not rely on single correlations.",
+            typical=typical,
+            largest=largest,
+            details=details,
+        )
     else:
-        notice = warnings.correlations_uncertain(typical, largest, details)
+        notice = families.NOISE(
+            "A correlation is typically off by {typical:.2g}, some by as much as "
+            "{largest:.2g}: {details}.",
+            "Rely on correlations that are clearly larger than that.",
+            typical=typical,
+            largest=largest,
+            details=details,
+        )
     return warning(head, notice, level)
 
 

@@ -12,12 +12,12 @@ from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.accuracy_note import accuracy_notes
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.notes import Note, listed, warning
+from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import Family
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.schemas.problems import warnings
 
 
 def best_attacker_accuracy(guarantee: GuaranteeFacts) -> float:
@@ -47,7 +47,12 @@ def attack_scenario(neighbours: str, unit: str) -> str:
 
 def protection_note(guarantee: GuaranteeFacts) -> Note:
     """How strong a guarantee is."""
-    weak = warnings.weak_protection(100 * best_attacker_accuracy(guarantee))
+    weak = families.PROTECTION(
+        "In the worst case the best attacker guesses right {correct:.1f} % of the "
+        "time; blind guessing is right 50 % of the time.",
+        "A smaller epsilon protects more.",
+        correct=100 * best_attacker_accuracy(guarantee),
+    )
     if guarantee.mu <= 1:
         head = "Strong protection" if guarantee.mu <= 0.5 else "Moderate protection"
         return Note("good", head, weak.sentence)
@@ -79,7 +84,20 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     if not lost:
         return []
     names, precision = listed([*map(display_name, lost)]), facts.kind == "precision"
-    notice = warnings.precision_lost(names) if precision else warnings.columns_lost(names)
+    notice = (
+        families.NOISE(
+            "Columns whose own precision is within the noise: {columns}.",
+            "Publish the second moment instead: it shows more.",
+            columns=names,
+        )
+        if precision
+        else families.NOISE(
+            "Columns whose own variation is within the noise: {columns}.",
+            "A smaller public 'scale' gives a numeric column more weight; a level with "
+            "few rows cannot be seen.",
+            columns=names,
+        )
+    )
     count = "One column is" if len(lost) == 1 else f"{len(lost)} columns are"
     return [warning(f"{count} within the noise", notice)]
 
@@ -89,9 +107,21 @@ def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
     if count >= 10 * p:
         return []
     if count < p and unit == "rows":  # persons may have several rows each
-        notice = warnings.fewer_rows_than_columns(count, p)
+        notice = families.FEW_ROWS(
+            "{count:.0f} rows for {columns} columns: the matrix is singular.",
+            "Use penalised estimates only; the intervals here cover the noise alone.",
+            count=count,
+            columns=p,
+        )
     else:
-        notice = warnings.few_rows(count, unit, p)
+        notice = families.FEW_ROWS(
+            "{count:.0f} {unit} for {columns} columns: sampling alone makes many "
+            "entries uncertain.",
+            "Use penalised estimates only; the intervals here cover the noise alone.",
+            count=count,
+            unit=unit,
+            columns=p,
+        )
     return [warning(f"Few {unit} for so many columns", notice)]
 
 
@@ -102,7 +132,17 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
     if share < 0.02:
         return []
     head = f"The number of {facts.count_key} is uncertain"
-    return [warning(head, warnings.uncertain_count(100 * share))]
+    return [
+        warning(
+            head,
+            families.FEW_ROWS(
+                "This number is private, and known to about {percent:.0f} %. All entries "
+                "share that error.",
+                "Correlations are not affected.",
+                percent=100 * share,
+            ),
+        )
+    ]
 
 
 def median_largest_noise(entries: int, family: Family = "gaussian-isotropic") -> float:

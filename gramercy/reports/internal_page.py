@@ -8,7 +8,7 @@ from typing import Any
 from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.notes import warning
 from gramercy.reports.rendering import render
-from gramercy.schemas.problems import warnings
+from gramercy.schemas import families, wordings
 
 _MANY = 0.05  # share of the rows
 
@@ -38,9 +38,20 @@ def internal_page(
     many = tuple(name for name, *counts in repairs if max(counts) > _MANY * max(rows, 1))
     notes = []
     if facts.get("table_changed_since"):
-        notes.append(warning("The files have changed since", warnings.table_changed()))
+        notes.append(warning("The files have changed since", wordings.table_changed_of_warnings()))
     if many:
-        notes.append(warning("Many cells were repaired", warnings.many_cells_repaired(many)))
+        notes.append(
+            warning(
+                "Many cells were repaired",
+                families.REPAIRED_CELLS(
+                    "More than one row in twenty has a missing, invalid or out-of-bounds cell "
+                    "in: {columns}.",
+                    "If the bounds are wrong, correct them for the next data set from public "
+                    "knowledge; never from this page alone, because bounds are public.",
+                    columns=many,
+                ),
+            )
+        )
     return render(
         "internal.html",
         navigation=navigation(links, "Internal record", (dataset, dataset), (release, release)),

@@ -12,9 +12,9 @@ from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jac
 from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
 from gramercy.reports.correlations import units_of
 from gramercy.reports.notes import Note, warning
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.problems.warnings import unit_rows
 
 _MISSING = 0.05  # share of missing cells that a page asks about where it is not published
 
@@ -116,7 +116,7 @@ def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
     evidence, facts = bundle.evidence, bundle.manifest
     if not evidence.unit:
         return []
-    notice = unit_rows(f"{facts.dataset.id}/{facts.release}")
+    notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
     return [warning("Associations of directions, not correlations of the table", notice)]
 
 

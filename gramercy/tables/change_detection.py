@@ -11,8 +11,8 @@ import contextlib
 import hashlib
 import json
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems.table import change_not_detectable, table_changed
 from gramercy.schemas.source import AnySource
 from gramercy.tables.source import Source, open_source
 
@@ -48,7 +48,12 @@ def store_digest(source: Source) -> str:
     for file in source.files:
         facts = file.info()
         if not any(_normalised(name) in _CHANGE_MARKERS and x for name, x in facts.items()):
-            raise change_not_detectable(file.display_name)
+            raise families.SOURCE(
+                "{file}: the store gives neither a modification date nor a checksum, so a change "
+                "during the release could not be detected.",
+                "Copy the table to a local disk, or to a store that gives one.",
+                file=file.display_name,
+            )
         files.append([file.path, sorted((name, str(value)) for name, value in facts.items())])
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
@@ -77,4 +82,4 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
         open_source(source).fs.invalidate_cache()
         current = store_digest(open_source(source))
     if current != digest:
-        raise table_changed()
+        raise wordings.table_changed_of_table()

@@ -17,13 +17,22 @@ from operator import add
 from typing import Any
 
 from gramercy.common.machine import keep_freed_memory
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems import cluster as problems
+from gramercy.schemas import families
+from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.url import has_secrets
 from gramercy.tables.passes import Job, OnRows, ResultT
 from gramercy.tables.persons import Persons
 from gramercy.tables.reader import partitions
 from gramercy.tables.source import Source
+
+
+def _workers_may_spill() -> RequestError:
+    return families.DASK(
+        "key 'engine': workers of the Dask cluster may spill private data to disk.",
+        "Start them with DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False and "
+        "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False.",
+    )
+
 
 Client = Any  # Dask is imported late and has no type hints
 Future = Any
@@ -110,12 +119,19 @@ def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:
 
     try:
         if _may_spill(get_worker()):  # a worker that joined after the check
-            return _Failure(problems.workers_may_spill())
+            return _Failure(_workers_may_spill())
         return step(*args)
     except GramercyError as error:
         return _Failure(error.without_history())
     except Exception as error:
-        return _Failure(problems.worker_failed(step.__name__, type(error).__name__))
+        return _Failure(
+            families.DASK_FAILED(
+                "{step}: {error} on a Dask worker.",
+                "Look at the logs of the workers.",
+                step=step.__name__,
+                error=type(error).__name__,
+            )
+        )
 
 
 def _submit(client: Client, step: Callable[..., Any], *args: Any) -> Future:
@@ -144,7 +160,10 @@ def _gather(client: Client, future: Future) -> Any:
     except Exception:  # messages of Dask may quote anything
         lost = True
     if lost:
-        raise problems.result_lost()
+        raise families.DASK_FAILED(
+            "The Dask cluster lost an intermediate result.",
+            "Look at the logs of the workers.",
+        )
     if isinstance(result, _Failure):
         raise result.error
     return result
@@ -156,18 +175,33 @@ def _connect(scheduler: str | None) -> Iterator[Client]:
         import dask
         import distributed
     except ImportError:
-        raise problems.dask_missing() from None
+        raise families.DASK(
+            "key 'engine': Dask is not installed.",
+            "Run pip install 'gramercy[dask]'.",
+        ) from None
     address = scheduler or dask.config.get("scheduler-address", None)
     if address is None:
-        raise problems.scheduler_missing()
+        raise families.DASK(
+            "key 'engine.scheduler': no address in the request or in Dask's configuration.",
+            "Write the scheduler's address, such as tls://10.0.0.5:8786.",
+        )
     address = str(address)
     if has_secrets(address):  # Dask writes it to logs
-        raise problems.scheduler_with_secrets()
+        raise families.DASK(
+            "Dask's 'scheduler-address' must not contain a user, a password, a query or a "
+            "fragment.",
+            "Write an address such as tls://10.0.0.5:8786, and name certificates in Dask's "
+            "configuration.",
+        )
     client = None
     with contextlib.suppress(Exception):  # messages of Dask may quote anything
         client = distributed.Client(address, timeout=_TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
     if client is None:
-        raise problems.scheduler_unreachable(address)
+        raise families.DASK(
+            "key 'engine.scheduler': no Dask scheduler answers at {address}.",
+            "Start the scheduler, or correct the address.",
+            address=address,
+        )
     with client:
         _check_workers(client)
         yield client
@@ -180,11 +214,18 @@ def _check_workers(client: Client) -> None:
     except Exception:  # a worker has no Gramercy
         statuses = {"": (None, False)}
     if not statuses:
-        raise problems.workers_missing()
+        raise families.DASK(
+            "key 'engine': the Dask cluster has no workers.",
+            "Start some workers.",
+        )
     if {version for version, _ in statuses.values()} != {_version()}:
-        raise problems.worker_versions_differ(_version())
+        raise families.DASK(
+            "key 'engine': not all workers of the Dask cluster have Gramercy {version}.",
+            "Install the same version on all of them.",
+            version=_version(),
+        )
     if any(may_spill for _, may_spill in statuses.values()):
-        raise problems.workers_may_spill()
+        raise _workers_may_spill()
 
 
 def _worker_status(dask_worker: Any) -> tuple[str | None, bool]:

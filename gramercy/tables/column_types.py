@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from gramercy.schemas.problems.table import column_repeated
+from gramercy.schemas import wordings
 from gramercy.tables import csv_reader, parquet_reader
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
@@ -82,7 +82,7 @@ def column_types(file: SourceFile) -> dict[str, str]:
     positions: dict[str, int] = {}
     for position, (name, _) in enumerate(stated, start=1):
         if name in positions:  # no name in the error: without a header, names are private cells
-            raise column_repeated(file.display_name, positions[name], position)
+            raise wordings.column_repeated(file.display_name, positions[name], position)
         positions[name] = position
     return dict(stated)
 

@@ -26,11 +26,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.source import conversion_failed, conversion_option
-from gramercy.schemas.problems.table import column_repeated
+from gramercy.schemas.errors import GramercyError, TableError
 from gramercy.tables.header_names import look_like_data
+
+
+def _conversion_failed(file: str, reason: str, remedy: str) -> TableError:
+    return families.FILE(
+        "{file}: {reason}.",
+        "{remedy}",
+        file=file,
+        reason=reason,
+        remedy=remedy,
+    )
+
 
 Cells = Sequence[Any]
 Columns = Iterator[tuple[str, Cells | pa.ChunkedArray]]
@@ -109,15 +119,17 @@ def read_other(path: Path, reading: Reading) -> Converted:
         If the library that reads it is not installed.
     """
     if not path.is_file():
-        raise conversion_failed(str(path), "no such file", "Correct the path.")
+        raise _conversion_failed(str(path), "no such file", "Correct the path.")
     kind = _kind(path, reading)
     try:
         codecs.lookup(reading.encoding or "utf-8")
     except LookupError:
-        raise conversion_option(f"no encoding '{reading.encoding}'", _ENCODINGS) from None
+        raise wordings.conversion_option(f"no encoding '{reading.encoding}'", _ENCODINGS) from None
     for option in fields(Reading):
         if getattr(reading, option.name) and option.name not in kind.options:
-            raise conversion_option(f"--{option.name} does not apply to {kind.words}", "Omit it.")
+            raise wordings.conversion_option(
+                f"--{option.name} does not apply to {kind.words}", "Omit it."
+            )
     failure: GramercyError
     try:
         return _converted(kind, path, reading)
@@ -127,9 +139,9 @@ def read_other(path: Path, reading: Reading) -> Converted:
         failure = caught
     except UnicodeError:
         encoding = reading.encoding or "UTF-8"
-        failure = conversion_failed(str(path), f"the text is not {encoding}", _ENCODINGS)
+        failure = _conversion_failed(str(path), f"the text is not {encoding}", _ENCODINGS)
     except Exception:  # libraries raise any exception, and quote cells
-        failure = conversion_failed(str(path), f"cannot be read as {kind.words}", kind.remedy)
+        failure = _conversion_failed(str(path), f"cannot be read as {kind.words}", kind.remedy)
     try:
         raise failure from None
     finally:
@@ -167,14 +179,14 @@ def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
         book = CalamineWorkbook.from_path(path)
     except CalamineError:
         reason = "not an Excel or ODS workbook, or it has a password"
-        raise conversion_failed(str(path), reason, "Save it again, without a password.") from None
+        raise _conversion_failed(str(path), reason, "Save it again, without a password.") from None
     sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
     shown = [each.name for each in sheets if each.visible == SheetVisibleEnum.Visible]
     chosen = shown[0] if reading.sheet is None and shown else reading.sheet
     if chosen is None or chosen not in [each.name for each in sheets]:
         named = ", ".join(repr(each.name) for each in sheets)
         missing = "no visible sheet" if chosen is None else f"no sheet '{chosen}'"
-        raise conversion_failed(str(path), missing, f"Name one by --sheet: {named}.")
+        raise _conversion_failed(str(path), missing, f"Name one by --sheet: {named}.")
     rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     return _under_header(path, rows, reading, f"sheet '{chosen}': ")
 
@@ -205,17 +217,17 @@ def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: st
     stated = rows[above - 1] if 0 < above <= len(rows) else []
     names = list(reading.names) or [" ".join(_text(cell).split()) for cell in stated]
     if not any(names):
-        raise conversion_failed(
+        raise _conversion_failed(
             str(path), f"{place}row {above} is empty, and should name the columns", _HEADER
         )
     if not reading.names and look_like_data(filter(None, names)):
-        raise conversion_failed(
+        raise _conversion_failed(
             str(path), f"{place}row {above} may be data, and should name the columns", _HEADER
         )
     below = [row for row in rows[above:] if any(cell not in {"", None} for cell in row)]
     for number, row in enumerate(rows[above:], start=above + 1):
         if len(row) > len(names) and any(cell != "" for cell in row[len(names) :]):
-            raise conversion_failed(
+            raise _conversion_failed(
                 str(path), f"{place}row {number} has more cells than there are columns", _HEADER
             )
     for k, name in enumerate(names):
@@ -324,7 +336,7 @@ def _kind(path: Path, reading: Reading) -> _Kind:
         return _TEXT
     if not is_convertible(path.name):
         endings = ", ".join(_KINDS)
-        raise conversion_failed(
+        raise _conversion_failed(
             str(path), "its name does not say what it is", f"Give it one of the endings {endings}."
         )
     return _KINDS[_suffix(path.name)]
@@ -346,7 +358,7 @@ def _converted(kind: _Kind, path: Path, reading: Reading) -> Converted:
     cleared: dict[str, int] = {}
     for position, (name, cells) in enumerate(kind.read(path, reading), start=1):
         if name and positions.setdefault(name, position) != position:
-            raise column_repeated(str(path), positions[name], position)
+            raise wordings.column_repeated(str(path), positions[name], position)
         if not name:
             left_out[f"column {position}"] = "it has no name"
         elif isinstance(cells, pa.ChunkedArray) and _is_plain(cells.type):
@@ -362,9 +374,9 @@ def _converted(kind: _Kind, path: Path, reading: Reading) -> Converted:
     unknown = set(reading.numbers) - columns.keys()
     if unknown:
         known = f"The columns are: {', '.join(columns)}."
-        raise conversion_option(f"--numbers: no column '{min(unknown)}'", known)
+        raise wordings.conversion_option(f"--numbers: no column '{min(unknown)}'", known)
     if not columns:
-        raise conversion_failed(str(path), "there is no column of numbers or text", kind.remedy)
+        raise _conversion_failed(str(path), "there is no column of numbers or text", kind.remedy)
     return Converted(pa.table(columns), left_out, cleared)
 
 

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
+from gramercy.schemas import families
 from gramercy.schemas.column import MISSING
-from gramercy.schemas.problems import table as problems
-from gramercy.schemas.problems.source import header_not_in_encoding
 from gramercy.schemas.url import path_of
 from gramercy.tables.decompression import XzStream, open_zip
 from gramercy.tables.encodings import SUBSTITUTE, as_utf8
@@ -67,20 +66,43 @@ def read_header(file: SourceFile) -> list[str]:
         line = _first_line(stream)
         # A header dropped for its length would make the next line, a private row, the header.
         if len(line) > BLOCK and not line.endswith(b"\n"):
-            raise problems.header_too_long(display_name, BLOCK >> 20)
+            raise families.HEADER(
+                "{file}: the header is longer than {limit} MiB.",
+                "Remove columns, or write Parquet; lines must end with a newline.",
+                file=display_name,
+                limit=BLOCK >> 20,
+            )
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise problems.header_not_utf8(display_name) from None
+            raise families.HEADER(
+                "{file}: the header is not UTF-8.",
+                "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or "
+                ".parquet.",
+                file=display_name,
+            ) from None
         if SUBSTITUTE in text and file.csv.encoding != "utf-8":
-            raise header_not_in_encoding(display_name, file.csv.encoding)
+            raise families.HEADER(
+                "{file}: the header is not {encoding}.",
+                "Correct the contract's 'source.encoding', or save the file in this encoding.",
+                file=display_name,
+                encoding=file.csv.encoding,
+            )
         separator = file.csv.separator
         record = line.removesuffix(b"\n").removesuffix(b"\r")
         if text.strip() and not is_record(record, separator.encode()):
-            raise problems.header_malformed(display_name)
+            raise families.HEADER(
+                "{file}: the header is not a single line of fields.",
+                "Close its quotes, and end lines with a newline.",
+                file=display_name,
+            )
         names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
     if not any(names):
-        raise problems.header_missing(display_name)
+        raise families.HEADER(
+            "{file}: the file is empty, or its first line is blank.",
+            "The first line must name the columns.",
+            file=display_name,
+        )
     return names
 
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.common.extras import is_installed
-from gramercy.schemas.problems import source as problems
+from gramercy.schemas import families
+from gramercy.schemas.errors import TableError
 from gramercy.tables.copies.files import (
     Constants,
     new_private_file,
@@ -33,6 +34,17 @@ from gramercy.tables.copies.files import (
 from gramercy.tables.parquet_reader import open_parquet
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
+
+
+def _delta_feature_not_supported(source: str, feature: str) -> TableError:
+    return families.DELTA_TABLE(
+        "{source}: the Delta table uses {feature}, which is not supported.",
+        "Export the present version as Parquet, such as by deltalake.DeltaTable(...).scan() or "
+        "Spark.",
+        source=source,
+        feature=feature,
+    )
+
 
 # Features of readers that leave the files of a version, and their rows, as they are. Of the first,
 # only whether a file really has deleted rows matters.
@@ -99,7 +111,11 @@ def copy_files(
 @contextmanager
 def _open_log(file: SourceFile) -> Iterator[Any]:
     if not is_installed("deltalake"):
-        raise problems.delta_reader_missing(file.display_name)
+        raise families.DELTA_TABLE(
+            "{source}: the package deltalake, which reads Delta tables, is not installed.",
+            "pip install 'gramercy[delta]'.",
+            source=file.display_name,
+        )
     from deltalake import DeltaTable
 
     _check_log_size(file)
@@ -117,18 +133,25 @@ def _check_log_size(file: SourceFile) -> None:
             size += sum(os.stat(os.path.join(folder, name)).st_size for name in names)
     mebibytes = -(-size // (1 << 20))
     if mebibytes > _MOST_LOG_MEBIBYTES:
-        raise problems.delta_log_too_large(file.display_name, mebibytes, _MOST_LOG_MEBIBYTES)
+        raise families.DELTA_TABLE(
+            "{source}: the log of the Delta table has {mebibytes} MiB; it may have {most} MiB.",
+            "Remove its expired files, such as by deltalake.DeltaTable(...).cleanup_metadata(), "
+            "or export the present version as Parquet.",
+            source=file.display_name,
+            mebibytes=mebibytes,
+            most=_MOST_LOG_MEBIBYTES,
+        )
 
 
 def _check_features(table: Any, name: str) -> None:
     """Refuse what would make the rows other ones than those in the files."""
     for feature in table.protocol().reader_features or ():
         if feature not in _HARMLESS:
-            raise problems.delta_feature_not_supported(name, f"'{feature}'")
+            raise _delta_feature_not_supported(name, f"'{feature}'")
     if table.metadata().configuration.get(_MAPPING_MODE, "none") != "none":
-        raise problems.delta_feature_not_supported(name, "column mapping")
+        raise _delta_feature_not_supported(name, "column mapping")
     if any(batch.num_rows for batch in table.deletion_vectors()):
-        raise problems.delta_feature_not_supported(name, "deletion vectors")
+        raise _delta_feature_not_supported(name, "deletion vectors")
 
 
 def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:
@@ -138,7 +161,11 @@ def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:
     for action in sorted(actions.to_pylist(), key=lambda each: str(each["path"])):
         path = os.path.join(file.path, unquote(action["path"]))
         if not os.path.realpath(path).startswith(os.path.realpath(file.path) + os.sep):
-            raise problems.delta_file_elsewhere(file.display_name)
+            raise families.DELTA_TABLE(
+                "{source}: the log of the Delta table names a file outside its folder.",
+                "Export the present version as Parquet.",
+                source=file.display_name,
+            )
         values = action.get("partition") or {}
         yield path, {name: _as_text(values[name]) for name in names}
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems import table as problems
 from gramercy.tables.decompression import DecompressionError
 
 
@@ -34,13 +34,26 @@ def redact_parser_errors(
     except GramercyError as caught:
         error = caught
     except PermissionError:
-        error = problems.permission_denied(file)
+        error = families.FILE(
+            "{file}: permission denied.",
+            "Ask for permission to read it.",
+            file=file,
+        )
     except DecompressionError:
-        error = problems.compression_not_supported(file)
+        error = families.FILE(
+            "{file}: this kind of compression is not supported.",
+            "Compress a single CSV file by gzip, bzip2, zip, or xz up to level -9.",
+            file=file,
+        )
     except Exception as caught:
-        error = problems.file_not_readable(file, file_format)
+        error = families.FILE(
+            "{file}: cannot be read as {format}.",
+            "Write the file again.",
+            file=file,
+            format=file_format,
+        )
         if isinstance(caught, OSError) and caught.errno == errno.EIO:
-            error = problems.file_not_accessible(file, os.strerror(errno.EIO))
+            error = wordings.file_not_accessible(file, os.strerror(errno.EIO))
     else:
         return
     try:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
-from gramercy.schemas.problems.table import person_column_type, table_changed
+from gramercy.schemas import families, wordings
 from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.name_table import (
     UNKNOWN,
@@ -114,7 +114,7 @@ class IndexedPersons:
             return self.known.add(names)
         indices = self.known.find(names)
         if (indices == UNKNOWN).any():
-            raise table_changed()
+            raise wordings.table_changed_of_table()
         return indices
 
     def _canonical(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -145,5 +145,8 @@ def _as_text(column: pa.Array) -> pa.LargeStringArray:
     if pa.types.is_integer(column.type):
         column = column.cast(pa.string())
     elif not any(is_text(column.type) for is_text in _IS_TEXT):
-        raise person_column_type()
+        raise families.TABLE_COLUMNS(
+            "The column that identifies persons holds neither whole numbers nor text.",
+            "Store it as one of these.",
+        )
     return column.cast(pa.large_string())

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gramercy.schemas.problems.source import table_not_copied
-from gramercy.schemas.problems.table import only_partition_columns
+from gramercy.schemas import families, wordings
 from gramercy.tables import csv_reader, parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.lines import replace_invalid_utf8
@@ -41,7 +40,7 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
     parts: list[Source] = []
     for file in source.files:
         if file.format in COPIED:
-            raise table_not_copied(file.display_name)
+            raise wordings.table_not_copied(file.display_name)
         if file.format == "csv":
             parts.append(replace(source, files=(file,)))
             continue
@@ -99,9 +98,13 @@ def cell_batches(
         keys = {name: value for name, value in file.partition_values.items() if name in columns}
         stored = {name: coding for name, coding in columns.items() if name not in keys}
         if not stored:
-            raise only_partition_columns(file.display_name)
+            raise families.TABLE_COLUMNS(
+                "{file}: all declared columns are partition columns.",
+                "Declare a column that is in the file itself.",
+                file=file.display_name,
+            )
         if file.format in COPIED:
-            raise table_not_copied(file.display_name)
+            raise wordings.table_not_copied(file.display_name)
         if file.format == "csv":
             batches = csv_reader.cell_batches(file, stored, rows, malformed, keep_malformed)
         else:

@@ -14,10 +14,9 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import known_implementations
 
+from gramercy.schemas import families
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems import table as problems
-from gramercy.schemas.problems.source import folder_of_versions
 from gramercy.schemas.source import AnySource, CopiedFiles, Files, display_name, location
 from gramercy.schemas.url import user_in_name, without_secrets
 from gramercy.tables.copies.files import copied_files
@@ -95,7 +94,14 @@ def open_source(source: AnySource) -> Source:
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
-            error = problems.credentials_in_url(display_url, url.partition("://")[0])
+            error = families.SOURCE(
+                "{source}: {scheme}:// URLs must not contain a user or a password.",
+                "Put credentials into the environment variables or configuration "
+                "files of the driver (for S3: AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+                source=display_url,
+                scheme=url.partition("://")[0],
+            )
         elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
             files = [path]
         else:
@@ -103,16 +109,45 @@ def open_source(source: AnySource) -> Source:
             if not files and fs.isdir(path):
                 below = sorted(fs.find(path))
                 root, files = path, _tables_below(below, path, written)
-                error = None if files else problems.folder_without_tables(display_url)
+                error = (
+                    None
+                    if files
+                    else families.SOURCE(
+                        "{source}: this folder has no CSV or Parquet files.",
+                        "Name another folder, or make Parquet of its files: 'gramercy "
+                        "convert'. Names that start with '_' or '.' are skipped.",
+                        source=display_url,
+                    )
+                )
                 error = _versions_in(below, path, display_url) or error
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                error = problems.not_a_regular_file(display_url)
+                error = families.SOURCE(
+                    "{source}: not a regular file, so it cannot be read twice.",
+                    "Copy its content into a file.",
+                    source=display_url,
+                )
             elif not files:
-                error = problems.source_missing(display_url)
+                error = families.SOURCE(
+                    "{source}: no such file.",
+                    "Correct the path (in a contract: 'source') of the CSV or Parquet "
+                    "files. If the table is on another machine, 'gramercy plan "
+                    "--no-table' plans without it.",
+                    source=display_url,
+                )
     except ImportError:
-        error = problems.driver_missing(display_url, _driver_hint(url))
+        error = families.SOURCE(
+            "{source}: the driver for this kind of URL is not installed.",
+            "{remedy}",
+            source=display_url,
+            remedy=_driver_hint(url),
+        )
     except Exception as caught:  # drivers raise any exception, and quote whole URLs
-        error = problems.source_not_opened(display_url, type(caught).__name__)
+        error = families.SOURCE(
+            "{source}: cannot be opened ({reason}).",
+            "Check the contract's 'source', the network and your permissions.",
+            source=display_url,
+            reason=type(caught).__name__,
+        )
     if error is not None:
         raise error
     return Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
@@ -156,7 +191,19 @@ def _driver_hint(url: str) -> str:
 
 def _versions_in(paths: Sequence[str], folder: str, display_url: str) -> TableError | None:
     kind = _kind_of_versions(paths, folder)
-    return folder_of_versions(display_url, kind) if kind else None
+    return (
+        families.SOURCE(
+            "{source}: the folder is or contains a {kind} table, whose files also hold "
+            "earlier versions of its rows.",
+            "Name a Delta table on this machine by its own folder. Export the present "
+            "version of others as Parquet, such as by pyiceberg's scan().to_arrow() and "
+            "pyarrow.parquet.write_table.",
+            source=display_url,
+            kind=kind,
+        )
+        if kind
+        else None
+    )
 
 
 def _kind_of_versions(paths: Sequence[str], folder: str) -> str:

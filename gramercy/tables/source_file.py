@@ -9,10 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems.source import table_not_copied
-from gramercy.schemas.problems.table import file_not_accessible, unknown_format
 from gramercy.schemas.source import CsvFormat, Files
 from gramercy.schemas.url import path_of, without_secrets
 from gramercy.tables.conversion import is_convertible
@@ -81,12 +80,12 @@ class SourceFile:
         """
         reason = ""
         if self.table is not None:
-            raise table_not_copied(self.display_name)
+            raise wordings.table_not_copied(self.display_name)
         try:
             return dict(self.fs.info(self.path))
         except Exception as caught:  # drivers quote whole URLs
             reason = type(caught).__name__
-        raise file_not_accessible(self.display_name, reason)
+        raise wordings.file_not_accessible(self.display_name, reason)
 
 
 def source_file(
@@ -112,7 +111,12 @@ def source_file(
     """
     display_name, file_format = _display_name(path, url), format_of(path, written)
     if file_format is None:
-        raise unknown_format(display_name, _remedy(path_of(path), display_name))
+        raise families.SOURCE(
+            "{file}: not a .csv, .csv.gz or .parquet file.",
+            "{remedy}",
+            file=display_name,
+            remedy=_remedy(path_of(path), display_name),
+        )
     partition_values = {} if root is None else _partition_values(path, root)
     csv = CsvFormat() if written is None else written.csv
     return SourceFile(fs, path, file_format, display_name, partition_values, csv=csv)

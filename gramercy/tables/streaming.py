@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.schemas.problems import table as problems
 from gramercy.schemas.source import display_name
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.gram_pass import GramJob, PartialSums
@@ -121,7 +121,11 @@ def accumulate(
         column.
     """
     if contract.protected_unit == "cell" and "csv" in source.formats:
-        raise problems.cell_privacy_of_csv(display_name(contract.source))
+        raise families.SOURCE(
+            "{source}: cell-level privacy ('privacy_unit: cell') needs Parquet, and this is CSV.",
+            "Write the table as Parquet.",
+            source=display_name(contract.source),
+        )
     if keep_malformed:
         _check_row_order(source, contract)
     keep_malformed = keep_malformed or parts.count > 1
@@ -147,7 +151,13 @@ def _check_row_order(source: Source, contract: Contract) -> None:
     keys = {unquote(part.partition("=")[0]).casefold() for part in partitions}
     for name in contract.names:
         if name.casefold() in keys:
-            raise problems.column_decides_row_order(name)
+            raise families.TABLE_COLUMNS(
+                "column '{column}': the folders of the table are named after its values "
+                "('{column}=...').",
+                "Remove the column from the contract, write the table as one file, or publish a "
+                "second moment.",
+                column=name,
+            )
 
 
 def _total_of_rows(sums: PartialSums) -> Accumulated:
@@ -163,7 +173,7 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
     """The total over persons. A malformed line belongs to no person, and adds nothing."""
     persons = sums.contributions
     if not persons.are_in_ball(lattice):
-        raise problems.table_changed()
+        raise wordings.table_changed_of_table()
     counts = [len(persons)] if sums.sample is None else sums.sample.histograms()[0].tolist()
     parts = zip(sums.part_sums, counts, strict=True)
     malformed = sums.malformed.dropped + sums.malformed.kept
@@ -205,8 +215,8 @@ def check_row_count(contract: Contract, rows: int) -> None:
         return
     source, limit = display_name(contract.source), contract.rows + EXCESS_ROWS
     if rows > limit:
-        raise problems.row_limit_exceeded(source, limit, contract.rows)
-    raise problems.row_count_differs(source, rows, contract.rows)
+        raise wordings.row_limit_exceeded(source, limit, contract.rows)
+    raise wordings.row_count_differs(source, rows, contract.rows)
 
 
 def integer_batches(

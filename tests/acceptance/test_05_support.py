@@ -12,8 +12,7 @@ import pytest
 from gramercy import mechanisms
 from gramercy.common.home import Home
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.schemas.problems.publication import guarantee_too_weak
-from gramercy.schemas.problems.request import delta_zero
+from gramercy.schemas import families
 from tests.support.black_box.audit import count_impossible
 from tests.support.black_box.outputs import Pair, single_outputs, worst_pair
 from tests.support.conformance import FLOATING, PAIRS, calibrated
@@ -38,7 +37,7 @@ def test_wishart_noise_claimed_as_pure_is_refused(
     """The error states its delta at every epsilon, 1 - e^(-eps/3), instead of 0."""
     facts = published_request("wishart", epsilon=epsilon, delta=0.0)
     request = write_request(tmp_path, request=facts, neighbours=neighbours)
-    with raises(guarantee_too_weak, epsilon=epsilon, delta=0.0) as refused:
+    with raises(families.GUARANTEE, epsilon=epsilon, delta=0.0) as refused:
         read_plan(request)
     exact = -math.expm1(-epsilon / 3)
     assert refused.value.facts["exact_delta"] == pytest.approx(exact, rel=1e-6)
@@ -50,13 +49,13 @@ def test_published_output_noise_is_refused(delta: float, tmp_path: Path) -> None
     """No bound is proven for it, so its delta is 1."""
     facts = published_request("output", penalty=0.5, delta=delta)
     request = write_request(tmp_path, request=facts)
-    with raises(guarantee_too_weak, epsilon=1.0, delta=delta, exact_delta=1.0):
+    with raises(families.GUARANTEE, epsilon=1.0, delta=delta, exact_delta=1.0):
         read_plan(request)
 
 
 def test_exact_calibration_needs_a_delta(tmp_path: Path) -> None:
     mechanism = {"name": "wishart", "epsilon": 1.0, "delta": 0.0, **FLOATING}
-    with raises(delta_zero):
+    with raises(families.VALUE):
         read_plan(write_request(tmp_path, request={"mechanism": mechanism}))
 
 

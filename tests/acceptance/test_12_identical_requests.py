@@ -16,9 +16,8 @@ from gramercy.archive.signing_keys import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.additive import NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.budget import charge_interrupted
 from tests.support.factories import (
     run_pipeline,
     run_release,
@@ -49,7 +48,7 @@ def interrupt(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as broke:
         broke.setattr("gramercy.application.drawing.denoise", broken)
         assert_refused(folder, lambda _: None)
-    with raises(charge_interrupted):
+    with raises(families.SPENT):
         run_release(folder / "request.yaml")
 
 
@@ -69,7 +68,7 @@ def analyst_answer(home: Path) -> tuple[list[str], dict[str, Any]]:
     """The files that an analyst sees in the archive, and the facts of the error for the release."""
     (home / "archive").mkdir(parents=True, exist_ok=True)
     catalogue = gramercy.open(str(home / "archive"))
-    with raises(unknown_release) as raised:
+    with raises(families.UNKNOWN_RELEASE) as raised:
         catalogue["toy/v1-r1"]
     # Anchors of the ledger and the staging area are readable by their owner only.
     private = {p for p in (home / "archive").glob(".*") if p.stat().st_mode & 0o077 == 0}

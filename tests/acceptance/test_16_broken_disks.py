@@ -31,9 +31,8 @@ from gramercy.archive.layout import STAGING
 from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.errors import LedgerError
-from gramercy.schemas.problems.budget import charge_interrupted
-from gramercy.schemas.problems.installation import archive_not_writable, disk_too_full
 from tests.support.archives import update_listing
 from tests.support.databases import KINDS, ledger_location, new_database, new_server
 from tests.support.factories import at_scale, read_plan, run_release, write_request
@@ -134,7 +133,7 @@ def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypa
     with monkeypatch.context() as failing:
         failing.setattr(Path, "rename", refuse)
         for _ in range(2):
-            with raises(archive_not_writable, reason="Read-only file system"):
+            with raises(families.ARCHIVE_DISK, reason="Read-only file system"):
                 run_release(request)
     assert states() == ["sealed"]
     assert open_archive(any_home.archive).releases() == []
@@ -166,7 +165,7 @@ def test_real_disk_that_is_too_small_costs_no_charge(tmp_path: Path, home: Path)
     request = write_request(tmp_path)
     command = [*inside, sys.executable, "-c", ON_SMALL_DISK, str(request)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == disk_too_full.code
+    assert done.stdout.strip() == families.ARCHIVE_DISK.code
     assert states() == []
     assert run_release(request) == "v1-r1"
 
@@ -185,13 +184,15 @@ def test_full_disk_costs_no_charge(
     context, plan = Context.default(), read_plan(request)
     with monkeypatch.context() as disk:
         disk.setattr(shutil, "disk_usage", usage)
-        with raises(disk_too_full, folder=str(root / STAGING if full == "archive" else root)):
+        with raises(
+            families.ARCHIVE_DISK, folder=str(root / STAGING if full == "archive" else root)
+        ):
             replay(context, plan)
     assert replay(context, plan) is None
     sums = accumulate(plan)
     with monkeypatch.context() as disk:
         disk.setattr(shutil, "disk_usage", usage)
-        with raises(disk_too_full, free=0):
+        with raises(families.ARCHIVE_DISK, free=0):
             publish(context, plan, sums)
     assert states() == []
     assert run_release(request) == "v1-r1"
@@ -232,7 +233,7 @@ def assert_recovers(request: Path, kind: str, *, recorded_as_spent: bool = False
     assert states() == (["spent"] if recorded_as_spent and final == "spent" else states_before)
     for _ in range(2):
         if final == "spent":
-            with raises(charge_interrupted, release="toy/v1-r1"):
+            with raises(families.SPENT, release="toy/v1-r1"):
                 run_release(request)
         else:
             assert run_release(request) == "v1-r1"

@@ -26,10 +26,8 @@ from gramercy.archive.opening import open_archive
 from gramercy.archive.signed_listing import read_part, read_root, write_root
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle
-from gramercy.schemas.problems import listing as problems
-from gramercy.schemas.problems.verification import stray_file
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
 from tests.support.web_server import serve
 
@@ -237,7 +235,7 @@ TAMPERS: dict[str, Tamper] = {
     **{
         f"{change.__name__} {name}": (
             at(name, change),
-            problems.pages_differ,
+            families.LISTING,
             "/".join(name.split("/")[:2]) if name.count("/") == 2 else name.split("/")[0],
         )
         for name in PAGES
@@ -245,70 +243,70 @@ TAMPERS: dict[str, Tamper] = {
     },
     "swapped pages of releases": (
         swapped("toy/v1-r1/index.html", "toy/v2-r2/index.html"),
-        problems.pages_differ,
+        families.LISTING,
         TOY,
     ),
     "swapped pages of data sets": (
         swapped("toy/index.html", "ward/index.html"),
-        problems.pages_differ,
+        families.LISTING,
         TOY,
     ),
     "swapped index and glossary": (
         swapped("index.html", "glossary.html"),
-        problems.pages_differ,
+        families.LISTING,
         TOY,
     ),
     **{
-        f"older {name}": (older(2, name), problems.pages_differ, "toy")
+        f"older {name}": (older(2, name), families.LISTING, "toy")
         for name in ("index.html", "toy/index.html", "toy/v1-r1/index.html")
     },
     "renamed page": (
         renamed("toy/index.html", "toy/releases-1.html"),
-        problems.pages_differ,
+        families.LISTING,
         "toy",
     ),
-    "renamed index": (renamed("index.html", "datasets-1.html"), problems.pages_differ, TOY),
-    "enlarged page": (at("toy/index.html", enlarged), problems.pages_differ, TOY),
-    "added page of data sets": (added("datasets-2.html"), problems.pages_differ, None),
-    "added page of releases": (added("toy/releases-1.html"), problems.pages_differ, None),
-    "added page of no release": (added("toy/v9-r9/index.html"), problems.pages_differ, None),
-    "added page of no data set": (added("poll/index.html"), problems.pages_differ, None),
-    "added other page": (added("toy/other.html"), stray_file, None),
+    "renamed index": (renamed("index.html", "datasets-1.html"), families.LISTING, TOY),
+    "enlarged page": (at("toy/index.html", enlarged), families.LISTING, TOY),
+    "added page of data sets": (added("datasets-2.html"), families.LISTING, None),
+    "added page of releases": (added("toy/releases-1.html"), families.LISTING, None),
+    "added page of no release": (added("toy/v9-r9/index.html"), families.LISTING, None),
+    "added page of no data set": (added("poll/index.html"), families.LISTING, None),
+    "added other page": (added("toy/other.html"), families.UNKNOWN_BUNDLE, None),
     **{
         f"{change.__name__} listing": (at(LISTING_FILE, change), problem, TOY)
         for change, problem in (
-            (deleted, problems.listing_missing),
-            (emptied, problems.listing_not_signed),
-            (truncated, problems.listing_not_signed),
-            (edited, problems.listing_not_signed),
-            (linked, bundle.not_a_file),
+            (deleted, families.LISTING),
+            (emptied, families.LISTING),
+            (truncated, families.LISTING),
+            (edited, families.LISTING),
+            (linked, families.SEAL),
         )
     },
-    "listing without signature": (without_signature, problems.listing_not_signed, TOY),
-    "signature of an older root": (signature_of_an_older_root, problems.listing_not_signed, TOY),
-    "digest of a changed page": (digest_of_a_changed_page, problems.listing_not_signed, TOY),
-    "listing of a stranger": (signed_by_a_stranger, bundle.untrusted_signer, TOY),
-    "listing of another archive": (of_another_archive, problems.listing_of_another_ledger, TOY),
-    "listing without the ledger": (without_the_ledger, problems.listing_of_another_ledger, TOY),
+    "listing without signature": (without_signature, families.LISTING, TOY),
+    "signature of an older root": (signature_of_an_older_root, families.LISTING, TOY),
+    "digest of a changed page": (digest_of_a_changed_page, families.LISTING, TOY),
+    "listing of a stranger": (signed_by_a_stranger, families.SIGNER, TOY),
+    "listing of another archive": (of_another_archive, families.LISTING, TOY),
+    "listing without the ledger": (without_the_ledger, families.LISTING, TOY),
     "root before the last publication": (
         older(2, LISTING_FILE),
-        problems.bundles_not_listed,
+        families.LISTING,
         WARD,
     ),
-    "root before that": (older(1, LISTING_FILE), problems.listing_part_missing, TOY),
+    "root before that": (older(1, LISTING_FILE), families.LISTING, TOY),
     "everything before the last publication": (
         older_whole(2),
-        problems.bundles_not_listed,
+        families.LISTING,
         WARD,
     ),
-    "everything before the withdrawal": (older_whole(2), problems.bundles_not_listed, "toy/v1-r1"),
-    "everything before that": (older_whole(1), problems.bundles_not_listed, TOY),
-    "deleted part": (part(deleted), problems.listing_part_missing, TOY),
-    "deleted part of ward": (part(deleted, "ward"), problems.listing_part_missing, WARD),
-    "edited part": (part(edited), problems.listing_part_changed, TOY),
-    "truncated part": (part(truncated), problems.listing_part_changed, TOY),
-    "emptied part": (part(emptied), problems.listing_part_changed, TOY),
-    "another part": (part(replaced_by_another_part), problems.listing_part_changed, TOY),
+    "everything before the withdrawal": (older_whole(2), families.LISTING, "toy/v1-r1"),
+    "everything before that": (older_whole(1), families.LISTING, TOY),
+    "deleted part": (part(deleted), families.LISTING, TOY),
+    "deleted part of ward": (part(deleted, "ward"), families.LISTING, WARD),
+    "edited part": (part(edited), families.LISTING, TOY),
+    "truncated part": (part(truncated), families.LISTING, TOY),
+    "emptied part": (part(emptied), families.LISTING, TOY),
+    "another part": (part(replaced_by_another_part), families.LISTING, TOY),
 }
 assert len(TAMPERS) >= 60
 
@@ -371,10 +369,10 @@ def test_site_writes_what_was_changed_again(
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("edited index.html", problems.pages_differ.code),
-        ("older toy/index.html", problems.pages_differ.code),
-        ("edited part", problems.listing_part_changed.code),
-        ("listing of a stranger", bundle.untrusted_signer.code),
+        ("edited index.html", families.LISTING.code),
+        ("older toy/index.html", families.LISTING.code),
+        ("edited part", families.LISTING.code),
+        ("listing of a stranger", families.SIGNER.code),
     ],
 )
 def test_readers_over_http_find_it_too(
@@ -413,7 +411,7 @@ def test_crash_while_pages_are_written_is_repaired_by_site(
         with pytest.raises(KeyboardInterrupt):
             write_site(Context.default(), ("ward", done))
         (discrepancy,) = make_audit(Context.default()).discrepancies
-        assert discrepancy.code == problems.bundles_not_listed.code
+        assert discrepancy.code == families.LISTING.code
         assert discrepancy.problem.facts["names"] == (f"ward/{done}/release",)
     left[0] = 100
     run_json("site", capsys=capsys)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.bundle import SEAL, SIGNATURE
+from gramercy.archive.bundle import SEAL
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.release_bundle import read_release, read_report
+from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems.bundle import file_added, file_missing, signature_missing
 from tests.support.factories import at_scale, run_pipeline, write_request
 from tests.support.problems import raises
 
@@ -91,12 +91,12 @@ def test_missing_and_added_files_are_refused(bundles: Bundles, tmp_path: Path) -
         for name in sorted(p.name for p in sealed.iterdir()):
             shutil.copytree(sealed, copy)
             (copy / name).unlink()
-            problem = signature_missing if name == SIGNATURE else file_missing
+            problem = families.SEAL
             with raises(problem, path=str(copy / name)):
                 read(copy)
             shutil.rmtree(copy)
         shutil.copytree(sealed, copy)
         (copy / "extra.csv").write_text("x")
-        with raises(file_added, path=str(copy / "extra.csv")):
+        with raises(families.SEAL, path=str(copy / "extra.csv")):
             read(copy)
         shutil.rmtree(copy)

@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.application.accumulation import accumulate
 from gramercy.application.table_header import check_table_header
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.problems import table as problems
+from gramercy.schemas import families
 from gramercy.tables import parquet_reader
 from gramercy.tables.streaming import Accumulated
 from tests.acceptance.hostile.readable_tables import ALL_READ, ROWS, SPELLINGS, TEXT
@@ -122,14 +122,14 @@ def test_symbolic_links_to_tables(tmp_path: Path) -> None:
     for target in ("absent.csv", "link.csv"):
         (tmp_path / "link.csv").unlink()
         (tmp_path / "link.csv").symlink_to(tmp_path / target)
-        with raises(problems.source_missing, source=str(tmp_path / "link.csv")):
+        with raises(families.SOURCE, source=str(tmp_path / "link.csv")):
             steps(request)
 
 
 def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     request = write_case(tmp_path, Read("", {"t.csv": TEXT.encode()}, ROWS, "pipe.csv"))
     os.mkfifo(tmp_path / "pipe.csv")
-    with raises(problems.not_a_regular_file, source=str(tmp_path / "pipe.csv")):
+    with raises(families.SOURCE, source=str(tmp_path / "pipe.csv")):
         steps(request)
 
 
@@ -148,7 +148,7 @@ def test_unreadable_file_is_refused_at_every_step(
 
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
         monkeypatch.setattr(parquet_reader, "_open_bytes", refuse)
-    with raises(problems.permission_denied, file=str(tmp_path / name)) as caught:
+    with raises(families.FILE, file=str(tmp_path / name)) as caught:
         as_flow_step(step)(plan.contract if step is check_table_header else plan)
     assert not any(planted in error_texts(caught.value) for planted in PLANTED)
 
@@ -175,7 +175,7 @@ def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
         if name == "text":  # cells that are not numbers are replaced by the centre
             assert as_flow_step(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
             continue
-        problem = problems.source_missing if content is None else problems.file_not_readable
+        problem = families.SOURCE if content is None else families.FILE
         with raises(problem) as caught:
             as_flow_step(accumulate)(plan)
         assert str(folder / "t.parquet") in caught.value.facts.values()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gramercy.schemas.problems.table import not_a_regular_file, source_missing
+from gramercy.schemas import families
 from gramercy.tables.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
 from tests.acceptance.hostile.memory_server import MemoryClient, memory_server
@@ -96,10 +96,10 @@ def test_special_files_are_refused(kind: str, tmp_path: Path, measure: MemoryCli
         with socket.socket(socket.AF_UNIX) as listener, pytest.MonkeyPatch.context() as patch:
             patch.chdir(tmp_path)  # the path of a socket must be short
             listener.bind("t.csv")
-    with raises(not_a_regular_file, source=str(path)):
+    with raises(families.SOURCE, source=str(path)):
         open_source(str(path))
-    with raises(source_missing, source=str(tmp_path / "t*.csv")):
+    with raises(families.SOURCE, source=str(tmp_path / "t*.csv")):
         open_source(str(tmp_path / "t*.csv"))
     result = measure(write_request(tmp_path, source="t.csv"), mode="request", seconds=20)
-    assert result["code"] == not_a_regular_file.code, result
+    assert result["code"] == families.SOURCE.code, result
     assert result["facts"]["source"].endswith("t.csv")

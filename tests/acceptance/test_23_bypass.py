@@ -17,17 +17,11 @@ from gramercy.application.context import Context
 from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.errors import (
     GramercyError,
     UntrustedLedger,
 )
-from gramercy.schemas.problems import budget as budget_problems
-from gramercy.schemas.problems import ledger as ledger_problems
-from gramercy.schemas.problems import verification
-from gramercy.schemas.problems.keys import not_a_short_name
-from gramercy.schemas.problems.publication import bundle_missing, ledger_lacks_release
-from gramercy.schemas.problems.request import version_without_period
-from gramercy.schemas.problems.table import source_missing
 from tests.support.archives import update_listing
 from tests.support.factories import (
     MECHANISM,
@@ -140,14 +134,14 @@ def test_edited_contract_is_refused(
     assert run_release(request_for(tmp_path)) == "v1-r1"
     for changes, request, term in TERMS:
         edited = write_request(tmp_path, request=request, **{"budget": BUDGET} | changes)
-        with raises(budget_problems.terms_changed, dataset="toy") as refused:
+        with raises(families.TERMS, dataset="toy") as refused:
             run_release(edited)
         assert term in refused.value.facts["terms"]
         code, _, err = run_command("release", edited, "--yes", capsys=capsys)
         assert code == 2
-        assert budget_problems.terms_changed.code in err
+        assert families.TERMS.code in err
     yearly = {"budget": BUDGET | {"per": "year"}, "source": "{year}.csv"}
-    with raises(version_without_period, version="1"):
+    with raises(families.PERIOD, version="1"):
         run_release(write_request(tmp_path, request={"version": "1"}, **yearly))
     assert charges() == [("v1-r1", "published")]
 
@@ -161,7 +155,7 @@ def test_contract_in_another_folder_shares_the_budget(tmp_path: Path, any_home: 
     )
     write_table(elsewhere / "other.csv", rows=50, seed=3)
     for version in ("v2", "V1", "v1.0", "v01"):  # other labels, same budget
-        with raises(budget_problems.budget_exceeded, budget="toy"):
+        with raises(families.EXCEEDED, budget="toy"):
             run_release(request_for(elsewhere, version, source="other.csv", rows=50))
     assert charges() == [("v1-r1", "published")]
 
@@ -194,14 +188,14 @@ def test_budget_of_another_year_needs_another_file(tmp_path: Path, any_home: Hom
     write_table(tmp_path / "t-2025.csv")
     assert run_release(request_for(tmp_path, "2025", **yearly)) == "2025-r1"
     for version in ("2025-W01", "2025.2", "2025x"):
-        with raises(budget_problems.budget_exceeded, budget="toy, data of 2025"):
+        with raises(families.EXCEEDED, budget="toy, data of 2025"):
             run_release(request_for(tmp_path, version, **yearly))
-    with raises(source_missing, source=str(tmp_path / "t-2026.csv")):
+    with raises(families.SOURCE, source=str(tmp_path / "t-2026.csv")):
         run_release(request_for(tmp_path, "2026", **yearly))
     for version in ("v2025", "25", "20255"):
-        with raises(version_without_period, version=version):
+        with raises(families.PERIOD, version=version):
             run_release(request_for(tmp_path, version, **yearly))
-    with raises(not_a_short_name, key="version"):
+    with raises(families.VALUE, key="version"):
         run_release(request_for(tmp_path, "２０２６", **yearly))
     assert charges() == [("2025-r1", "published")]
 
@@ -217,7 +211,7 @@ def test_other_paths_to_the_same_home_share_the_budget(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GRAMERCY_HOME", str(path))
         assert run_release(request) == "v1-r1"
-        with raises(budget_problems.budget_exceeded):
+        with raises(families.EXCEEDED):
             run_release(request_for(tmp_path / "other", "v2"))
     assert charges() == [("v1-r1", "published")]
 
@@ -245,23 +239,23 @@ def test_copied_ledger_is_refused(
     database.save("copy")
     database.use("copy", monkeypatch)
     for version in ("v1", "v2"):
-        with raises(ledger_problems.ledger_copied):
+        with raises(families.UNTRUSTED):
             run_release(request_for(tmp_path, version))
         code, _, err = run_command("release", tmp_path / "request.yaml", "--yes", capsys=capsys)
         assert code == 2
-        assert ledger_problems.ledger_copied.code in err
+        assert families.UNTRUSTED.code in err
     assert charges() == [("v1-r1", "published")]
     audit = make_audit(Context.default())
-    assert ledger_problems.ledger_copied.code in [each.problem.code for each in audit.discrepancies]
+    assert families.UNTRUSTED.code in [each.problem.code for each in audit.discrepancies]
     # An auditor reads a copy on purpose.
     audit = make_audit(Context.default(), of_copy=True)
     assert audit.discrepancies == []
-    assert verification.copy_audited.code in [getattr(each, "code", "") for each in audit.notes]
+    assert families.RECORDED.code in [getattr(each, "code", "") for each in audit.notes]
     for command in ("audit", "verify"):
         assert run_command(command, capsys=capsys)[0] == 2
         code, out, _ = run_command(command, "--copy", capsys=capsys)
         assert code == 0, out
-        assert verification.copy_audited.code in out
+        assert families.RECORDED.code in out
 
 
 def test_hard_linked_ledger_is_refused(
@@ -273,7 +267,7 @@ def test_hard_linked_ledger_is_refused(
     linked_home.mkdir()
     os.link(home / "ledger.sqlite", linked_home / "ledger.sqlite")
     monkeypatch.setenv("GRAMERCY_HOME", str(linked_home))
-    with raises(ledger_problems.anchor_missing):
+    with raises(families.UNTRUSTED):
         run_release(request_for(tmp_path, "v2"))
     assert charges() == [("v1-r1", "published")]
 
@@ -281,10 +275,10 @@ def test_hard_linked_ledger_is_refused(
 BEHIND = {
     each.code
     for each in (
-        ledger_problems.anchor_missing,
-        ledger_problems.anchor_of_another_ledger,
-        ledger_problems.ledger_behind_anchor,
-        ledger_lacks_release,
+        families.UNTRUSTED,
+        families.UNTRUSTED,
+        families.UNTRUSTED,
+        families.UNTRUSTED,
     )
 }
 LOSSES: dict[str, Callable[[LedgerDatabase], None]] = {
@@ -311,7 +305,7 @@ def test_rolled_back_ledger_is_refused(loss: str, tmp_path: Path, database: Ledg
         for version in ("v1", "v2", "v3"):
             request = request_for(tmp_path, version, **large)
             if loss == "lost" and database.url is not None:  # Gramercy does not create databases
-                with raises(ledger_problems.ledger_unusable):
+                with raises(families.LEDGER):
                     run_release(request)
                 continue
             with pytest.raises(UntrustedLedger) as refused:
@@ -329,19 +323,19 @@ def test_missing_archive_is_refused(
     run_release(request_for(tmp_path))
     away = any_home.archive.rename(tmp_path / "away")
     for version in ("v1", "v2"):
-        with raises(ledger_problems.anchor_missing, witness="the archive"):
+        with raises(families.UNTRUSTED, witness="the archive"):
             run_release(request_for(tmp_path, version))
     any_home.archive.mkdir()
-    with raises(ledger_problems.anchor_missing):
+    with raises(families.UNTRUSTED):
         run_release(request_for(tmp_path))
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(tmp_path / "new"))
-    with raises(ledger_problems.anchor_missing):
+    with raises(families.UNTRUSTED):
         run_release(request_for(tmp_path))
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(away))
     assert run_release(request_for(tmp_path)) == "v1-r1"
     # If only a release is missing, it is not drawn again.
     shutil.rmtree(away / "toy")
-    with raises(bundle_missing):
+    with raises(families.SEAL):
         run_release(request_for(tmp_path))
     assert charges() == [("v1-r1", "published")]
 
@@ -351,9 +345,9 @@ def test_moved_ledger_keeps_its_charges(tmp_path: Path, any_home: Home) -> None:
     run_release(request_for(tmp_path))
     shutil.rmtree(any_home.archive)
     Ledger.of(any_home).move("the disk is gone")
-    with raises(bundle_missing):
+    with raises(families.SEAL):
         run_release(request_for(tmp_path))
-    with raises(budget_problems.budget_exceeded):
+    with raises(families.EXCEEDED):
         run_release(request_for(tmp_path, "v2"))
     assert charges() == [("v1-r1", "published")]
 
@@ -402,16 +396,16 @@ def test_new_charge_must_name_the_spent_release(
         with pytest.raises(GramercyError):
             run_release(request_for(tmp_path))
     for release in ("v1-r2", "v2-r1", "V1-R1", "v1-r01"):
-        with raises(budget_problems.charge_interrupted, release="toy/v1-r1"):
+        with raises(families.SPENT, release="toy/v1-r1"):
             run_release(write_request(tmp_path, request={"new_charge": release}, budget=BUDGET))
     again = write_request(tmp_path, request={"new_charge": "v1-r1"}, budget=BUDGET)
-    with raises(budget_problems.budget_exceeded):
+    with raises(families.EXCEEDED):
         run_release(again)
     code, _, err = run_command(
         "release", request_for(tmp_path), "--yes", "--new-charge", capsys=capsys
     )
     assert code == 2
-    assert budget_problems.budget_exceeded.code in err
+    assert families.EXCEEDED.code in err
     assert charges() == [("v1-r1", "spent")]
 
 
@@ -430,7 +424,7 @@ def test_budget_is_raised_only_with_a_reason(
         ("--moved",),
     ):
         assert run_command("budget", "toy", *words, capsys=capsys)[0] == 2
-    with raises(budget_problems.budget_exceeded):
+    with raises(families.EXCEEDED):
         run_release(request_for(tmp_path, "v2"))
 
 
@@ -452,9 +446,9 @@ def test_rollback_of_ledger_and_archive_is_found_by_prefect_history(
     saved.rename(archive)
     for version in ("v1", "v2", "v3"):
         request = request_for(tmp_path, version, **large)
-        with raises(ledger_problems.ledger_behind_anchor, witness="Prefect's history"):
+        with raises(families.UNTRUSTED, witness="Prefect's history"):
             release(read_registered(request))
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
-    assert ledger_problems.ledger_behind_anchor.code in err
+    assert families.UNTRUSTED.code in err
     assert charges() == [("v1-r1", "published")]

@@ -33,15 +33,13 @@ from gramercy.common.home import Home
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import (
     GramercyError,
     Invalid,
     UnknownRelease,
 )
-from gramercy.schemas.problems import keys
-from gramercy.schemas.problems.archive import write_behind_link
-from gramercy.schemas.problems.bundle import not_a_file
 from tests.acceptance.hostile.names import hostile_names
 from tests.support.factories import (
     at_scale,
@@ -131,7 +129,7 @@ def test_hostile_data_set_ids(names: list[str], tmp_path: Path) -> None:
         if ID.fullmatch(name):
             assert read_plan(request).contract.id == name
             continue
-        with raises(keys.contract_not_valid) as raised:
+        with raises(families.CONTRACT_FILE) as raised:
             read_plan(request)
         assert [detail.key for detail in raised.value.details] == ["id"]
 
@@ -143,7 +141,7 @@ def test_hostile_versions(names: list[str], tmp_path: Path) -> None:
         if LABEL.fullmatch(name):
             assert read_plan(request).request.version == name
             continue
-        with raises(keys.request_not_valid) as raised:
+        with raises(families.REQUEST_FILE) as raised:
             read_plan(request)
         assert [detail.key for detail in raised.value.details] == ["version"]
 
@@ -424,7 +422,7 @@ def test_linked_staging_folder_is_refused(tmp_path: Path, home: Path, outside: P
     """No file is written or removed through a link, and no charge is made."""
     (home / "archive").mkdir(parents=True)
     (home / "archive/.staging").symlink_to(outside)
-    with raises(write_behind_link, path=str(home / "archive/.staging")):
+    with raises(families.STORE, path=str(home / "archive/.staging")):
         run_release(write_request(tmp_path / "inputs"))
     open_archive(home / "archive").sweep("toy")
     with sqlite3.connect(home / "ledger.sqlite") as db:
@@ -447,11 +445,11 @@ def test_endless_files_in_a_release_are_refused(name: str, tmp_path: Path, home:
     bundle = run_pipeline(write_request(tmp_path / "inputs")) / "release"
     (bundle / name).unlink()
     (bundle / name).symlink_to("/dev/zero")
-    with raises(not_a_file, path=str(bundle / name)):
+    with raises(families.SEAL, path=str(bundle / name)):
         read_release(bundle)
     (bundle / name).unlink()
     os.mkfifo(bundle / name)
-    with raises(not_a_file, path=str(bundle / name)):
+    with raises(families.SEAL, path=str(bundle / name)):
         read_release(bundle)
 
 

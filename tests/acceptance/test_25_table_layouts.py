@@ -21,8 +21,8 @@ from gramercy.application.accumulation import accumulate
 from gramercy.application.planning import Plan
 from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import table as problems
 from gramercy.tables.change_detection import store_digest, verify_unchanged
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.repair import Repairs
@@ -229,7 +229,7 @@ def test_published_rows_refuse_declared_partition_columns(
     for source in ("t", f"t/*/part.{file_format}"):
         for changes in ({}, per_cell) if file_format == "parquet" else ({},):
             plan = rows_plan(tmp_path, str(tmp_path / source), columns | COLUMNS, **changes)
-            with raises(problems.column_decides_row_order, column="ward"):
+            with raises(families.TABLE_COLUMNS, column="ward"):
                 as_flow_step(accumulate)(plan)
     assert not (tmp_path / "home" / "ledger.sqlite").exists()
 
@@ -275,7 +275,7 @@ def test_table_changed_while_read_is_not_charged(
     monkeypatch.setattr(
         "gramercy.application.accumulation.streaming.accumulate", accumulate_and_rewrite
     )
-    with raises(problems.table_changed):
+    with raises(families.CHANGED):
         as_flow_step(accumulate)(plan)
     assert not (home / "ledger.sqlite").exists()
 
@@ -298,7 +298,7 @@ def test_every_change_of_the_files_is_detected(change: str, tmp_path: Path) -> N
         copy = file.with_name("copy")
         shutil.copy2(file, copy)
         copy.replace(file)
-    with raises(problems.table_changed):
+    with raises(families.CHANGED):
         verify_unchanged(digest, source)
 
 
@@ -323,7 +323,7 @@ def test_change_behind_a_url_is_detected(served: str, tmp_path: Path) -> None:
     verify_unchanged(digest, served)
     (tmp_path / "t.csv").write_text("x,y\n2,2\n")  # the same size
     os.utime(tmp_path / "t.csv", (1, 1))
-    with raises(problems.table_changed):
+    with raises(families.CHANGED):
         verify_unchanged(digest, served)
 
 
@@ -333,5 +333,5 @@ def test_store_that_states_only_a_size_is_refused(
     source = open_source(served)
     file = type(source.files[0])
     monkeypatch.setattr(file, "info", lambda self: {"name": self.path, "size": 8})
-    with raises(problems.change_not_detectable, file=source.files[0].display_name):
+    with raises(families.SOURCE, file=source.files[0].display_name):
         store_digest(source)

@@ -16,7 +16,7 @@ from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.schemas.problems.budget import failure_share_exceeded
+from gramercy.schemas import families
 from tests.support.factories import at_scale
 from tests.support.ledger_writers import contract
 from tests.support.problems import raises
@@ -139,7 +139,7 @@ def test_exhausted_failure_share_still_admits_a_gaussian(tmp_path: Path) -> None
     terms = contract(budget={"epsilon": 3.0, "delta": 1e-5})
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.charge(terms, "v1", "one", Guarantee(0.1, 0.9e-6), "")
-    with raises(failure_share_exceeded, budget="toy", needed=0.2e-6, spent=0.9e-6):
+    with raises(families.EXCEEDED, budget="toy", needed=0.2e-6, spent=0.9e-6):
         ledger.charge(terms, "v2", "two", Guarantee(0.1, 0.2e-6), "")
     ledger.charge(terms, "v2", "two", Guarantee(0.1), "")
     facts = ledger.statement("toy").facts()

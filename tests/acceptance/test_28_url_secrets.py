@@ -21,11 +21,9 @@ import gramercy
 from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError
-from gramercy.schemas.problems import table
-from gramercy.schemas.problems.archive import query_in_url, user_in_url
-from gramercy.schemas.problems.request import scheduler_address
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.cluster import _connect
 from gramercy.tables.column_types import column_types
@@ -278,8 +276,8 @@ def test_missing_remote_file_leaks_no_secrets(host: str) -> None:
     missing = source_file(existing.fs, file, existing.url)
     source = Source(existing.fs, (missing,), existing.url)
     for call, problem in (
-        (source.fingerprint, table.file_not_accessible),
-        (lambda: column_types(missing), table.file_not_readable),
+        (source.fingerprint, families.FILE),
+        (lambda: column_types(missing), families.FILE),
     ):
         with raises(problem, file=f"http://{host}/404.csv") as caught:
             call()
@@ -287,7 +285,7 @@ def test_missing_remote_file_leaks_no_secrets(host: str) -> None:
 
 
 def test_key_in_a_source_url_is_refused_with_a_hint() -> None:
-    with raises(table.credentials_in_url, source="s3://bucket/table.csv", scheme="s3") as caught:
+    with raises(families.SOURCE, source="s3://bucket/table.csv", scheme="s3") as caught:
         open_source("s3://canarykey:canarysecret@bucket/table.csv")
     assert "AWS_SECRET_ACCESS_KEY" in caught.value.hint
     assert not leaks(str(caught.value))
@@ -349,8 +347,8 @@ def test_failing_archives_leak_no_secrets(
 
 def test_secrets_in_an_archive_url_are_refused(tmp_path: Path) -> None:
     for url, problem, shown_url in (
-        ("s3://canarykey:canarysecret@bucket/a", user_in_url, "s3://bucket/a"),
-        (f"memory://host/a?{QUERY}", query_in_url, "memory://host/a"),
+        ("s3://canarykey:canarysecret@bucket/a", families.NOT_AN_ARCHIVE, "s3://bucket/a"),
+        (f"memory://host/a?{QUERY}", families.NOT_AN_ARCHIVE, "memory://host/a"),
     ):
         with raises(problem, url=shown_url) as caught:
             gramercy.open(url)
@@ -431,7 +429,7 @@ def test_scheduler_addresses_with_secrets_are_refused(
 ) -> None:
     assert len(SCHEDULERS) >= 20
     request = write_request(tmp_path, request={"engine": {"kind": "dask", "scheduler": url}})
-    with raises(scheduler_address, key="engine.scheduler") as caught:
+    with raises(families.VALUE, key="engine.scheduler") as caught:
         read_request(request)
     assert not leaks(str(caught.value))
     code, out, err = run_command("plan", request, capsys=capsys)

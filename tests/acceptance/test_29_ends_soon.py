@@ -20,9 +20,9 @@ from gramercy.cli import flow_runner
 from gramercy.cli.interruption import interruptible
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.problems.command_line import interrupted
+from gramercy.schemas import families
 from tests.support.factories import FULL, at_scale, read_plan, run_release, write_request
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 SECONDS = 10
 # A flow that does not end after Ctrl-C, as Prefect while its server is gone.
@@ -72,15 +72,15 @@ def test_stubborn_flow_ends(name: str) -> None:
         os.kill(process.pid, signal.Signals[name])
         _, errors = process.communicate(timeout=60)
         assert time.monotonic() - start < SECONDS
-        assert process.returncode == interrupted.kind.exit_code
-        assert interrupted.code in errors
+        assert process.returncode == families.INTERRUPTED.kind.exit_code
+        assert families.INTERRUPTED.code in errors
         assert "NOTHING" in errors
 
 
 def test_errors_of_gramercy_are_kept() -> None:
     before = signal.getsignal(signal.SIGINT)  # ignored, where a shell has started the tests with &
-    with raises(interrupted), interruptible(lambda: "NOTHING"):
-        raise interrupted("")
+    with raises(families.INTERRUPTED), interruptible(lambda: "NOTHING"):
+        raise like(families.INTERRUPTED, outcome="")
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -121,7 +121,7 @@ def test_interruption_in_a_weak_reference_is_not_lost(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50
     )
     assert done.returncode == 130
-    assert interrupted.code in done.stderr
+    assert families.INTERRUPTED.code in done.stderr
 
 
 def test_interruption_that_a_module_caught_is_remembered(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_interruption_that_a_module_caught_is_remembered(tmp_path: Path) -> None
     command = [sys.executable, "-m", "catching"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "caught\n")
-    assert interrupted.code in done.stderr
+    assert families.INTERRUPTED.code in done.stderr
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_interrupted_commands(tmp_path: Path) -> None:
         assert process.returncode in {130, -signal.SIGINT}, errors
         assert "Traceback" not in errors
         charges = Ledger.of(home).charges("toy") if home.ledger.exists() else ()
-        if interrupted.code in errors:
+        if families.INTERRUPTED.code in errors:
             assert (flow_runner.NOTHING_CHARGED in errors) == (not charges)
         else:
             assert not charges or charges[0].state == "published"

@@ -24,9 +24,8 @@ from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, advisory_lock
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
-from gramercy.schemas.problems.budget import charge_interrupted
-from gramercy.schemas.problems.ledger import lock_lost
 from tests.support.databases import ledger_location
 from tests.support.factories import FULL, at_scale, bundle_bytes, run_release, write_request
 from tests.support.problems import raises
@@ -242,7 +241,7 @@ def test_charge_marked_spent_is_not_published(
         Ledger(database).mark("toy", "v1-r1", "spent", reason="found without a release")
 
     reached = once(monkeypatch, STEPS["after the mark 'sealed'"], interfere)
-    with raises(charge_interrupted, release="toy/v1-r1"):
+    with raises(families.SPENT, release="toy/v1-r1"):
         run_release(request)
     assert reached
     check_outcome({"v1-r1": "spent"}, 1, draws)
@@ -290,7 +289,7 @@ def test_lost_lock_is_acquired_again(database: str, monkeypatch: pytest.MonkeyPa
         assert lock.renew()
         assert end_lock_connections(database) == 1
         monkeypatch.setattr("gramercy.common.process_lock.WAIT_SECONDS", 1)
-        with Ledger(database).lock("toy"), raises(lock_lost, lock="toy"):
+        with Ledger(database).lock("toy"), raises(families.LOCK, lock="toy"):
             lock.renew()
         assert not lock.renew()
     with ledger.lock("toy") as lock:

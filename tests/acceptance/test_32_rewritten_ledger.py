@@ -25,14 +25,13 @@ from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import archive as archive_problems
-from gramercy.schemas.problems import bundle, installation, ledger, verification
 from tests.support.archives import update_listing
 from tests.support.factories import edit_json, run_command, run_release, write_request
 from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 
 @pytest.fixture
@@ -127,16 +126,16 @@ def estimate_replaced(home: Home) -> None:
 
 
 CHANGES: dict[Callable[[Home], None], Problem[..., object]] = {
-    rewritten_with_anchor_kept: ledger.differs_from_anchor,
-    rewritten_with_anchor_unsigned: archive_problems.anchor_not_signed,
-    rewritten_with_anchor_of_another_key: bundle.untrusted_signer,
-    rewritten_with_an_older_anchor: ledger.differs_from_anchor,
-    without_anchors: ledger.anchor_missing,
-    without_last_entries: ledger.behind_anchor,
-    without_estimate: verification.recorded_bundle_missing,
-    without_report: verification.recorded_bundle_missing,
-    without_estimate_and_report: verification.recorded_bundle_missing,
-    estimate_replaced: verification.recorded_bundle_replaced,
+    rewritten_with_anchor_kept: families.ENTRY,
+    rewritten_with_anchor_unsigned: families.ANCHOR,
+    rewritten_with_anchor_of_another_key: families.SIGNER,
+    rewritten_with_an_older_anchor: families.ENTRY,
+    without_anchors: families.UNTRUSTED,
+    without_last_entries: families.ENTRY,
+    without_estimate: families.REPLACED,
+    without_report: families.REPLACED,
+    without_estimate_and_report: families.REPLACED,
+    estimate_replaced: families.REPLACED,
 }
 
 
@@ -171,7 +170,7 @@ def test_edit_of_all_times_is_one_problem(
         remove_triggers(db)
         db.execute(sa.update(entries).where(entries.c.seq > 2).values(at="2020-01-01T00:00:00"))
     (found,) = make_audit(Context(published)).discrepancies
-    assert found.code == ledger.entries_alike.code
+    assert found.code == families.ENTRY.code
     stated = {
         "count": last - 2,
         "entry": 3,
@@ -179,7 +178,7 @@ def test_edit_of_all_times_is_one_problem(
         "first": str(found.problem.facts["first"]),
     }
     assert found.problem.facts == stated
-    assert ledger.hash_mismatch.code in stated["first"]
+    assert families.ENTRY.code in stated["first"]
     code, out, _ = run_command("verify", capsys=capsys)
     assert (code, out.count("✗")) == (2, 1)
 
@@ -188,7 +187,7 @@ def test_edit_of_all_times_is_one_problem(
 def test_releases_are_refused_on_a_rewritten_ledger(published: Home, tmp_path: Path) -> None:
     """Even if the attacker has an older signed anchor: the newest release states a later head."""
     rewritten_with_an_older_anchor(published)
-    with raises(ledger.ledger_differs_from_anchor, witness="toy/v2-r2"):
+    with raises(families.UNTRUSTED, witness="toy/v2-r2"):
         run_release(write_request(tmp_path, request={"version": "v3"}))
     assert len(Ledger.of(published).charges("toy")) == 2
 
@@ -198,12 +197,12 @@ def test_verify_misses_the_ledger(published: Home, capsys: pytest.CaptureFixture
     published.ledger.unlink()
     code, out, _ = run_command("verify", capsys=capsys)
     assert code == 2
-    assert verification.no_ledger.code in out or str(published.ledger) in out
+    assert families.NO_LEDGER.code in out or str(published.ledger) in out
     # An analyst has neither ledger nor key: the charge is named as unchecked.
     shutil.rmtree(published.keys)
     code, out, _ = run_command("verify", capsys=capsys)
     assert code == 0
-    assert str(verification.charge_not_compared()) in " ".join(out.split())
+    assert str(like(families.NOT_CHECKED)) in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -222,8 +221,8 @@ def test_witness_remembers_what_ledger_and_archive_forgot(
     assert make_audit(Context(of_home)).anchors == {"archive": 1, "releases": 2, "witness": 2}
     assert found(of_home, capsys) == set()
     _restore(of_home, kept)
-    assert found(of_home, capsys) == {ledger.behind_anchor.code}
-    with raises(ledger.ledger_behind_anchor, witness=str(tmp_path / "witness")):
+    assert found(of_home, capsys) == {families.ENTRY.code}
+    with raises(families.UNTRUSTED, witness=str(tmp_path / "witness")):
         run_release(write_request(tmp_path, request={"version": "v3"}))
     # Nothing else remembers.
     monkeypatch.delenv("GRAMERCY_WITNESS_URL")
@@ -236,7 +235,7 @@ def test_unreachable_witness_refuses_before_the_charge(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GRAMERCY_WITNESS_URL", str(tmp_path / "file/witness"))
-    with raises(installation.archive_not_readable):
+    with raises(families.ARCHIVE_DISK):
         run_release(write_request(tmp_path))
     assert Ledger.of(Home.default()).datasets() == []
 

@@ -18,9 +18,8 @@ import pytest
 
 from gramercy.application.context import Context
 from gramercy.cli import flow_runner
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import publication, warnings
-from gramercy.schemas.problems import table as table_problems
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, write_request
 from tests.support.leaks import prefect_texts
 
@@ -34,33 +33,33 @@ COLUMNS: dict[str, Any] = {
 HEADER = "size,mass,kind\n"
 READABLE = HEADER + "".join(f"{k % 250},{k % 200},{k % 2 + 1}\n" for k in range(ROWS))
 # Tables whose header is right, and the warnings about them.
-NOISE: dict[str, tuple[str, list[Problem[..., Any]]]] = {
+NOISE: dict[str, tuple[str, list[Family[Any]]]] = {
     "decimal commas, levels 2.0": (
         HEADER + '"17,25","3,5",2.0\n' * ROWS,
-        [warnings.cells_not_numbers, warnings.cells_not_levels],
+        [families.UNUSABLE_COLUMNS, families.UNUSABLE_COLUMNS],
     ),
     "units in cells, other levels": (
         HEADER + "17.25 cm,3.5 kg,two\n" * ROWS,
-        [warnings.cells_not_numbers, warnings.cells_not_levels],
+        [families.UNUSABLE_COLUMNS, families.UNUSABLE_COLUMNS],
     ),
-    "empty": (HEADER + ",,\n" * ROWS, [warnings.cells_not_numbers, warnings.cells_not_levels]),
-    "too many fields": (HEADER + "1,2,1,4\n" * ROWS, [warnings.many_lines_malformed]),
+    "empty": (HEADER + ",,\n" * ROWS, [families.UNUSABLE_COLUMNS, families.UNUSABLE_COLUMNS]),
+    "too many fields": (HEADER + "1,2,1,4\n" * ROWS, [families.UNUSABLE_LINES]),
 }
-PARTLY: dict[str, tuple[str, list[Problem[..., Any]]]] = {
-    "one column": (HEADER + '"17,25",3.5,2\n' * ROWS, [warnings.cells_not_numbers]),
-    "levels 2.0": (HEADER + "17.25,3.5,2.0\n" * ROWS, [warnings.cells_not_levels]),
-    "another unit": (HEADER + "17250,3.5,2\n" * ROWS, [warnings.many_cells_out_of_bounds]),
-    "many gaps": (HEADER + "17,,2\n17,3,2\n" * (ROWS // 2), [warnings.many_cells_missing]),
-    "blank lines": (HEADER + "17,3,2\n\n" * (ROWS // 2), [warnings.many_lines_malformed]),
+PARTLY: dict[str, tuple[str, list[Family[Any]]]] = {
+    "one column": (HEADER + '"17,25",3.5,2\n' * ROWS, [families.UNUSABLE_COLUMNS]),
+    "levels 2.0": (HEADER + "17.25,3.5,2.0\n" * ROWS, [families.UNUSABLE_COLUMNS]),
+    "another unit": (HEADER + "17250,3.5,2\n" * ROWS, [families.MANY_CELLS]),
+    "many gaps": (HEADER + "17,,2\n17,3,2\n" * (ROWS // 2), [families.MANY_CELLS]),
+    "blank lines": (HEADER + "17,3,2\n\n" * (ROWS // 2), [families.UNUSABLE_LINES]),
 }
 PRIVATE = [
-    publication.columns_unusable,
-    warnings.release_is_noise,
-    warnings.cells_not_numbers,
-    warnings.cells_not_levels,
-    warnings.many_cells_missing,
-    warnings.many_cells_out_of_bounds,
-    warnings.many_lines_malformed,
+    families.TABLE_COLUMNS,
+    families.NOTHING_USED,
+    families.UNUSABLE_COLUMNS,
+    families.UNUSABLE_COLUMNS,
+    families.MANY_CELLS,
+    families.MANY_CELLS,
+    families.UNUSABLE_LINES,
 ]
 
 
@@ -94,10 +93,8 @@ def test_check_finds_it_without_a_charge(
     assert code == (2 if unusable else 0)
     assert unusable == (name not in {"many gaps", "blank lines"})
     codes = {problem.code for problem in expected}
-    assert private_codes(err) == codes | (
-        {publication.columns_unusable.code} if unusable else set()
-    )
-    assert warnings.check_is_private.code in err
+    assert private_codes(err) == codes | ({families.TABLE_COLUMNS.code} if unusable else set())
+    assert families.PRIVATE.code in err
     assert files(tmp_path) == before
 
 
@@ -142,7 +139,7 @@ def test_steward_is_warned_after_the_release(
 ) -> None:
     """Any cells give the same exit code, output, charge and public files; warnings differ."""
     noise, codes = NOISE["decimal commas, levels 2.0"]
-    cases = [(READABLE, []), (noise, [warnings.release_is_noise, *codes])]
+    cases = [(READABLE, []), (noise, [families.NOTHING_USED, *codes])]
     results, public = [], []
     for number, (text, expected) in enumerate(cases):
         request = written(tmp_path, text, version=f"v{number}", budget=BUDGET)
@@ -161,20 +158,20 @@ def test_steward_is_warned_after_the_release(
         assert "filled_cells" not in text
 
 
-PUBLIC: dict[str, tuple[str, str, Problem[..., Any]]] = {
-    "wrong path": ("tables.csv", READABLE, table_problems.source_missing),
-    "wrong pattern": ("*.pq", READABLE, table_problems.source_missing),
+PUBLIC: dict[str, tuple[str, str, Family[Any]]] = {
+    "wrong path": ("tables.csv", READABLE, families.SOURCE),
+    "wrong pattern": ("*.pq", READABLE, families.SOURCE),
     "wrong column": (
         "table.csv",
         READABLE.replace("mass", "weight"),
-        publication.header_lacks_columns,
+        families.TABLE_COLUMNS,
     ),
-    "semicolons": ("table.csv", READABLE.replace(",", ";"), publication.separator_not_comma),
-    "tabs": ("table.csv", READABLE.replace(",", "\t"), publication.separator_not_comma),
-    "bars": ("table.csv", READABLE.replace(",", "|"), publication.separator_not_comma),
-    "text for numbers": ("text.parquet", READABLE, publication.column_types_differ),
-    "spreadsheet": ("table.xlsx", READABLE, table_problems.unknown_format),
-    "feather named parquet": ("feather.parquet", READABLE, table_problems.file_not_readable),
+    "semicolons": ("table.csv", READABLE.replace(",", ";"), families.HEADER),
+    "tabs": ("table.csv", READABLE.replace(",", "\t"), families.HEADER),
+    "bars": ("table.csv", READABLE.replace(",", "|"), families.HEADER),
+    "text for numbers": ("text.parquet", READABLE, families.TABLE_COLUMNS),
+    "spreadsheet": ("table.xlsx", READABLE, families.SOURCE),
+    "feather named parquet": ("feather.parquet", READABLE, families.FILE),
 }
 
 

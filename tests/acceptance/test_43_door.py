@@ -29,9 +29,8 @@ from gramercy.flows.report import report
 from gramercy.flows.untrusted import MOST_ESTIMATES, estimate_minutes
 from gramercy.flows.work_pool import job_template
 from gramercy.flows.worker import FixedJob
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError, UnknownRelease
-from gramercy.schemas.problems import budget as budget_problems
-from gramercy.schemas.problems import prefect as problems
 from tests.support.browser import Browser, needs_chromium
 from tests.support.factories import (
     MECHANISM,
@@ -349,7 +348,7 @@ def test_no_deployment_names_the_code_that_is_executed(door: Served, tmp_path: P
         post(door.login, f"/work_pools/{pool}", earlier, method="PATCH")
     # The first has Gramercy's release as its flow, without a request.
     assert [state["type"] for state in states] == ["CRASHED", "FAILED"]
-    assert problems.flow_not_allowed.code in states[1]["message"]
+    assert families.DEPLOYMENT.code in states[1]["message"]
     assert not marker.exists()
 
 
@@ -358,7 +357,7 @@ def hostile_requests(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
     evil = folder / "evil"
     evil.mkdir(exist_ok=True)
     write_request(evil, source=str(folder / "table.csv"), budget={"epsilon": 999.0, "delta": 1e-5})
-    unregistered = problems.no_registered_contract.code
+    unregistered = families.NOT_REGISTERED.code
     many = [{"name": "ridge"}] * (MOST_ESTIMATES + 1)
     floating = {"name": "wishart", "epsilon": 0.1, "delta": 1e-6, "arithmetic": "floating-point"}
     scheduler = {"kind": "dask", "scheduler": "tcp://127.0.0.1:9"}
@@ -368,12 +367,12 @@ def hostile_requests(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "absolute": ({"dataset": str(evil / "contract")}, unregistered),
         "url": ({"dataset": "https://evil.example/contract.yaml"}, unregistered),
         "unknown": ({"dataset": "elsewhere"}, unregistered),
-        "engine": ({"engine": scheduler}, problems.scheduler_named.code),
-        "estimates": ({"estimates": many}, problems.too_many_estimates.code),
-        "floating-point": ({"mechanism": floating}, problems.floating_point_not_allowed.code),
+        "engine": ({"engine": scheduler}, families.DASK.code),
+        "estimates": ({"estimates": many}, families.ESTIMATES.code),
+        "floating-point": ({"mechanism": floating}, families.ARITHMETIC.code),
         "epsilon": (
             {"mechanism": MECHANISM | {"epsilon": 2.99}},
-            budget_problems.release_exceeds_limit.code,
+            families.EXCEEDED.code,
         ),
     }
 
@@ -474,10 +473,10 @@ def test_limit_of_a_single_release(
     large = write_request(
         tmp_path, budget=budget, request={"version": "v2", "mechanism": mechanism}
     )
-    with raises(budget_problems.release_exceeds_limit, dataset="toy", limit=1.0):
+    with raises(families.EXCEEDED, dataset="toy", limit=1.0):
         read_plan(large)
     code, _, err = run_command("release", str(large), "--yes", capsys=capsys)
-    assert (code, budget_problems.release_exceeds_limit.code in err) == (2, True)
+    assert (code, families.EXCEEDED.code in err) == (2, True)
     assert len(Context.default().ledger.charges("toy")) == 1
     # The limit is not a term of the data set. What was published before stays answered.
     lower = write_request(tmp_path, budget=budget | {"per_release": 0.01})
@@ -497,14 +496,14 @@ def test_registered_contract_is_a_copy(
     assert registered.stat().st_mode & 0o777 == 0o600
     assert read_registered(request).dataset == "toy"
     write_request(tmp_path, title="Another")
-    with raises(problems.contract_not_registered, dataset="toy"):
+    with raises(families.NOT_REGISTERED, dataset="toy"):
         from gramercy.application.registration import registered_request
         from gramercy.application.yaml_files import read_request
 
         registered_request(Context.default().home, read_request(request))
     before = registered.read_bytes()
     code, _, err = run_command("register", contract, capsys=capsys)
-    assert (code, problems.registered_differently.code in err) == (2, True)
+    assert (code, families.NOT_REGISTERED.code in err) == (2, True)
     assert registered.read_bytes() == before
     run_json("register", contract, "--replace", capsys=capsys)
     assert registered.read_bytes() != before
@@ -524,7 +523,7 @@ def test_flows_check_their_parameters_themselves(
             release(hostile)
         assert refused.value.code == code, name
     for flow in (estimate, report):
-        with raises(problems.too_many_estimates, most=MOST_ESTIMATES):
+        with raises(families.ESTIMATES, most=MOST_ESTIMATES):
             flow("toy/v1-r1", request.estimates * MOST_ESTIMATES)
         for name in ("../../etc/x", f"toy/../../../{tmp_path}", "toy/v1-r1/../..", "/etc/passwd"):
             with pytest.raises(UnknownRelease):
@@ -537,7 +536,7 @@ def test_limit_on_estimates_is_a_positive_number(
     minutes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAMERCY_ESTIMATE_MINUTES", minutes)
-    with raises(problems.minutes_not_positive):
+    with raises(families.SETTING):
         estimate_minutes()
 
 

@@ -11,7 +11,7 @@ import gramercy
 import gramercy.estimators.scikit
 from gramercy import estimators, mechanisms
 from gramercy.cli.main import app
-from gramercy.schemas.problems import catalogue
+from gramercy.schemas.families import catalogue
 from tests.support.documents import ROOT
 
 FOLDER = ROOT / "docs" / "reference"

@@ -14,9 +14,7 @@ from gramercy.archive.opening import archive_of, open_archive
 from gramercy.archive.signing_keys import public_keys
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.problems.budget import state_not_allowed
-from gramercy.schemas.problems.bundle import untrusted_signer
-from gramercy.schemas.problems.installation import archive_not_writable
+from gramercy.schemas import families
 from tests.support.archives import update_listing
 from tests.support.databases import ledger_location
 from tests.support.factories import run_command, run_pipeline, run_release, write_request
@@ -65,7 +63,7 @@ def test_release_signed_by_an_untrusted_key_is_refused(
     with stranger.staging("toy") as staged:
         (staged / "a").write_text("b")
         stranger.seal(staged)
-    with raises(untrusted_signer):
+    with raises(families.SIGNER):
         gramercy.open(archive_url, key=public_keys(tmp_path / "keys")[0].path)["toy/v1-r1"]
 
 
@@ -81,7 +79,7 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     with monkeypatch.context() as broken:
         kind = type(archive_of(Home.default()))
         broken.setattr(kind, "commit", unreachable)
-        with raises(archive_not_writable):
+        with raises(families.ARCHIVE_DISK):
             run_release(request)
     ledger = Ledger.of(Home.default())
     (sealed,) = ledger.charges("toy")
@@ -92,5 +90,5 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     assert (done.state, done.sha256) == ("published", sealed.sha256)
     update_listing(Context.default(), "toy", "v1-r1")
     assert make_audit(Context.default()).discrepancies == []
-    with raises(state_not_allowed, release="toy/v1-r1", state="published"):
+    with raises(families.SPENT, release="toy/v1-r1", state="published"):
         ledger.mark("toy", "v1-r1", "drawn")

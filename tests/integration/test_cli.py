@@ -11,25 +11,11 @@ import pytest
 
 import gramercy
 from gramercy.cli.main import app
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import contract as contract_problems
-from gramercy.schemas.problems import keys, warnings
-from gramercy.schemas.problems import request as request_problems
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.budget import charge_interrupted, reason_missing, terms_changed
-from gramercy.schemas.problems.command_line import flow_not_run, not_a_terminal
-from gramercy.schemas.problems.estimation import no_column_of_levels
-from gramercy.schemas.problems.installation import contract_missing
-from gramercy.schemas.problems.prefect import step_failed
-from gramercy.schemas.problems.publication import (
-    bundle_missing,
-    request_not_found,
-    yaml_malformed,
-    yaml_value_impossible,
-)
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,9 +100,9 @@ def test_repairs_are_shown_only_on_a_terminal(
     request.getfixturevalue("on_terminal")
     code, out, err = run_command("release", yaml, "--yes", "--despite", capsys=capsys)
     for notice in (
-        warnings.cells_filled("c0 (1), c2 (1)"),
-        warnings.cells_clamped("c1 (1)"),
-        warnings.malformed_lines(1),
+        like(families.REPAIRED_CELLS, columns="c0 (1), c2 (1)"),
+        like(families.REPAIRED_CELLS, columns="c1 (1)"),
+        like(families.UNUSABLE_LINES, lines=1),
     ):
         assert notice.code in err
         assert all(str(fact) in err for fact in notice.facts.values())
@@ -126,87 +112,87 @@ def test_repairs_are_shown_only_on_a_terminal(
 @pytest.mark.parametrize(
     ("request_change", "contract_change", "problem", "key"),
     [
-        ({"mechanizm": MECHANISM}, {}, keys.key_misspelt, ""),
-        ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, keys.out_of_range, "mechanism.epsilon"),
-        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, keys.unknown_choice, "mechanism"),
-        ({"version": "../../etc"}, {}, keys.not_a_short_name, "version"),
-        ({"version": "v%e"}, {}, request_problems.version_pattern, "version"),
-        ({"version": "%Y/%m"}, {}, keys.not_a_short_name, "version"),
-        ({"version": 1.1}, {}, keys.label_not_quoted, "version"),
-        ({"timezone": "Mars/Olympus"}, {}, request_problems.timezone_unknown, "timezone"),
-        ({"normalisation": "max"}, {}, keys.unknown_choice, "normalisation"),
-        ({"normalisation": {"kind": "clip"}}, {}, request_problems.radius_missing, ""),
-        ({"dataset": "nowhere.yaml"}, {}, contract_missing, ""),
-        ({"dataset": "unregistered"}, {}, contract_missing, ""),
-        ({"estimates": [{"name": "rige"}]}, {}, keys.value_misspelt, "estimates.0"),
+        ({"mechanizm": MECHANISM}, {}, families.KEY, ""),
+        ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, families.VALUE, "mechanism.epsilon"),
+        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, families.KEY, "mechanism"),
+        ({"version": "../../etc"}, {}, families.VALUE, "version"),
+        ({"version": "v%e"}, {}, families.VERSION, "version"),
+        ({"version": "%Y/%m"}, {}, families.VALUE, "version"),
+        ({"version": 1.1}, {}, families.VALUE, "version"),
+        ({"timezone": "Mars/Olympus"}, {}, families.VALUE, "timezone"),
+        ({"normalisation": "max"}, {}, families.KEY, "normalisation"),
+        ({"normalisation": {"kind": "clip"}}, {}, families.REQUEST_KEYS, ""),
+        ({"dataset": "nowhere.yaml"}, {}, families.REQUEST_FILE, ""),
+        ({"dataset": "unregistered"}, {}, families.REQUEST_FILE, ""),
+        ({"estimates": [{"name": "rige"}]}, {}, families.KEY, "estimates.0"),
         (
             {"estimates": [{"name": "ridge", "penalty": "x"}]},
             {},
-            keys.wrong_type,
+            families.VALUE,
             "estimates.0.penalty",
         ),
-        ({"estimates": [{"name": "discriminant"}]}, {}, no_column_of_levels, "estimates.0"),
-        ({"folds": 21}, {}, keys.out_of_range, "folds"),
+        ({"estimates": [{"name": "discriminant"}]}, {}, families.ESTIMATE, "estimates.0"),
+        ({"folds": 21}, {}, families.VALUE, "folds"),
         (
             {"normalisation": {"kind": "clip", "radius": -1}},
             {},
-            keys.out_of_range,
+            families.VALUE,
             "normalisation.radius",
         ),
         (
             {},
             {"columns": {"c\x01": {"lower": 0, "upper": 1}}},
-            contract_problems.column_name_not_printable,
+            families.COLUMNS,
             "",
         ),
         (
             {},
             {"columns": {"c": {"levels": ["a\r\nb"]}}},
-            contract_problems.column_name_not_printable,
+            families.COLUMNS,
             "",
         ),
-        ({}, {"id": "Has Spaces"}, keys.not_a_short_name, "id"),
-        ({}, {"rows": 0}, keys.out_of_range, "rows"),
-        ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, keys.wrong_type, "columns.c0.lower"),
-        ({}, {"columns": {}}, keys.no_entries, "columns"),
+        ({}, {"id": "Has Spaces"}, families.VALUE, "id"),
+        ({}, {"rows": 0}, families.VALUE, "rows"),
+        ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, families.VALUE, "columns.c0.lower"),
+        ({}, {"columns": {}}, families.KEY, "columns"),
         (
             {},
             {"columns": {"c0": {"lower": 1, "upper": 0}}},
-            contract_problems.bounds_reversed,
+            families.BOUNDS,
             "columns.c0",
         ),
         (
             {},
             {"columns": {"c0": {"lower": 0}}},
-            contract_problems.one_bound_missing,
+            families.BOUNDS,
             "columns.c0",
         ),
         (
             {},
             {"columns": {"c0": {"lower": 0, "upper": 5e-324}}},
-            contract_problems.bounds_overflow,
+            families.BOUNDS,
             "columns.c0",
         ),
         (
             {},
             {"columns": {"c0": {"lower": 0, "upper": 1, "scale": 0}}},
-            keys.out_of_range,
+            families.VALUE,
             "columns.c0.scale",
         ),
         (
             {},
             {"columns": {"c0": {"lower": 0, "upper": 1, "centre": 2}}},
-            contract_problems.centre_out_of_bounds,
+            families.BOUNDS,
             "columns.c0",
         ),
         (
             {},
             {"columns": {"c0": {"lower": -1e308, "upper": 1e308, "scale": 1e-9}}},
-            contract_problems.bounds_overflow,
+            families.BOUNDS,
             "columns.c0",
         ),
-        ({}, {"budget": {"epsilon": 1, "delta": 0.5}}, contract_problems.delta_too_large, ""),
-        ({}, {"neighbors": "replace-one"}, keys.key_misspelt, ""),
+        ({}, {"budget": {"epsilon": 1, "delta": 0.5}}, families.VALUE, ""),
+        ({}, {"neighbors": "replace-one"}, families.KEY, ""),
     ],
     ids=str,
 )
@@ -244,13 +230,13 @@ def test_broken_yaml_is_reported_with_its_line(
 ) -> None:
     request = tmp_path / "request.yaml"
     for text, problem in (
-        ("dataset: x\nversion: [", yaml_malformed),
-        ("dataset: x\ndataset: y", yaml_malformed),
-        ("just words", keys.not_a_mapping),
-        ("version: 2024-02-30", yaml_value_impossible),
-        ("version: " + "[" * 3000, keys.request_not_valid),
-        ("version: " + "9" * 5000, keys.request_not_valid),
-        ("", keys.not_a_mapping),
+        ("dataset: x\nversion: [", families.YAML),
+        ("dataset: x\ndataset: y", families.YAML),
+        ("just words", families.KEY),
+        ("version: 2024-02-30", families.YAML),
+        ("version: " + "[" * 3000, families.REQUEST_FILE),
+        ("version: " + "9" * 5000, families.REQUEST_FILE),
+        ("", families.KEY),
     ):
         request.write_text(text)
         code, _, err = run_command("plan", request, capsys=capsys)
@@ -259,7 +245,7 @@ def test_broken_yaml_is_reported_with_its_line(
         assert "request.yaml" in err
     code, _, err = run_command("plan", tmp_path / "absent.yaml", capsys=capsys)
     assert code == 2
-    assert request_not_found.code in err
+    assert families.REQUEST_FILE.code in err
     request.write_bytes(b"\xff\xfe")
     assert run_command("plan", request, capsys=capsys)[0] == 2
 
@@ -269,7 +255,7 @@ def test_release_without_a_terminal_needs_yes(
 ) -> None:
     code, _, err = run_command("release", write_request(tmp_path), capsys=capsys)
     assert code == 2
-    assert not_a_terminal.code in err
+    assert families.NOT_A_TERMINAL.code in err
     assert "--yes" in err
 
 
@@ -288,7 +274,7 @@ def test_errors_are_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
     code, out, err = run_command("plan", tmp_path / "absent.yaml", "--json", capsys=capsys)
     error = json.loads(out)
     assert code == error["exit_code"] == 2
-    assert error["code"] == request_not_found.code
+    assert error["code"] == families.REQUEST_FILE.code
     assert error["facts"] == {"file": str(tmp_path / "absent.yaml")}
     assert error["code"] in err
     assert run_command("--version", capsys=capsys)[1].strip() == gramercy.__version__
@@ -305,12 +291,12 @@ def test_missing_release_is_reported_by_list_and_verify(
     shutil.rmtree(home / "archive/toy/v1-r1")
     missing, present = run_json("list", capsys=capsys)
     assert missing["release"] == "toy/v1-r1"
-    assert unknown_release.code in missing["error"]
+    assert families.UNKNOWN_RELEASE.code in missing["error"]
     assert present["release"] == "toy/v2-r2"
     for words in (["verify"], ["verify", "toy/v1-r1"]):
         code, out, _ = run_command(*words, capsys=capsys)
         assert code == 2
-        assert bundle_missing.code in out
+        assert families.SEAL.code in out
     code, out, _ = run_command("verify", "nonsense", capsys=capsys)
     assert code == 2
 
@@ -322,7 +308,7 @@ def test_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
     assert "toy/v9-r9" not in catalogue
     assert "../toy" not in catalogue
     assert catalogue.get("toy/v9-r9") is None
-    with raises(unknown_release, release="toy/v9-r9"):
+    with raises(families.UNKNOWN_RELEASE, release="toy/v9-r9"):
         catalogue["toy/v9-r9"]
 
 
@@ -341,7 +327,7 @@ def test_raising_the_budget_needs_a_reason(
     raising = ["budget", "toy", "--raise", "4", "2e-5"]
     code, _, err = run_command(*raising, capsys=capsys)
     assert code == 2
-    assert reason_missing.code in err
+    assert families.CHANGE.code in err
     (facts,) = run_json(*raising, "--reason", "board, 3 May", capsys=capsys)
     assert (facts["epsilon"], facts["delta"]) == (4, 2e-5)
     assert (
@@ -357,7 +343,7 @@ def test_raising_the_budget_needs_a_reason(
         "plan", write_request(tmp_path, budget=raised | {"epsilon": 5.0}), capsys=capsys
     )
     assert code == 2
-    assert terms_changed.code in err
+    assert families.TERMS.code in err
     assert "budget.epsilon" in err
 
 
@@ -406,13 +392,13 @@ def test_new_charge_option_recharges_a_spent_failure(
         failing.setattr("gramercy.application.drawing.denoise", broken)
         code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 1
-    assert step_failed.code in err
+    assert families.STEP_FAILED.code in err
     assert "MemoryError" in err
     assert "63.12" not in err
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
-    assert charge_interrupted.code in err
-    assert charge_interrupted.code in run_command("plan", request, capsys=capsys)[1]
+    assert families.SPENT.code in err
+    assert families.SPENT.code in run_command("plan", request, capsys=capsys)[1]
     code, out, err = run_command("release", request, "--yes", "--new-charge", capsys=capsys)
     assert code == 0, err
     assert "toy/v1-r2" in out
@@ -428,7 +414,7 @@ def test_failures_outside_the_steps_are_typed_errors(
     monkeypatch.setattr("gramercy.flows.server.has_configured_server", lambda: True)
     code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
-    assert flow_not_run.code in err
+    assert families.SERVER.code in err
     assert "10.0.0.1" not in err
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the home should be")

@@ -19,17 +19,14 @@ from gramercy.application.verification import verify_release
 from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError, RequestError, SpentFailure, StepFailed
-from gramercy.schemas.problems.command_line import argument_not_text
-from gramercy.schemas.problems.estimation import no_minimiser
-from gramercy.schemas.problems.prefect import estimates_failed, step_failed
-from gramercy.schemas.problems.table import row_count_differs
 from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
 from tests.support.factories import bundle_bytes, read_registered, write_request
 from tests.support.leaks import prefect_results, prefect_texts
 from tests.support.marginals import marginals_request
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -91,13 +88,13 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
 
     # The report omits an estimate that cannot be computed; the run of the estimate states why.
     def refuse(*_: object, **__: object) -> None:
-        raise no_minimiser(0.1, 0.2)
+        raise like(families.NO_MINIMISER, penalty=0.1, feasible=0.2)
 
     monkeypatch.setattr("gramercy.estimators.graphical_lasso.graphical_lasso", refuse)
     unsolvable = request.estimates[1].model_copy(update={"input": "raw"})
-    with raises(estimates_failed, estimates=("graphical-lasso",)) as failed:
+    with raises(families.ESTIMATES_FAILED, estimates=("graphical-lasso",)) as failed:
         estimate(release_id, (unsolvable,))
-    assert no_minimiser.code in failed.value.facts["failures"]
+    assert families.NO_MINIMISER.code in failed.value.facts["failures"]
     assert report(release_id, (*request.estimates, unsolvable)) == report_id
 
     assert Artifact.get("rows-toy") is None  # the speed of reading depends on the cells
@@ -170,7 +167,7 @@ def test_refusal_is_typed_and_stores_no_values(tmp_path: Path) -> None:
     frame = pd.read_csv(tmp_path / "table.csv")
     frame.loc[0] = SECRET
     frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
-    with raises(row_count_differs, rows=40, declared=41) as caught:
+    with raises(families.ROW_COUNT, rows=40, declared=41) as caught:
         release(read_registered(request))
     assert tags_of("release") == {"dataset:toy", tag_of_ledger()}
     assert caught.value.__context__ is None
@@ -191,10 +188,10 @@ def test_unknown_failure_shows_only_its_type() -> None:
     def leaky_itself() -> float:
         raise KeyError(str(SECRET))
 
-    with raises(step_failed, step="step", error="ValueError") as caught:
+    with raises(families.STEP_FAILED, step="step", error="ValueError") as caught:
         leaky()
     assert caught.value.__context__ is None
-    with raises(step_failed, step="leaky_itself", error="KeyError"):
+    with raises(families.STEP_FAILED, step="leaky_itself", error="KeyError"):
         leaky_itself()
     assert not any(str(SECRET) in text for text in prefect_texts())
 
@@ -211,9 +208,9 @@ def test_error_loses_its_context_even_if_dask_is_imported(
         try:
             raise ValueError(SECRET)
         except ValueError:
-            raise argument_not_text() from None
+            raise like(families.USAGE) from None
 
-    with raises(argument_not_text) as caught:
+    with raises(families.USAGE) as caught:
         step()
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None

@@ -12,11 +12,7 @@ from gramercy.archive.archive import Archive
 from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.problems.budget import budget_exceeded, charge_interrupted
-from gramercy.schemas.problems.installation import archive_not_readable, archive_not_writable
-from gramercy.schemas.problems.ledger import anchor_of_another_ledger
-from gramercy.schemas.problems.prefect import step_failed
-from gramercy.schemas.problems.publication import bundle_missing, bundle_replaced
+from gramercy.schemas import families
 from tests.support.factories import bundle_bytes, run_release, write_request
 from tests.support.problems import raises
 
@@ -37,9 +33,9 @@ def test_interrupted_release_needs_a_new_charge(
     request = write_request(tmp_path)
     with monkeypatch.context() as failing:
         failing.setattr("gramercy.application.drawing.denoise", broken)
-        with raises(step_failed, step="publish", error="MemoryError"):
+        with raises(families.STEP_FAILED, step="publish", error="MemoryError"):
             run_release(request)
-    with raises(charge_interrupted, release="toy/v1-r1"):
+    with raises(families.SPENT, release="toy/v1-r1"):
         run_release(write_request(tmp_path, request={"new_charge": "v1-r9"}))
     again = write_request(tmp_path, request={"new_charge": "v1-r1"})
     assert run_release(again) == "v1-r2"
@@ -55,17 +51,17 @@ def test_every_new_charge_counts_against_the_budget(
     """Every new charge is made once, until the budget is exhausted."""
     monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
     budget = {"epsilon": 1.9, "delta": 1e-6}
-    with raises(step_failed, step="publish", error="MemoryError"):
+    with raises(families.STEP_FAILED, step="publish", error="MemoryError"):
         run_release(write_request(tmp_path, budget=budget))
     for turn in (1, 2):
         request = write_request(tmp_path, request={"new_charge": f"v1-r{turn}"}, budget=budget)
-        with raises(step_failed, step="publish", error="MemoryError"):
+        with raises(families.STEP_FAILED, step="publish", error="MemoryError"):
             run_release(request)
-        with raises(charge_interrupted, release=f"toy/v1-r{turn + 1}"):  # by a retry
+        with raises(families.SPENT, release=f"toy/v1-r{turn + 1}"):  # by a retry
             run_release(request)
         assert states() == ["spent"] * (turn + 1)
     last = write_request(tmp_path, request={"new_charge": "v1-r3"}, budget=budget)
-    with raises(budget_exceeded, budget="toy", epsilon=1.9):
+    with raises(families.EXCEEDED, budget="toy", epsilon=1.9):
         run_release(last)
     assert states() == ["spent"] * 3
 
@@ -74,7 +70,7 @@ def test_unusable_archive_costs_nothing(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     home.mkdir()
     (home / "archive").write_text("a file where the folder should be")
-    with raises(archive_not_readable, path=str(home / "archive/.ledger")):
+    with raises(families.ARCHIVE_DISK, path=str(home / "archive/.ledger")):
         run_release(request)
     assert states() == []
 
@@ -83,7 +79,7 @@ def test_lost_archive_is_not_drawn_again(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     run_release(request)
     (home / "archive/toy").rename(tmp_path / "elsewhere")
-    with raises(bundle_missing):
+    with raises(families.SEAL):
         run_release(request)
     assert states() == ["published"]
 
@@ -94,7 +90,7 @@ def test_lost_ledger_is_detected_by_the_archive(tmp_path: Path, home: Path) -> N
     run_release(request)
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
     (home / "ledger.sqlite").unlink()
-    with raises(anchor_of_another_ledger, witness="the archive"):
+    with raises(families.UNTRUSTED, witness="the archive"):
         run_release(request)
     assert states() == []
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
@@ -113,7 +109,7 @@ def test_foreign_bundle_is_not_adopted(tmp_path: Path, home: Path) -> None:
         run_release(foreign)
     shutil.rmtree(bundle)
     shutil.copytree(elsewhere / "home/archive/toy/v1-r1/release", bundle)
-    with raises(bundle_replaced):
+    with raises(families.SEAL):
         run_release(request)
 
 
@@ -127,7 +123,7 @@ def test_sealed_release_is_finished_by_another_request(
 
     with monkeypatch.context() as full:
         full.setattr(Archive, "commit", broken)
-        with raises(archive_not_writable):
+        with raises(families.ARCHIVE_DISK):
             run_release(write_request(tmp_path))
     (sealed,) = Ledger.of(Home.default()).charges("toy")
     assert sealed.state == "sealed"

@@ -17,20 +17,16 @@ import pytest
 from gramercy.common.extras import CONVERT, INSTALL_PUBLISH, PUBLISH
 from gramercy.common.home import Home
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.schemas.problems.installation import publishing_packages
-from gramercy.schemas.problems.verification import (
-    charge_not_compared,
-    no_signed_listing,
-)
-from gramercy.schemas.problems.warnings import ledger_not_read
+from gramercy.schemas import families
 from tests.support.factories import run_pipeline, write_request
+from tests.support.problems import like
 
 ROOT = Path(__file__).parents[2]
 # Import names of packages whose name on the index differs.
 IMPORTED_AS = {"great-expectations": "great_expectations", "pillow": "PIL", "ruamel.yaml": "ruamel"}
 # FastAPI comes with Prefect, and numba has a substitute: errors do not name them.
 NOT_REPORTED = {"fastapi", "numba"}
-MISSING = publishing_packages(INSTALL_PUBLISH)
+MISSING = like(families.MISSING_PACKAGES, command=INSTALL_PUBLISH)
 HIDE = f"import sys; sys.modules |= dict.fromkeys({sorted(PUBLISH | NOT_REPORTED)!r})\n"
 # Several commands in one process: their exit codes, outputs and errors.
 COMMANDS = """
@@ -110,7 +106,6 @@ def test_graphical_lasso_gives_the_same_numbers_without_numba(tmp_path: Path) ->
     code = """
 import json, numpy as np
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.schemas.problems.installation import publishing_packages
 print(json.dumps(graphical_lasso(np.load(sys.argv[1]), 0.1, tol=1e-13).precision.tolist()))
 """
     uncompiled = np.array(run_light(code, tmp_path / "S.npy", home=tmp_path))
@@ -139,8 +134,8 @@ def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None
         assert len(release["checks"]) > 10
         assert any("graphical-lasso" in check for check in release["checks"])
         charge, listing = release["unchecked"]
-        assert listing.startswith(f"{no_signed_listing.code}: ")
-        assert charge == str(charge_not_compared())
+        assert listing.startswith(f"{families.NOT_CHECKED.code}: ")
+        assert charge == str(like(families.NOT_CHECKED))
 
 
 @pytest.mark.slow
@@ -148,7 +143,7 @@ def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
     verified, listed = run_commands(["verify", "--json"], ["list"], home=archive.parent)
     assert verified[0] == listed[0] == 0
     unchecked = json.loads(verified[1])[0]["unchecked"]
-    assert any(ledger_not_read.code in each and INSTALL_PUBLISH in each for each in unchecked)
+    assert any(families.NOT_CHECKED.code in each and INSTALL_PUBLISH in each for each in unchecked)
     assert INSTALL_PUBLISH in listed[2]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gramercy.application.context import Context
 from gramercy.archive.release_bundle import read_release
-from gramercy.schemas.problems.prefect import step_failed
+from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.policy import PrivateTask
 from gramercy.tasks.run_log import SENTENCES
@@ -115,7 +115,7 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
         raise ValueError("a cell")
 
     monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
-    with raises(step_failed, step="accumulate", error="ValueError"):
+    with raises(families.STEP_FAILED, step="accumulate", error="ValueError"):
         release(read_registered(write_request(tmp_path)))
     logged = logged_messages("release")
     assert logged[0].startswith("Last entry of ledger ")

@@ -17,9 +17,7 @@ from gramercy.application.planning import check_scheduled_version, make_plan
 from gramercy.application.request_model import Request
 from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments, prefect_yaml, served_tag
-from gramercy.schemas.problems import request as requests
-from gramercy.schemas.problems.prefect import pool_name, version_without_date
-from gramercy.schemas.problems.publication import run_too_late
+from gramercy.schemas import families
 from gramercy.tasks.release_event import HOME
 from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
@@ -67,12 +65,12 @@ def test_late_runs_are_refused(tmp_path: Path) -> None:
     hours = datetime.timedelta(hours=1)
     for late in (0 * hours, 0.5 * hours, 5 * hours, 6 * 24 * hours):
         check_scheduled_version(weekly, MONDAY + late)  # still the same week
-    with raises(run_too_late, scheduled="2026-W48", current="2026-W49"):
+    with raises(families.LATE_RUN, scheduled="2026-W48", current="2026-W49"):
         check_scheduled_version(weekly, MONDAY + 7 * 24 * hours)
     night = MONDAY.replace(hour=23, minute=50)
     daily = make_plan(context, request(tmp_path, "%Y-%m-%d"), at=night)
     check_scheduled_version(daily, night + 0.5 * hours)  # a run that waited for a worker
-    with raises(run_too_late, scheduled="2026-11-23", current="2026-11-24"):
+    with raises(families.LATE_RUN, scheduled="2026-11-23", current="2026-11-24"):
         check_scheduled_version(daily, night + 2 * hours)
 
 
@@ -108,7 +106,7 @@ def test_a_second_version_of_a_period_can_be_late(tmp_path: Path) -> None:
     day = datetime.datetime(2026, 12, 1, 6, 0, tzinfo=UTC)
     plan = make_plan(Context.default(), monthly(tmp_path, "{period}.%d"), at=day)
     assert plan.request.version == "2026-11.01"
-    with raises(run_too_late, scheduled="2026-11.01", current="2026-11.02"):
+    with raises(families.LATE_RUN, scheduled="2026-11.01", current="2026-11.02"):
         check_scheduled_version(plan, day + datetime.timedelta(1))
 
 
@@ -127,11 +125,11 @@ def test_period_is_complete_in_the_time_zone_of_the_schedule(tmp_path: Path) -> 
 
 def test_period_of_a_request_must_be_one_of_its_data_set(tmp_path: Path) -> None:
     context = Context.default()
-    with raises(requests.version_of_other_period, version="2026-10", window="2026-10"):
+    with raises(families.PERIOD, version="2026-10", window="2026-10"):
         make_plan(context, monthly(tmp_path, "2026-10", period="2026-11"))
-    with raises(requests.period_not_a_label, period="2026-W47", per="month"):
+    with raises(families.PERIOD, period="2026-W47", per="month"):
         make_plan(context, monthly(tmp_path, period="2026-W47"))
-    with raises(requests.no_periods, dataset="toy"):
+    with raises(families.PERIOD, dataset="toy"):
         make_plan(context, request(tmp_path, "{period}"))
 
 
@@ -147,7 +145,7 @@ def test_late_run_charges_nothing(
     monkeypatch.setattr(
         "gramercy.flows.release.utc_now", lambda: MONDAY + datetime.timedelta(days=9)
     )
-    with raises(run_too_late):
+    with raises(families.LATE_RUN):
         release(weekly)
     assert not (home / "archive").exists()
     monkeypatch.setattr("gramercy.flows.release.utc_now", lambda: MONDAY)
@@ -179,7 +177,7 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
     (tokyo, *_) = deployments(context, [in_tokyo], "30 1 * * *", None)
     assert cron_of(tokyo) == ("30 1 * * *", "Asia/Tokyo")
     assert "A toy" not in str(created)  # titles may contain braces, which Prefect would replace
-    with raises(version_without_date, version="v1"):
+    with raises(families.PERIOD, version="v1"):
         deployments(context, [request(tmp_path, "v1")], "30 1 * * *", "UTC")
 
 
@@ -190,7 +188,7 @@ def test_deployment_publishes_the_last_period_of_each_run(tmp_path: Path) -> Non
     # Two months that are due at once are both published.
     assert deployment.concurrency_options is not None
     assert deployment.concurrency_options.collision_strategy == "ENQUEUE"
-    with raises(version_without_date, version="{period}"):
+    with raises(families.PERIOD, version="{period}"):
         deployments(context, [monthly(tmp_path, period="2026-11")], "0 6 2 * *", "UTC")
 
 
@@ -205,7 +203,7 @@ def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
     triggers: list[Any] = [trigger for each in served for trigger in each.triggers]
     assert [each.match.root for each in triggers] == [{HOME: Home(home).address}] * 2
     for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
-        with raises(pool_name):
+        with raises(families.USAGE):
             deployments(context, [weekly], "30 1 * * *", "UTC", pool)
 
 

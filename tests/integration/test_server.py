@@ -22,10 +22,7 @@ from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
 from gramercy.ledger import Ledger
-from gramercy.schemas.problems import prefect as prefect_problems
-from gramercy.schemas.problems.command_line import server_not_answering
-from gramercy.schemas.problems.prefect import deployment_of_another_home
-from gramercy.schemas.problems.publication import request_not_found
+from gramercy.schemas import families
 from tests.support.factories import read_registered, run_command, write_request
 from tests.support.prefect_api import Login, is_healthy, post
 from tests.support.prefect_services import (
@@ -117,7 +114,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             (elsewhere, "cardiology", of_default_pool),
             (elsewhere, "oncology", of_pool),
         ):
-            with raises(deployment_of_another_home):
+            with raises(families.DEPLOYMENT):
                 WorkPool(api, pool, home_in_use).deploy(requested)
         assert WorkPool(api, "cardiology", elsewhere).remove_unserved(no_deployments) == []
         assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
@@ -248,14 +245,14 @@ def test_serve_refuses_before_anything_starts(
     for each in (Path(request), braces, cluster):
         read_registered(each)
     for arguments, problem in (
-        ([request], prefect_problems.version_without_date),
-        ([str(braces)], prefect_problems.request_with_braces),
-        ([unregistered], prefect_problems.contract_not_registered),
-        ([str(cluster)], prefect_problems.scheduler_named),
-        ([request, "--cron", "* * * * * *"], prefect_problems.cron_schedule),
-        ([request, "--cron", "soon"], prefect_problems.cron_schedule),
-        ([request, "--timezone", "Mars/Olympus"], prefect_problems.timezone_unknown),
-        ([str(tmp_path / "none.yaml")], request_not_found),
+        ([request], families.PERIOD),
+        ([str(braces)], families.DEPLOYMENT),
+        ([unregistered], families.NOT_REGISTERED),
+        ([str(cluster)], families.DASK),
+        ([request, "--cron", "* * * * * *"], families.USAGE),
+        ([request, "--cron", "soon"], families.USAGE),
+        ([request, "--timezone", "Mars/Olympus"], families.USAGE),
+        ([str(tmp_path / "none.yaml")], families.REQUEST_FILE),
     ):
         code, _, err = run_command("serve", *arguments, capsys=capsys)
         assert code == 2, err
@@ -272,5 +269,5 @@ def test_serve_names_a_server_that_does_not_answer(tmp_path: Path, home: Path) -
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert server_not_answering.code in done.stderr
+    assert families.SERVER.code in done.stderr
     assert "Traceback" not in done.stderr

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.schemas.problems.command_line import flow_not_run
+from gramercy.schemas import families
 from tests.support.factories import write_request
 from tests.support.prefect_services import copy_migrated_database
 
@@ -126,8 +126,8 @@ def test_charged_publication_is_finished_without_a_server(
         text=True,
         check=False,
     )
-    assert done.returncode == flow_not_run.kind.exit_code, done.stderr
-    assert flow_not_run.code in done.stderr
+    assert done.returncode == families.SERVER.kind.exit_code, done.stderr
+    assert families.SERVER.code in done.stderr
     assert run(*arguments)["replayed"]
 
 

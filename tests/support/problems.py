@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import GramercyError, InvalidValue
-from gramercy.schemas.problem import Problem
+from gramercy.schemas.problem import Family, Notice
 
 
 @dataclass
@@ -22,14 +22,34 @@ class Raised:
     value: Any = None
 
 
+@dataclass(frozen=True, eq=False)
+class like:  # noqa: N801  it is called as a function
+    """Equal to every problem of a family that has exactly these facts, in any words."""
+
+    code: str
+    facts: dict[str, Any]
+
+    def __init__(self, family: Family[Any], **facts: Any) -> None:
+        object.__setattr__(self, "code", family.code)
+        object.__setattr__(self, "facts", family("", **facts).facts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GramercyError | Notice | like):
+            return NotImplemented
+        return (self.code, self.facts) == (other.code, other.facts)
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+
 @contextmanager
-def raises(problem: Problem[..., Any], key: str | None = None, **facts: object) -> Iterator[Raised]:
+def raises(problem: Family[Any], key: str | None = None, **facts: object) -> Iterator[Raised]:
     """Expect a problem with these facts, raised itself or as a detail of another.
 
     Parameters
     ----------
     problem
-        The expected problem type.
+        The family of the expected problem.
     key
         The key of the file that it is about.
     facts

@@ -9,7 +9,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table
 from gramercy.estimators.own_numbers import CORRELATION
 from gramercy.estimators.welch import differences
-from gramercy.schemas.problems.analysis import level_out_of_range
+from gramercy.schemas import wordings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ class Comparison:
         self, first: str, second: str, evidence: tuple[Evidence, Evidence], level: float
     ) -> None:
         if not 0.5 < level < 1:
-            raise level_out_of_range()
+            raise wordings.level_out_of_range()
         self.first, self.second = first, second
         self._table = differences(*evidence, level)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gramercy.api.notebook import html_table
 from gramercy.common.plotting import axes, draws
-from gramercy.schemas.problems.analyses import components_without_means, rows_lack_columns
+from gramercy.schemas import families, wordings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,10 +115,14 @@ class ComponentsResult:
         names = list(self._columns.index)
         missing = tuple(name for name in names if name not in rows.columns)
         if missing:
-            raise rows_lack_columns(missing, tuple(names))
+            raise wordings.rows_lack_columns(missing, tuple(names))
         mean, divisor = self._columns["mean"], self._columns["divisor"]
         if not np.isfinite(mean).all():
-            raise components_without_means()
+            raise families.ANALYSIS(
+                "Rows cannot be transformed: the release has no means of the columns.",
+                "They need rows that were not divided by their own length, and an intercept: "
+                "'normalisation: clip' in the request, 'intercept: true' in the contract.",
+            )
         known = self.components.dropna()
         return ((rows[names] - mean) / divisor) @ known.T
 

@@ -11,7 +11,7 @@ from gramercy.api.notebook import html_table
 from gramercy.api.plotting import forest
 from gramercy.api.results.summary_frame import SummaryFrame
 from gramercy.common.notation import to_precision
-from gramercy.schemas.problems.analyses import no_means_by_level
+from gramercy.schemas import families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,7 +150,12 @@ class Description:
         groups = pd.DataFrame() if self.groups is None else self.groups
         known = tuple(dict.fromkeys(groups.index.get_level_values(-1))) if len(groups) else ()
         if column not in known:
-            raise no_means_by_level(column, known)
+            raise families.ANALYSIS(
+                "There are no means by level of '{column}'.",
+                "Use .describe(by=...) with a column of levels. Columns with means: {known}.",
+                column=column,
+                known=known,
+            )
         chosen = groups.xs(column, level="column")
         numbers = chosen[["mean", "lower", "upper"]].to_numpy().T
         drawn = forest(numbers, [str(name) for name in chosen.index], ax)

@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.api.notebook import html_table
+from gramercy.schemas import wordings
 from gramercy.schemas.column import level_names
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.problems.analyses import rows_lack_columns
 
 if TYPE_CHECKING:
     from gramercy.estimators import Estimate
@@ -78,7 +78,7 @@ class QuadraticClassifier:
             If a column is missing.
         """
         if missing := [name for name in self.features if name not in rows]:
-            raise rows_lack_columns(tuple(missing), tuple(self.features))
+            raise wordings.rows_lack_columns(tuple(missing), tuple(self.features))
         x = np.column_stack([_cells(rows, self._columns, k) for k in range(len(self._columns))])
         scores = {name: self._score(x, name) for name in self._constants.index}
         return pd.DataFrame(scores, index=rows.index)

@@ -11,11 +11,10 @@ import pandas as pd
 from gramercy.common.plotting import axes, draws
 from gramercy.estimators.linear.inference import inference
 from gramercy.estimators.regression import LinearRegression
+from gramercy.schemas import wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems.analyses import rows_lack_columns
-from gramercy.schemas.problems.analysis import level_out_of_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +146,7 @@ class RegressionResult:
             If `alpha` is out of range.
         """
         if not 0 < alpha < 0.5:
-            raise level_out_of_range()
+            raise wordings.level_out_of_range()
         table = inference(self._result, list(self.table.index), 1 - alpha)
         return table.set_index("term")[["lower", "upper"]]
 
@@ -173,7 +172,7 @@ class RegressionResult:
         facts = [self._columns[i] for i in self._design.regressors]
         needed = list(dict.fromkeys(each.name for each in facts if each is not None))
         if missing := [name for name in needed if name not in frame]:
-            raise rows_lack_columns(tuple(missing), tuple(needed))
+            raise wordings.rows_lack_columns(tuple(missing), tuple(needed))
         terms = self.prediction_params
         predicted = np.full(len(frame), terms.iloc[0])
         for index, each, slope in zip(self._design.regressors, facts, terms.iloc[1:], strict=True):

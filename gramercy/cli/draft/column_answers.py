@@ -9,11 +9,20 @@ from dataclasses import replace
 
 from gramercy.cli.draft.drafting import Column
 from gramercy.cli.draft.prompts import ask_text, until_valid
+from gramercy.schemas import families
 from gramercy.schemas.column import Column as Bounds
 from gramercy.schemas.column import Levels
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems import command_line as problems
+
+
+def _answer_not_bounds() -> RequestError:
+    return families.DRAFT(
+        "The answer must be two numbers, the lower and the upper bound.",
+        "Write them such as 0 100.5, with a decimal point, or press Enter for a column without "
+        "bounds.",
+    )
+
 
 Columns = Mapping[str, Column]
 
@@ -71,9 +80,9 @@ def _bounds(answer: str) -> tuple[float, float]:
     try:
         lower, upper = map(float, _BETWEEN_BOUNDS.split(answer))
     except ValueError:
-        raise problems.answer_not_bounds() from None
+        raise _answer_not_bounds() from None
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise problems.answer_not_bounds()
+        raise _answer_not_bounds()
     return lower, upper
 
 

@@ -14,7 +14,7 @@ from gramercy.cli.draft.proposals import Run, propose, runs, summary
 from gramercy.cli.draft.session import Session
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas import families, wordings
 
 _EACH, _ABOVE, _SKIP, _DONE = "each", "above", "skip", "done"
 _MOST_LISTED = 8
@@ -77,13 +77,16 @@ def _choose(session: Session) -> bool:
     columns = session.candidates
     if not answer:
         if not any(column.published for column in columns.values()):
-            raise problems.no_column_chosen()
+            raise families.DRAFT(
+                "No column was chosen.",
+                "Give at least one column bounds or levels.",
+            )
         return True
     names = _matching(answer, list(columns))
     if not names and _EACH.startswith(answer):
         session.update(column=next(iter(columns)), split=())
     elif not names:
-        raise problems.answer_not_a_column(answer, most_similar_first(answer, columns))
+        raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
     else:
         _ask_named(session, answer, names)
     return False

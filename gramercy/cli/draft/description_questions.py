@@ -6,7 +6,7 @@ from gramercy.cli.draft.prompts import ask_column, ask_number, ask_yes, until_va
 from gramercy.cli.draft.proposals import person_columns
 from gramercy.cli.draft.review import Item, ask_line, review
 from gramercy.cli.draft.session import Session
-from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas import families
 
 
 def ask_description(session: Session) -> None:
@@ -38,7 +38,10 @@ def _ask_unit(session: Session) -> None:
         columns = session.draft.columns
         unit = ask_column(question, columns, none="none")
         if unit is not None and len(columns) == 1:
-            raise problems.only_person_column()
+            raise families.DRAFT(
+                "No other column is left to publish.",
+                "Answer 'none' to protect rows instead of persons.",
+            )
         return unit
 
     unit = until_valid(ask_once)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from gramercy.cli.draft.dataset_id import default_id
 from gramercy.cli.draft.header import check_header
 from gramercy.cli.draft.scalars import yaml_scalar
+from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
 from gramercy.schemas.database import SQLITE, DatabaseTable
@@ -19,7 +20,6 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
 from gramercy.schemas.periods import Span, last_complete
 from gramercy.schemas.placeholders import glob_of_any_period, span_of, with_period
-from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.tables.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.csv_detection import detect_format
@@ -163,7 +163,10 @@ def draft(
         If it lacks a chosen column or any publishable one, or its header may be data.
     """
     if not table.strip():
-        raise problems.table_missing()
+        raise families.DRAFT(
+            "TABLE must not be empty.",
+            "Name the table's file or folder.",
+        )
     table = os.path.expanduser(table)  # a shell does not expand it in quotes
     span, today = span_of(table), datetime.date.today()
     written = None
@@ -179,13 +182,28 @@ def draft(
         check_header(table, schema)
     for column in names:
         if column not in schema:
-            raise problems.column_not_in_table(column, table)
+            raise families.DRAFT(
+                "--columns: {table} does not have a column '{column}'.",
+                "Spell it as its header or schema does; put a name with a comma in double quotes.",
+                column=column,
+                table=table,
+            )
     reasons = {column: _exclusion_reason(column, schema[column]) for column in names}
     publishable = {column: Column(schema[column]) for column in names if not reasons[column]}
     if not publishable:
-        raise problems.no_publishable_column(table)
+        raise families.DRAFT(
+            "{table} does not have a column that can be published.",
+            "Store numbers or text in columns with printable names.",
+            table=table,
+        )
     if len(publishable) > MAX_COLUMNS:
-        raise problems.too_many_columns(table, len(publishable), MAX_COLUMNS)
+        raise families.DRAFT(
+            "{table} has {count} columns, and a matrix may have at most {most}.",
+            "Choose the columns to publish with --columns.",
+            table=table,
+            count=len(publishable),
+            most=MAX_COLUMNS,
+        )
     return Draft(
         id=name or default_id(table),
         source=table,
@@ -213,7 +231,10 @@ def parse_names(text: str) -> list[str]:
     """Names separated by commas; a name with a comma is in double quotes."""
     names = next(csv.reader(io.StringIO(text)), [])
     if not all(names) or not names:
-        raise problems.empty_column_name()
+        raise families.DRAFT(
+            "--columns has an empty name.",
+            "Write --columns A,B.",
+        )
     return list(dict.fromkeys(names))
 
 

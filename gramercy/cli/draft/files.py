@@ -13,7 +13,7 @@ from gramercy.application.fold_proposal import folds_of_draft
 from gramercy.cli.draft.drafting import Draft
 from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.cli.output.output_files import check_output_folder, write_errors
-from gramercy.schemas.problems.command_line import draft_exists, folder_is_table
+from gramercy.schemas import families
 
 CONTRACT, REQUEST = "contract.yaml", "request.yaml"
 
@@ -56,10 +56,18 @@ def check_absent(draft: Draft, folder: Path) -> None:
     """
     is_file = draft.database is None
     if is_file and Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
-        raise folder_is_table(str(folder))
+        raise families.DRAFT(
+            "{folder} is the table's own folder.",
+            "Choose another one with --folder.",
+            folder=str(folder),
+        )
     for path in _paths(folder):
         if os.path.lexists(path):
-            raise draft_exists(str(path))
+            raise families.OUTPUT(
+                "{path} already exists.",
+                "Move it, or choose another folder with --folder.",
+                path=str(path),
+            )
     check_output_folder("--folder", folder)
 
 

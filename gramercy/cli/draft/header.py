@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gramercy.schemas.problems.command_line import header_looks_like_data
+from gramercy.schemas import families
 from gramercy.tables.header_names import look_like_data
 
 
@@ -17,4 +17,9 @@ def check_header(table: str, names: Iterable[str]) -> None:
         Naming the table but none of the values.
     """
     if look_like_data(names):
-        raise header_looks_like_data(table)
+        raise families.DRAFT(
+            "The first line of {table} may be a row instead of column names: it has a number, a "
+            "date, a time or a mark for a missing value.",
+            "Add a first line with names; or, if these are names, list them with --columns.",
+            table=table,
+        )

@@ -10,8 +10,16 @@ import typer
 
 from gramercy.cli.output.terminal import wrapped
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import GramercyError, RequestError
+
+
+def _answer_not_a_number() -> RequestError:
+    return families.DRAFT(
+        "The answer must be a finite number.",
+        "Write one, with a decimal point: 0.5.",
+    )
+
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -65,11 +73,15 @@ def ask_number(
         try:
             number = kind(ask_text(question, shown))
         except (ValueError, OverflowError):
-            raise problems.answer_not_a_number() from None
+            raise _answer_not_a_number() from None
         if not math.isfinite(number):
-            raise problems.answer_not_a_number()
+            raise _answer_not_a_number()
         if least is not None and number < least:
-            raise problems.answer_too_small(least)
+            raise families.DRAFT(
+                "The answer must be {least} or more.",
+                "Write a larger number.",
+                least=least,
+            )
         return number
 
     return until_valid(ask_once)
@@ -82,7 +94,11 @@ def ask_choice(question: str, choices: Collection[str]) -> str:
         answer = ask_text(question, "").lower()
         matches = [choice for choice in choices if choice.startswith(answer)]
         if answer and not matches:
-            raise problems.answer_not_a_choice((*choices, BACK))
+            raise families.DRAFT(
+                "The answer must be one of: {choices}.",
+                "The first letter is enough.",
+                choices=(*choices, BACK),
+            )
         return matches[0] if answer else ""
 
     return until_valid(ask_once)
@@ -100,7 +116,7 @@ def ask_column(question: str, names: Collection[str], none: str) -> str | None:
     def ask_once() -> str | None:
         answer = ask_text(question, none)
         if answer not in names and answer != none:
-            raise problems.answer_not_a_column(answer, most_similar_first(answer, names))
+            raise wordings.answer_not_a_column(answer, most_similar_first(answer, names))
         return answer if answer in names else None
 
     return until_valid(ask_once)

@@ -15,8 +15,8 @@ from gramercy.cli.output.terminal import bold, out, say
 from gramercy.ledger import BudgetChange, Charge, Statement
 from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import wordings
 from gramercy.schemas.model import finite_or_none
-from gramercy.schemas.problems.verification import table_shared
 
 _BAR_WIDTH = 30
 _LISTED_CHARGES = 30
@@ -99,7 +99,8 @@ def print_budget(
         say(Text("planned: ", style="cyan"), outcome)
     if account.shared:
         say(
-            Text("same table: ", style="red"), str(table_shared((account.dataset, *account.shared)))
+            Text("same table: ", style="red"),
+            str(wordings.table_shared((account.dataset, *account.shared))),
         )
     for change in account.changes[1:]:
         budget = privacy_loss_text(change.budget.epsilon, change.budget.delta, 6)

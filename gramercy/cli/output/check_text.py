@@ -11,9 +11,19 @@ from rich.text import Text
 from gramercy.application.checking import TableCheck
 from gramercy.application.table_quality import ColumnQuality, percentage
 from gramercy.cli.output import terminal
+from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.warnings import check_is_private
+
+
+def _check_is_private() -> Notice:
+    return families.PRIVATE(
+        "These are exact facts about private cells, without a privacy guarantee: never publish or "
+        "send them.",
+        "Use them to correct files, units and the spelling of levels. Do not choose bounds, "
+        "centres or scales by them: 'scaling: private' finds centres and scales within the budget.",
+    )
+
 
 _MOST_COLUMNS = 100  # with more columns, only those with a problem are listed
 _STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
@@ -23,7 +33,7 @@ def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
     """A check as plain data. Private."""
     errors, notices = check.errors, check.notices
     return {
-        "notice": check_is_private().message,
+        "notice": _check_is_private().message,
         "dataset": check.contract.id,
         "version": version,
         "usable": not errors,
@@ -76,7 +86,7 @@ def print_check(check: TableCheck, version: str) -> None:
         terminal.warn(notice)
     if not check.errors and not check.notices:
         terminal.say("Nothing to correct was found.")
-    terminal.warn(check_is_private())
+    terminal.warn(_check_is_private())
 
 
 def _listed(columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:

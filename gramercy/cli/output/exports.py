@@ -20,7 +20,7 @@ from gramercy.archive.staging import StagingArea
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
-from gramercy.schemas.problems.command_line import package_folder_not_empty
+from gramercy.schemas import families
 from gramercy.schemas.timeline import Timeline
 
 _STAGING, _OWNER = ".gramercy-staging", "package"
@@ -73,7 +73,11 @@ def write_package(
         If the folder is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise package_folder_not_empty(str(folder))
+        raise families.EXPORT(
+            "--package: {path} is not an empty folder.",
+            "Choose a new folder.",
+            path=str(folder),
+        )
     target = folder.resolve()
     area = StagingArea(target.with_name(_STAGING))
     area.sweep(_OWNER)

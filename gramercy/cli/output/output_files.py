@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gramercy.common import disk
-from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas import families
 
 
 def check_output_file(option: str, path: Path) -> None:
@@ -20,9 +20,19 @@ def check_output_file(option: str, path: Path) -> None:
     """
     with write_errors(option, path):
         if path.exists() and not path.is_file():
-            raise problems.not_a_file(option, str(path))
+            raise families.OUTPUT(
+                "{option}: {path} exists and is not a file.",
+                "Choose another file name.",
+                option=option,
+                path=str(path),
+            )
         if not path.absolute().parent.is_dir():
-            raise problems.parent_folder_missing(option, str(path))
+            raise families.OUTPUT(
+                "{option}: the folder of {path} does not exist.",
+                "Create it, or choose another file name.",
+                option=option,
+                path=str(path),
+            )
 
 
 def write_page(option: str, path: Path, html: str) -> None:
@@ -49,7 +59,12 @@ def check_output_folder(option: str, folder: Path) -> None:
     with write_errors(option, folder):
         for path in (folder, *folder.parents):
             if path.exists() and not path.is_dir():
-                raise problems.not_a_folder(option, str(path))
+                raise families.OUTPUT(
+                    "{option}: {path} exists and is not a folder.",
+                    "Choose another folder.",
+                    option=option,
+                    path=str(path),
+                )
 
 
 @contextlib.contextmanager
@@ -59,4 +74,10 @@ def write_errors(option: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise problems.cannot_write(option, str(path), reason) from None
+        raise families.OUTPUT(
+            "{option}: {path} cannot be written ({reason}).",
+            "Free some space, or choose another location.",
+            option=option,
+            path=str(path),
+            reason=reason,
+        ) from None

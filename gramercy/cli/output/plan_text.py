@@ -22,9 +22,9 @@ from gramercy.cli.output.phrases import (
     privacy_loss_text,
 )
 from gramercy.cli.output.terminal import facts_table
+from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.verification import table_shared
 
 _PUBLISHES = {
     "second-moment": "a noisy second moment",
@@ -208,4 +208,4 @@ def period_warning(plan: Plan, preview: BudgetPreview) -> Notice | None:
 def _same_table(dataset: str, others: Sequence[str]) -> dict[str, Text]:
     if not others:
         return {}
-    return {"same table": Text(str(table_shared((dataset, *others))), style="red")}
+    return {"same table": Text(str(wordings.table_shared((dataset, *others))), style="red")}

@@ -16,8 +16,8 @@ from gramercy.application.table_quality import (
     recorded_quality,
 )
 from gramercy.cli.output import terminal
+from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems import warnings
 
 _LISTED_COLUMNS = 5
 
@@ -58,22 +58,39 @@ def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iter
     if not columns:  # the release did not read a table
         return
     if holds_nothing(columns) or internal.get("persons") == 0:
-        yield warnings.release_is_noise(release)
+        yield families.NOTHING_USED(
+            "{release} contains nothing but noise: not one cell of the table could be used.",
+            "Withdraw it, and find the cause with 'gramercy check REQUEST'. The "
+            "corrected table needs a new version, which is a new charge.",
+            release=release,
+        )
     yield from quality_notices(columns, internal.get("rows", 0), internal.get("malformed_rows", 0))
 
 
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
     if internal.get("table_changed_since"):
-        yield warnings.table_changed()
+        yield wordings.table_changed_of_warnings()
     counted, declared = internal.get("persons"), internal.get("persons_declared")
     if counted != declared:
-        yield warnings.persons_differ(counted, declared)
+        yield wordings.persons_differ(counted, declared)
     if columns := _worst(internal.get("filled_cells", {})):
-        yield warnings.cells_filled(columns)
+        yield families.REPAIRED_CELLS(
+            "Missing or invalid cells were set to the column's centre, or to no level: {columns}.",
+            columns=columns,
+        )
     if columns := _worst(internal.get("clamped_cells", {})):
-        yield warnings.cells_clamped(columns)
+        yield families.REPAIRED_CELLS(
+            "Cells were out of bounds and were clamped: {columns}.",
+            columns=columns,
+        )
     if lines := internal.get("malformed_rows"):
-        yield warnings.malformed_lines(lines)
+        yield families.UNUSABLE_LINES(
+            "{lines} lines are blank, malformed or of the wrong width: none of their "
+            "cells was used.",
+            "Write the file again with one line for each row, and quotes around "
+            "fields with commas.",
+            lines=lines,
+        )
 
 
 def _worst(cells: Mapping[str, int]) -> str:

@@ -18,9 +18,9 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from gramercy.schemas import families
 from gramercy.schemas.errors import printable
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.problems.command_line import not_a_terminal
 
 _LEAST_WIDTH = 20
 _YES_OR_NO = " [y/N]: "
@@ -167,5 +167,9 @@ def confirm(question: str, hint: str) -> None:
         If standard input is not a terminal; the error has this hint.
     """
     if not sys.stdin.isatty():
-        raise not_a_terminal(hint)
+        raise families.NOT_A_TERMINAL(
+            "Not a terminal, so no question can be asked.",
+            "{remedy}",
+            remedy=hint,
+        )
     typer.confirm(wrapped(question, room=len(_YES_OR_NO)), abort=True, err=True)

@@ -16,7 +16,7 @@ from typing import Self
 from gramercy.mechanisms.accounting.directed_rounding import subtract_down
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import wordings
 
 _MAX = 1e9  # larger mu and epsilons count as this; they protect nothing, and fit no budget
 _BITS = 256  # 2^-256 divides every double above 2^-204, and the square of every mu above 2^-76
@@ -106,7 +106,7 @@ def remaining_mu(total: float, mus: Sequence[float]) -> float:
         If `mus` alone compose to more than `total`.
     """
     if not composed_mu(mus) <= total:
-        raise argument_out_of_range("mus", "at most the total when composed")
+        raise wordings.argument_out_of_range("mus", "at most the total when composed")
     squared = _units(total, 2) - sum(_units(each, 2) for each in mus)
     mu, step = math.isqrt(max(squared, 0) << _BITS) / (1 << _BITS), 2.0**-53
     while composed_mu([*mus, mu]) > total:

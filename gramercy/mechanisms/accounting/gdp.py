@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from gramercy.mechanisms.accounting.directed_rounding import down, mp, up
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import wordings
 
 Array = NDArray[np.float64]
 
@@ -137,9 +137,9 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         Unless 0 <= epsilon < inf and 0 < delta < 1.
     """
     if not 0 <= epsilon < math.inf:
-        raise argument_out_of_range("epsilon", "at least 0 and finite")
+        raise wordings.argument_out_of_range("epsilon", "at least 0 and finite")
     if not 0 < delta < 1:
-        raise argument_out_of_range("delta", "greater than 0 and less than 1")
+        raise wordings.argument_out_of_range("delta", "greater than 0 and less than 1")
     start = _approximate_mu(epsilon, delta)
     solution = _newton_mu(epsilon, delta, mp.mpf(start)) if 0 < start < math.inf else None
     mu = down(_bisected_mu(epsilon, delta) if solution is None else solution)

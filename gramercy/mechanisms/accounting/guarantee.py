@@ -15,7 +15,7 @@ from gramercy.mechanisms.accounting.gdp import (
     gdp_mu,
     mu_from_pure_epsilon,
 )
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import wordings
 
 _GRID = 1000  # steps of epsilon, for the mu that bounds a whole profile
 _ROUNDOFF = 2.0**-52
@@ -57,11 +57,11 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if not self.mu >= 0:
-            raise argument_out_of_range("mu", "at least 0")
+            raise wordings.argument_out_of_range("mu", "at least 0")
         if not 0 <= self.delta0 <= 1:
-            raise argument_out_of_range("delta0", "between 0 and 1")
+            raise wordings.argument_out_of_range("delta0", "between 0 and 1")
         if not self.pure >= 0:
-            raise argument_out_of_range("pure", "at least 0")
+            raise wordings.argument_out_of_range("pure", "at least 0")
 
     @classmethod
     def from_pure(cls, epsilon: float) -> Guarantee:

@@ -11,8 +11,8 @@ from gramercy.mechanisms.accounting.wishart_profile import (
     add_remove_profile,
     replace_one_bound,
 )
+from gramercy.schemas import wordings
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.problems.mechanism import argument_out_of_range
 
 MAX_SHAPE = 1e6  # at this k the noise is within 1 % of its Gaussian limit
 
@@ -38,7 +38,7 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
         Outside these ranges, or if the result would be below 1e-6.
     """
     if not 1e-200 <= delta < 1:
-        raise argument_out_of_range("delta", "at least 1e-200 and less than 1")
+        raise wordings.argument_out_of_range("delta", "at least 1e-200 and less than 1")
     profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
     high = 1.0
     while profile(k, high, epsilon) > delta:

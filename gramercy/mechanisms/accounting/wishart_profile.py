@@ -25,7 +25,7 @@ import scipy
 from scipy import special
 
 from gramercy.mechanisms.accounting.directed_rounding import mp, up
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import wordings
 
 _MAX_SHAPE, _MIN_VARIANCE = 1e9, 1e-6  # the series has about L + 10 sqrt(k) terms
 _MAX_VARIANCE = 1e250  # avoids subnormal numbers in the series
@@ -82,11 +82,13 @@ def replace_one_bound(k: float, variance: float, epsilon: float) -> float:
 
 def _check(k: float, variance: float, epsilon: float) -> None:
     if not 2 <= k <= _MAX_SHAPE:
-        raise argument_out_of_range("k", f"between 2 and {_MAX_SHAPE:g}")
+        raise wordings.argument_out_of_range("k", f"between 2 and {_MAX_SHAPE:g}")
     if not _MIN_VARIANCE <= variance <= _MAX_VARIANCE:
-        raise argument_out_of_range("variance", f"between {_MIN_VARIANCE:g} and {_MAX_VARIANCE:g}")
+        raise wordings.argument_out_of_range(
+            "variance", f"between {_MIN_VARIANCE:g} and {_MAX_VARIANCE:g}"
+        )
     if not 0 <= epsilon < math.inf:
-        raise argument_out_of_range("epsilon", "at least 0 and finite")
+        raise wordings.argument_out_of_range("epsilon", "at least 0 and finite")
 
 
 def _delta(k: float, variance: float, epsilon: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from mpmath import MPIntervalContext
 from numpy.typing import NDArray
 
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import wordings
 
 MIN_DISCRETE_SIGMA, MAX_DISCRETE_SIGMA = 2.0**-4, 2.0**14
 _FIRST_BITS = 63  # of V
@@ -190,7 +190,7 @@ def discrete_gaussian_variance(sigma: float) -> float:
 
 def _tail_sums(sigma: float, bits: int) -> TailSums:
     if not MIN_DISCRETE_SIGMA <= sigma <= MAX_DISCRETE_SIGMA:
-        raise argument_out_of_range(
+        raise wordings.argument_out_of_range(
             "sigma", f"between {MIN_DISCRETE_SIGMA:g} and {MAX_DISCRETE_SIGMA:g}"
         )
     step, ratio = _exponential(sigma, 1, bits), _exponential(sigma, 2, bits)

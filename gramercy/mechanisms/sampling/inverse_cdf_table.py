@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
 from gramercy.mechanisms.sampling.rounding import Law
-from gramercy.schemas.problems.mechanism import compiled_code_differs
+from gramercy.schemas import families
 
 Array = NDArray[np.float64]
 
@@ -117,7 +117,11 @@ class InverseCdfTable:
         resolve_certified(bits.tolist(), pieces.tolist(), *self._lists, *scale, *expected)
         compiled(resolve_certified)(bits, pieces, self.tails, self.series, *scale, *actual)
         if not np.array_equal(expected, actual):
-            raise compiled_code_differs()
+            raise families.SAMPLER(
+                "The noise sampler's compiled code and its Python code disagree.",
+                "Delete __pycache__ in the folder of gramercy/mechanisms, and install the pinned "
+                "versions of requirements.lock.",
+            )
 
 
 def resolve_certified(

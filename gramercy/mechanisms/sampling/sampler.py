@@ -34,7 +34,7 @@ from gramercy.mechanisms.sampling.rounding import (
     resolve_exact,
     tail_midpoint,
 )
-from gramercy.schemas.problems import mechanism as problems
+from gramercy.schemas import families, wordings
 
 __all__ = [
     "MAX_DISCRETE_SIGMA",
@@ -160,7 +160,7 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
     spacing of doubles.
     """
     if not 0 < shape <= 2.0**50:
-        raise problems.argument_out_of_range("shape", "greater than 0 and at most 2^50")
+        raise wordings.argument_out_of_range("shape", "greater than 0 and at most 2^50")
     if shape > 1e5:
         return _cornish_fisher_gamma(shape, gaussian(size))
     drawn = np.empty(size)
@@ -189,10 +189,16 @@ def self_test() -> None:
         for scale in (37.5, 3.0e9):
             fast = np.zeros_like(tails)
             if inverse_cdf_table(law).resolve_certified(scale, tails, fast).size:
-                raise problems.fast_path_undecided()
+                raise families.SAMPLER(
+                    "The noise sampler's fast path leaves too many draws undecided.",
+                    "Install the pinned versions of requirements.lock.",
+                )
             for k, j in zip(tails.tolist(), fast.tolist(), strict=True):
                 if resolve_exact(law, scale, k, _no_next_bits) != j:
-                    raise problems.sampler_paths_disagree()
+                    raise families.SAMPLER(
+                        "The noise sampler's fast path and exact path disagree.",
+                        "Install the pinned versions of requirements.lock.",
+                    )
 
 
 # Small and large tail probabilities, and both ends of a piece of the table.
@@ -207,13 +213,16 @@ def _cornish_fisher_gamma(a: float, z: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _no_next_bits() -> int:
-    raise problems.fast_path_not_certified()
+    raise families.SAMPLER(
+        "The noise sampler's fast path decided a draw that 64 bits do not determine.",
+        "Install the pinned versions of requirements.lock.",
+    )
 
 
 def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
     """Draw `size` independent uniform integers from 0 to count - 1; shape (size,)."""
     if not 0 < count < 1 << 32:
-        raise problems.argument_out_of_range("count", "greater than 0 and less than 2^32")
+        raise wordings.argument_out_of_range("count", "greater than 0 and less than 2^32")
     largest = (1 << 32) // count * count - 1  # larger draws are rejected, against bias
     drawn = np.zeros(0, dtype=np.uint32)
     while drawn.size < size:
@@ -245,7 +254,7 @@ def _next_bits() -> int:
 
 def _rounded(law: Law, scale: float, size: int) -> NDArray[np.int64]:
     if not 0 < scale < 2.0**56:
-        raise problems.argument_out_of_range("scale", "greater than 0 and less than 2^56")
+        raise wordings.argument_out_of_range("scale", "greater than 0 and less than 2^56")
     resolve = partial(inverse_cdf_table(law).resolve_certified, scale)
     return _signed_integers(size, resolve, partial(resolve_exact, law, scale))
 

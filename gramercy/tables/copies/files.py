@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.common.disk import error_reason
-from gramercy.schemas.problems.source import copy_not_written
+from gramercy.schemas import families
 from gramercy.tables.source_file import SourceFile
 
 Constants = Mapping[str, str | None]
@@ -135,4 +135,9 @@ def written_to(folder: Path) -> Iterator[None]:
     except OSError as caught:
         reason = error_reason(caught)
     if reason:
-        raise copy_not_written(str(folder), reason)
+        raise families.COPY(
+            "{folder}: the private copy of the table cannot be written here ({reason}).",
+            "Free some space, or correct the permissions of the home.",
+            folder=str(folder),
+            reason=reason,
+        )

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems import source as problems
 
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 _OLDEST = (12,)  # version of PostgreSQL; before, it does not state how columns are generated
@@ -33,10 +33,20 @@ def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
     if postgresql:
         version = connection.dialect.server_version_info or (0,)
         if version < _OLDEST:
-            raise problems.postgresql_too_old(table.display_name, ".".join(map(str, version)))
+            raise families.DATABASE_READ(
+                "{source}: the database is PostgreSQL {version}.",
+                "Use PostgreSQL 12 or newer, or export the table as Parquet.",
+                source=table.display_name,
+                version=".".join(map(str, version)),
+            )
         encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar())
         if encoding not in _ENCODINGS:
-            raise problems.database_encoding(table.display_name, encoding)
+            raise families.DATABASE_READ(
+                "{source}: the encoding of the database is {encoding}.",
+                "Export the table as Parquet, or copy it to a database with the encoding UTF8.",
+                source=table.display_name,
+                encoding=encoding,
+            )
     if table.query is not None:
         return
     schema, _, name = table.relation.rpartition(".")
@@ -46,11 +56,24 @@ def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
         views += inspector.get_materialized_view_names(where)
     names = views if table.kind == "view" else inspector.get_table_names(where)
     if name not in names:
-        raise problems.relation_not_found(table.display_name, table.kind)
+        raise families.DATABASE_READ(
+            "{source}: there is no such {kind}.",
+            "Check the name; a schema other than the default is written as schema.name.",
+            source=table.display_name,
+            kind=table.kind,
+        )
     if postgresql and _has_policies(connection, table):
-        raise problems.rows_left_out_by_policy(table.display_name)
+        raise families.DATABASE_READ(
+            "{source}: policies of row-level security apply to this table, and may leave out rows.",
+            "Use a role of PostgreSQL with BYPASSRLS, or export the table as Parquet.",
+            source=table.display_name,
+        )
     if not postgresql and _is_virtual(connection, schema, name):
-        raise problems.table_is_virtual(table.display_name)
+        raise families.DATABASE_READ(
+            "{source}: this is a virtual table of SQLite, whose rows are computed by a module.",
+            "Copy it to an ordinary table, or export it as Parquet.",
+            source=table.display_name,
+        )
 
 
 def _has_policies(connection: sa.Connection, table: DatabaseTable) -> bool:
@@ -105,9 +128,22 @@ def check_condition(
     usable -= virtual_columns(connection, table)
     for name in columns_of(table.condition):
         if name not in types:
-            raise problems.condition_column_unknown(table.display_name, name)
+            raise families.DATABASE_READ(
+                "{source}: 'where' names '{column}', which is not a column.",
+                "Write the name as the database has it, in double quotes if it has capitals or "
+                "blanks.",
+                source=table.display_name,
+                column=name,
+            )
         if name not in usable:
-            raise problems.condition_column_type(table.display_name, name, types[name])
+            raise families.DATABASE_READ(
+                "{source}: 'where' cannot use '{column}', whose type is {kind}.",
+                "Use columns of whole numbers, numeric, floating-point numbers, truth values, "
+                "text, enumerations, UUIDs, dates or times.",
+                source=table.display_name,
+                column=name,
+                kind=types[name],
+            )
 
 
 def sqlite_columns(connection: sa.Connection, table: DatabaseTable) -> list[Any]:

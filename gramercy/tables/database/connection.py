@@ -20,10 +20,29 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from gramercy.common.extras import is_installed
+from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import GramercyError, TableError
-from gramercy.schemas.problems import source as problems
 from gramercy.tables.lines import replace_invalid_utf8
+
+
+def _database_not_supported(source: str) -> TableError:
+    return families.DATABASE_READ(
+        "{source}: this kind of database is not supported.",
+        "Use PostgreSQL (postgresql://...) or SQLite (sqlite:////path/file.db), or export the "
+        "table as Parquet.",
+        source=source,
+    )
+
+
+def _database_not_readable(source: str, reason: str) -> TableError:
+    return families.DATABASE_READ(
+        "{source}: the database cannot be read ({reason}).",
+        "Check the URL of the database, the name of the table and your permissions.",
+        source=source,
+        reason=reason,
+    )
+
 
 _TIMEOUT = 60  # seconds to wait for a connection, or for a lock of SQLite
 _LOG = "gramercy.source"
@@ -58,9 +77,15 @@ def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
         error = caught
     except Exception as caught:
         driver = getattr(caught, "orig", None) or caught
-        error = problems.database_not_readable(table.display_name, type(driver).__name__)
+        error = _database_not_readable(table.display_name, type(driver).__name__)
         if (reason := str(getattr(driver, "sqlite_errorname", ""))).startswith(_DAMAGED):
-            error = problems.database_damaged(table.display_name, reason)
+            error = families.DATABASE_READ(
+                "{source}: the database is damaged, or its disk cannot be read ({reason}).",
+                "Check the disk, restore the database from a backup, and run the same "
+                "command again. Nothing was charged.",
+                source=table.display_name,
+                reason=reason,
+            )
     if error is not None:
         try:
             raise error from None
@@ -69,7 +94,7 @@ def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
 
 
 def _engine(table: DatabaseTable) -> sa.Engine:
-    url, error = _url(table), problems.database_not_supported(table.display_name)
+    url, error = _url(table), _database_not_supported(table.display_name)
     if url is not None and url.get_backend_name() == "sqlite":
         return _sqlite(table, url)
     if url is not None and url.get_backend_name() == "postgresql":
@@ -83,7 +108,12 @@ def _url(table: DatabaseTable) -> URL | None:
     if table.variable is not None:
         text = os.environ.get(table.variable)
         if not text:
-            raise problems.database_url_missing(table.variable)
+            raise families.DATABASE_READ(
+                "The environment variable {variable}, which should contain the URL of the "
+                "database, is not set.",
+                "Set it for the process that reads the table: on a worker, in its own environment.",
+                variable=table.variable,
+            )
     try:
         return make_url(str(text))
     except (ArgumentError, ValueError):
@@ -95,9 +125,9 @@ def _sqlite(table: DatabaseTable, url: URL) -> sa.Engine:
     path = Path(url.database or "")
     error: TableError | None = None
     if not path.is_absolute():
-        error = problems.database_not_supported(table.display_name)
+        error = _database_not_supported(table.display_name)
     elif not path.is_file():  # SQLite would report it as unreadable
-        error = problems.database_not_readable(table.display_name, "FileNotFoundError")
+        error = _database_not_readable(table.display_name, "FileNotFoundError")
     if error is not None:
         raise error
 
@@ -116,7 +146,11 @@ def _text(data: bytes) -> str:
 
 def _postgresql(table: DatabaseTable, url: URL) -> sa.Engine:
     if not is_installed("psycopg"):
-        raise problems.database_driver_missing(table.display_name)
+        raise families.DATABASE_READ(
+            "{source}: the driver of PostgreSQL is not installed.",
+            "pip install 'gramercy[postgresql]'.",
+            source=table.display_name,
+        )
     from psycopg import ServerCursor
     from psycopg.pq import Format
 

@@ -16,9 +16,8 @@ import numpy as np
 from gramercy.archive import signature
 from gramercy.archive.bundle import SIGNATURE, SUMS, seal
 from gramercy.archive.signing_keys import steward_key
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle as problems
-from gramercy.schemas.problems import keys
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.acceptance.hostile.parquet_builder import (
     BYTES,
     DELTA_BYTES,
@@ -44,7 +43,7 @@ class HostileArchive:
 
     name: str
     edit: Edit
-    problem: Problem[..., Any] | None
+    problem: Family[Any] | None
     bundle: str = RELEASE
     sealed: bool = True
 
@@ -186,11 +185,11 @@ def case(name: str, edit: Edit, problem: Any, bundle: str = RELEASE, **facts: An
 
 
 LIMITS, MATRIX, DIFFER = (
-    problems.manifest_out_of_limits,
-    problems.not_a_matrix,
-    problems.formats_differ,
+    families.SEAL,
+    families.CONTENT,
+    families.CONTENT,
 )
-DESCRIPTOR = problems.not_a_descriptor
+DESCRIPTOR = families.DESCRIPTION
 CASES: list[HostileArchive] = [
     case("genuine", lambda place: None, None),
     # Texts that terminals execute or hide.
@@ -200,21 +199,21 @@ CASES: list[HostileArchive] = [
     case("escapes in a key", described("software", value={ESCAPES: "1"}), LIMITS),
     case("escapes in the card", described("card", "statement", value=ESCAPES), LIMITS),
     case("escapes in the day", described("published", value="2026\x1b[2J"), LIMITS),
-    case("hidden characters in the day", described("published", value=HIDING), keys.not_a_day),
+    case("hidden characters in the day", described("published", value=HIDING), families.VALUE),
     case("hidden characters in the title", described("dataset", "title", value=HIDING), None),
     case("hidden characters in the card", described("card", "curator", value=HIDING), None),
     case("escapes in a reason", described("reason", value=ESCAPES), LIMITS, NOTICE),
     case(
         "hidden characters in a reason",
         described("reason", value=HIDING),
-        keys.not_one_line,
+        families.VALUE,
         NOTICE,
     ),
     case("formula as a title", described("dataset", "title", value="=cmd|'/C calc'!A0"), None),
     case("script in the title", described("dataset", "title", value="<script>x</script>"), None),
     # Descriptions.
-    case("no statement", described("card", value={}), problems.card_incomplete),
-    case("no mechanism", described("mechanism", value={}), problems.name_missing),
+    case("no statement", described("card", value={}), families.VALUE),
+    case("no mechanism", described("mechanism", value={}), families.VALUE),
     case("deep JSON", description("[" * 4_000_000), DESCRIPTOR),
     case("deep manifest", description('{"dp":' * 100 + '{"format": 1}' + "}" * 100), None),
     case("long number", description('{"dp": {"format": ' + "9" * 5_000_000 + "}}"), DESCRIPTOR),
@@ -226,11 +225,11 @@ CASES: list[HostileArchive] = [
     case(
         "endless description",
         sparse("datapackage.json", 1 << 40),
-        problems.file_too_large,
+        families.SEAL,
         sealed=False,
     ),
-    case("columns without end", described("columns", value=[{}] * 200_000), keys.key_missing),
-    case("levels without end", many_columns, problems.too_many_columns),
+    case("columns without end", described("columns", value=[{}] * 200_000), families.KEY),
+    case("levels without end", many_columns, families.VALUE),
     case("false number of columns", described("columns", 0, "name", value="other"), DIFFER),
     # Matrices.
     case("pickled matrix", pickled, MATRIX),
@@ -241,7 +240,7 @@ CASES: list[HostileArchive] = [
         content("second_moment.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f(((("),
         MATRIX,
     ),
-    case("sparse npy", sparse("second_moment.npy", 1 << 34), problems.file_too_large, sealed=False),
+    case("sparse npy", sparse("second_moment.npy", 1 << 34), families.SEAL, sealed=False),
     case("Parquet of a billion rows", content("second_moment.parquet", many_rows), DIFFER),
     case(
         "Parquet page of 1.5 GB", content("second_moment.parquet", lambda: zeros(3 << 29)), DIFFER
@@ -253,46 +252,42 @@ CASES: list[HostileArchive] = [
     ),
     case("CSV without end", content("second_moment.csv", b"column," + b"a" * 30_000_000), DIFFER),
     # Rows, tables and graphs.
-    case(
-        "a billion published rows", content("rows.parquet", many_rows), problems.rows_differ, ROWS
-    ),
+    case("a billion published rows", content("rows.parquet", many_rows), families.CONTENT, ROWS),
     case(
         "long texts by prefixes",
         content("edges.parquet", long_texts),
-        problems.not_a_table,
+        families.CONTENT,
         ESTIMATE,
     ),
-    case("XML entities", entities, problems.not_a_graph, ESTIMATE),
-    case("external XML entity", external_entity, problems.not_a_graph, ESTIMATE),
-    case(
-        "table with a path", described("tables", value=["../../x"]), keys.not_a_short_name, ESTIMATE
-    ),
+    case("XML entities", entities, families.CONTENT, ESTIMATE),
+    case("external XML entity", external_entity, families.CONTENT, ESTIMATE),
+    case("table with a path", described("tables", value=["../../x"]), families.VALUE, ESTIMATE),
     # Files.
     case(
         "paths in the list",
         signed_sums(b"0" * 64 + b"  ../../../x\n"),
-        problems.file_changed,
+        families.SEAL,
         sealed=False,
     ),
     case(
         "a million names",
         signed_sums(b"".join(b"0" * 64 + b"  %08d\n" % k for k in range(1_000_000))),
-        problems.file_too_large,
+        families.SEAL,
         sealed=False,
     ),
     case(
         "link",
         replaced("CARD.md", lambda path: path.symlink_to("/etc/passwd")),
-        problems.not_a_file,
+        families.SEAL,
         sealed=False,
     ),
-    case("pipe", replaced("CARD.md", os.mkfifo), problems.not_a_file, sealed=False),
-    case("pipe as the list", replaced(SUMS, os.mkfifo), problems.not_a_file, sealed=False),
+    case("pipe", replaced("CARD.md", os.mkfifo), families.SEAL, sealed=False),
+    case("pipe as the list", replaced(SUMS, os.mkfifo), families.SEAL, sealed=False),
     case(
         "device as the list",
         replaced(SUMS, lambda path: path.symlink_to("/dev/zero")),
-        problems.not_a_file,
+        families.SEAL,
         sealed=False,
     ),
-    case("endless signature", sparse(SIGNATURE, 1 << 40), problems.file_too_large, sealed=False),
+    case("endless signature", sparse(SIGNATURE, 1 << 40), families.SEAL, sealed=False),
 ]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import publication, table
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.acceptance.hostile.parquet_builder import (
     BYTES,
     RLE_DICTIONARY,
@@ -64,7 +64,7 @@ class Bomb:
     write: Callable[[Path], None]
     file: str
     rows: int = 1
-    problem: Problem[..., Any] | None = None
+    problem: Family[Any] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     expected: Sequence[tuple[Any, int]] = ()
     changes: dict[str, Any] = field(default_factory=dict)
@@ -145,14 +145,14 @@ RUNS = [
         "runs-undeclared",
         lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
         1000,
-        problem=table.row_limit_exceeded,
+        problem=families.ROW_COUNT,
         facts={"limit": 1_001_000, "declared": 1000},
     ),
     parquet(
         "runs-undeclared-in-a-release",
         lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
         1000,
-        problem=table.row_limit_exceeded,
+        problem=families.ROW_COUNT,
         facts={"limit": 1_001_000, "declared": 1000},
         mode="request",
     ),
@@ -226,7 +226,7 @@ LONG_CELLS = [
         "cell-where-a-number-belongs",
         long_cell,
         3,
-        problem=publication.column_types_differ,
+        problem=families.TABLE_COLUMNS,
         facts={"columns": ["g (text)"]},
         changes={"columns": {"g": COLUMNS["c0"], "c1": COLUMNS["c1"]}},
     ),
@@ -244,7 +244,7 @@ LONG_CELLS = [
 ONE_ROW = [plain("c0", [2.0]), plain("c1", [5.0])]
 SECRETS = [plain("c0", [SECRET]), plain("c1", [OTHER])]
 UNREADABLE: dict[str, Any] = {
-    "problem": table.file_not_readable,
+    "problem": families.FILE,
     "facts": {"format": "Parquet"},
 }
 
@@ -323,7 +323,7 @@ TEXT = [
     csv("line-of-quotes", [(HEAD, 1), (b'"' * MIB, 1024)], 2, expected=[([2, 5], 1), (None, 1)]),
     Bomb("line-compressed", compressed, "t.csv.gz", 2, expected=[([2, 5], 1), (None, 1)]),
     Bomb("line-compressed-in-a-release", compressed, "t.csv.gz", 2, mode="request"),
-    Bomb("window", wide_window, "t.csv.xz", 2, problem=table.compression_not_supported),
+    Bomb("window", wide_window, "t.csv.xz", 2, problem=families.FILE),
     csv(
         "open-quote",
         [(b'c0,c1\n2,"5\n', 1), (b"2,5\n", 1_000_000)],
@@ -346,7 +346,7 @@ TEXT = [
         "header-of-a-million",
         lambda: [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\n1,2\n", 1)],
         1,
-        problem=table.header_too_long,
+        problem=families.HEADER,
         facts={"limit": 4},
     ),
     csv(
@@ -366,13 +366,13 @@ TEXT = [
         "header-and-a-second",
         lambda: [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\nc0,c1,x\n1,2,3\n", 1)],
         1,
-        problem=table.header_too_long,
+        problem=families.HEADER,
     ),
     csv(
         "header-without-end",
         [(b"c0,c1,", 1), (bytes(MIB), 1024)],
         1,
-        problem=table.header_too_long,
+        problem=families.HEADER,
     ),
     csv(
         "blank-lines",

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import contract, keys, publication, table
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.acceptance.hostile.table_cases import (
     CELLS,
     COLUMNS,
@@ -26,7 +26,7 @@ from tests.acceptance.hostile.table_cases import (
 
 
 def refused(
-    name: str, text: str | bytes, problem: Problem[..., Any], /, facts: Any = None, **changes: Any
+    name: str, text: str | bytes, problem: Family[Any], /, facts: Any = None, **changes: Any
 ) -> Refused:
     data = text.encode() if isinstance(text, str) else text
     return Refused(name, {"t.csv": data}, problem, facts or {}, changes=changes)
@@ -34,14 +34,14 @@ def refused(
 
 def without_columns(name: str, text: str | bytes, *columns: str, **changes: Any) -> Refused:
     """A CSV file without some of the contract's columns."""
-    return refused(name, text, publication.header_lacks_columns, {"columns": columns}, **changes)
+    return refused(name, text, families.TABLE_COLUMNS, {"columns": columns}, **changes)
 
 
 def wrong_type(name: str, values: pa.Array | list[Any], stated: str, **changes: Any) -> Refused:
     """A Parquet column that is refused for its type."""
     files = {"t.parquet": pa.table({"c0": values, "c1": [OTHER] * len(values)})}
     facts = {"columns": (f"c0 ({stated})",)}
-    return Refused(name, files, publication.column_types_differ, facts, changes=changes)
+    return Refused(name, files, families.TABLE_COLUMNS, facts, changes=changes)
 
 
 def truncated_gzip() -> bytes:
@@ -78,38 +78,36 @@ def counted(rows: int) -> dict[str, int]:
 
 
 REFUSED_CSV = [
-    refused("empty", b"", table.header_missing),
-    refused("byte-order-mark-alone", b"\xef\xbb\xbf", table.header_missing),
-    refused("newline-alone", b"\n", table.header_missing),
-    refused("blank-first-line", b"\n" + PLAIN, table.header_missing),
-    refused("commas-for-a-header", f",,\n{CELLS}", table.header_missing),
-    refused("header-only", "c0,c1\n", table.row_count_differs, counted(0)),
-    refused("too-many-rows", PLAIN + CELLS.encode(), table.row_count_differs, counted(4)),
-    refused("too-few-rows", f"c0,c1\n{SECRET},1\n", table.row_count_differs, counted(1)),
-    refused("blank-line-at-the-end", PLAIN + b"\n", table.row_count_differs, counted(3)),
-    refused("utf-16", PLAIN.decode().encode("utf-16"), table.header_not_utf8),
-    refused("utf-16-big", b"\xfe\xff" + PLAIN.decode().encode("utf-16-be"), table.header_not_utf8),
+    refused("empty", b"", families.HEADER),
+    refused("byte-order-mark-alone", b"\xef\xbb\xbf", families.HEADER),
+    refused("newline-alone", b"\n", families.HEADER),
+    refused("blank-first-line", b"\n" + PLAIN, families.HEADER),
+    refused("commas-for-a-header", f",,\n{CELLS}", families.HEADER),
+    refused("header-only", "c0,c1\n", families.ROW_COUNT, counted(0)),
+    refused("too-many-rows", PLAIN + CELLS.encode(), families.ROW_COUNT, counted(4)),
+    refused("too-few-rows", f"c0,c1\n{SECRET},1\n", families.ROW_COUNT, counted(1)),
+    refused("blank-line-at-the-end", PLAIN + b"\n", families.ROW_COUNT, counted(3)),
+    refused("utf-16", PLAIN.decode().encode("utf-16"), families.HEADER),
+    refused("utf-16-big", b"\xfe\xff" + PLAIN.decode().encode("utf-16-be"), families.HEADER),
     without_columns("utf-16-no-mark", PLAIN.decode().encode("utf-16-le"), *BOTH_COLUMNS),
-    refused("utf-32", PLAIN.decode().encode("utf-32"), table.header_not_utf8),
-    refused(
-        "latin-1-header", f"größe,c0,c1\n{SECRET},1,1\n".encode("latin-1"), table.header_not_utf8
-    ),
+    refused("utf-32", PLAIN.decode().encode("utf-32"), families.HEADER),
+    refused("latin-1-header", f"größe,c0,c1\n{SECRET},1,1\n".encode("latin-1"), families.HEADER),
     without_columns("nul-in-the-header", b"c0\x00,c1\n" + CELLS.encode(), "c0"),
     without_columns("no-header", CELLS, *BOTH_COLUMNS),
     refused(
-        "no-header-equal-cells", f"{SECRET},{SECRET}\n", table.column_repeated, repeated_at(1, 2)
+        "no-header-equal-cells", f"{SECRET},{SECRET}\n", families.TABLE_COLUMNS, repeated_at(1, 2)
     ),
     without_columns("no-header-text", f"{WORD},1\n", *BOTH_COLUMNS),
     without_columns("title-above-the-header", f"{WORD} {SECRET}\n".encode() + PLAIN, *BOTH_COLUMNS),
-    refused("duplicate-columns", f"c0,c1,c0\n{CELLS}", table.column_repeated, repeated_at(1, 3)),
+    refused("duplicate-columns", f"c0,c1,c0\n{CELLS}", families.TABLE_COLUMNS, repeated_at(1, 3)),
     refused(
         "duplicate-undeclared",
         f"c0,c1,{WORD},{WORD}\n1,2,3,4\n",
-        table.column_repeated,
+        families.TABLE_COLUMNS,
         repeated_at(3, 4),
     ),
     refused(
-        "two-trailing-commas", f"c0,c1,,\n{SECRET},1,,\n", table.column_repeated, repeated_at(3, 4)
+        "two-trailing-commas", f"c0,c1,,\n{SECRET},1,,\n", families.TABLE_COLUMNS, repeated_at(3, 4)
     ),
     without_columns("missing-column", f"c0,x\n{CELLS}", "c1"),
     without_columns("other-case", f"C0,c1\n{CELLS}", "c0"),
@@ -123,50 +121,50 @@ REFUSED_CSV = [
     refused(
         "semicolons",
         PLAIN.replace(b",", b";"),
-        publication.separator_not_comma,
+        families.HEADER,
         {"columns": BOTH_COLUMNS},
     ),
     refused(
         "tabs",
         PLAIN.replace(b",", b"\t"),
-        publication.separator_not_comma,
+        families.HEADER,
         {"columns": BOTH_COLUMNS},
     ),
-    refused("lone-returns", PLAIN.replace(b"\n", b"\r"), table.header_malformed),
-    refused("return-in-the-header", f"c0,c1\r{SECRET},1\n{CELLS}", table.header_malformed),
+    refused("lone-returns", PLAIN.replace(b"\n", b"\r"), families.HEADER),
+    refused("return-in-the-header", f"c0,c1\r{SECRET},1\n{CELLS}", families.HEADER),
     refused(
         "open-quote-in-the-header",
         f'c0,c1,"x\n{SECRET},1,1\n{WORD},1,1\n',
-        table.header_malformed,
+        families.HEADER,
     ),
     # A data line that looks like a header must not decide whether the table is readable.
     refused(
         "open-quote-in-the-header-and-a-second",
         f'c0,c1,"x\nc0,c1,x\n{SECRET},1,1\n',
-        table.header_malformed,
+        families.HEADER,
         neighbours="add-remove",
     ),
     refused(
         "long-header-and-a-second",
         f"c0,c1,{'x' * (5 << 20)}\nc0,c1,x\n{SECRET},1,1\n",
-        table.header_too_long,
+        families.HEADER,
         neighbours="add-remove",
     ),
     refused(
         "newline-in-the-header",
         f'c0,c1,"x\ny"\n{SECRET},1,1\n{WORD},1,1\n',
-        table.header_malformed,
+        families.HEADER,
     ),
-    refused("long-header", f"c0,c1,{'x' * (5 << 20)}\n{SECRET},1,1\n", table.header_too_long),
+    refused("long-header", f"c0,c1,{'x' * (5 << 20)}\n{SECRET},1,1\n", families.HEADER),
 ]
 
-UNREADABLE_CSV = (table.file_not_readable, {"format": "CSV"})
-UNREADABLE_PARQUET = (table.file_not_readable, {"format": "Parquet"})
+UNREADABLE_CSV = (families.FILE, {"format": "CSV"})
+UNREADABLE_PARQUET = (families.FILE, {"format": "Parquet"})
 
 REFUSED_FILES = [
     Refused("not-gzip", {"t.csv.gz": PLAIN}, *UNREADABLE_CSV),
-    Refused("gzip-unnamed", {"t.csv": gzip.compress(PLAIN)}, table.header_not_utf8),
-    Refused("empty-gzip", {"t.csv.gz": gzip.compress(b"")}, table.header_missing),
+    Refused("gzip-unnamed", {"t.csv": gzip.compress(PLAIN)}, families.HEADER),
+    Refused("empty-gzip", {"t.csv.gz": gzip.compress(b"")}, families.HEADER),
     Refused("truncated-gzip", {"t.csv.gz": truncated_gzip()}, *UNREADABLE_CSV),
     Refused("damaged-gzip", {"t.csv.gz": gzip.compress(PLAIN)[:-8] + b"12345678"}, *UNREADABLE_CSV),
     Refused(
@@ -177,29 +175,29 @@ REFUSED_FILES = [
     Refused(
         "two-files-in-a-zip",
         {"t.csv.zip": zipped(PLAIN.decode(), "a.csv", "b.csv")},
-        table.compression_not_supported,
+        families.FILE,
     ),
-    Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, table.compression_not_supported),
+    Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, families.FILE),
     Refused(
         "excel",
         {"t.xlsx": zipped(PLAIN.decode(), "t.csv")},
-        table.unknown_format,
+        families.SOURCE,
     ),
-    Refused("text", {"t.txt": PLAIN}, table.unknown_format),
-    Refused("no-suffix", {"table": PLAIN}, table.unknown_format),
-    Refused("parquet-named-csv", {"t.csv": valid_parquet()}, table.header_not_utf8),
-    Refused("missing", {}, table.source_missing, source="absent.csv"),
-    Refused("folder", {"data/t.txt": PLAIN}, table.folder_without_tables, source="data"),
+    Refused("text", {"t.txt": PLAIN}, families.SOURCE),
+    Refused("no-suffix", {"table": PLAIN}, families.SOURCE),
+    Refused("parquet-named-csv", {"t.csv": valid_parquet()}, families.HEADER),
+    Refused("missing", {}, families.SOURCE, source="absent.csv"),
+    Refused("folder", {"data/t.txt": PLAIN}, families.SOURCE, source="data"),
     Refused(
         "folder-like-a-file",
         {"data.csv/_t.csv": PLAIN},
-        table.folder_without_tables,
+        families.SOURCE,
         source="data.csv",
     ),
     Refused(
         "folder-that-is-a-cell",
         {f"data/c1={OTHER}/t.csv": b""},
-        table.header_missing,
+        families.HEADER,
         source="data",
         named="data/c1=*/t.csv",
     ),
@@ -213,14 +211,14 @@ REFUSED_FILES = [
     Refused(
         "glob-of-folders-that-are-cells",
         {f"data/c1={OTHER}/t.csv": b""},
-        table.header_missing,
+        families.HEADER,
         source="data/*/*",
         named="data/c1=*/t.csv",
     ),
     Refused(
         "glob-of-other-files-of-cells",
         {f"data/c1={OTHER}/t.txt": b""},
-        table.unknown_format,
+        families.SOURCE,
         source="data/*/*",
         named="data/c1=*/t.txt",
     ),
@@ -231,19 +229,19 @@ REFUSED_FILES = [
         source="data",
         named="data/a/t.parquet",
     ),
-    Refused("glob-of-nothing", {"t.csv": PLAIN}, table.source_missing, source="*.parquet"),
+    Refused("glob-of-nothing", {"t.csv": PLAIN}, families.SOURCE, source="*.parquet"),
     Refused(
         "glob-of-other-things",
         {"t.csv": PLAIN},
-        table.unknown_format,
+        families.SOURCE,
         source="*",
         named="contract.yaml",
     ),
-    Refused("unknown-place", {}, table.source_not_opened, source="nowhere://t.csv"),
+    Refused("unknown-place", {}, families.SOURCE, source="nowhere://t.csv"),
     Refused(
         "second-file-lacks-a-column",
         {"p1.csv": PLAIN, "p2.csv": b"c0,x\n1,2\n"},
-        publication.header_lacks_columns,
+        families.TABLE_COLUMNS,
         {"columns": ("c1",)},
         source="p*",
         named="p2.csv",
@@ -251,21 +249,21 @@ REFUSED_FILES = [
     Refused(
         "second-file-utf-16",
         {"p1.csv": PLAIN, "p2.csv": PLAIN.decode().encode("utf-16")},
-        table.header_not_utf8,
+        families.HEADER,
         source="p*",
         named="p2.csv",
     ),
     Refused(
         "second-file-empty",
         {"p1.csv": PLAIN, "p2.csv": b""},
-        table.header_missing,
+        families.HEADER,
         source="p*",
         named="p2.csv",
     ),
     Refused(
         "second-file-text",
         {"p1.csv": PLAIN, "p2.parquet": pa.table({"c0": [WORD], "c1": [SECRET]})},
-        publication.column_types_differ,
+        families.TABLE_COLUMNS,
         {"columns": ("c0 (text)",)},
         source="p*",
         named="p2.parquet",
@@ -280,7 +278,7 @@ ENCRYPTED = valid_parquet()[:-4] + b"PARE"
 
 def parquet_without_columns(name: str, content: pa.Table, *columns: str, **options: Any) -> Refused:
     facts = {"columns": columns}
-    return Refused(name, {"t.parquet": content}, publication.columns_missing, facts, **options)
+    return Refused(name, {"t.parquet": content}, families.TABLE_COLUMNS, facts, **options)
 
 
 REFUSED_PARQUET = [
@@ -295,13 +293,13 @@ REFUSED_PARQUET = [
     Refused(
         "parquet-duplicates",
         {"t.parquet": REPEATED_COLUMN},
-        table.column_repeated,
+        families.TABLE_COLUMNS,
         repeated_at(1, 3),
     ),
     Refused(
         "parquet-no-rows",
         {"t.parquet": pa.table({"c0": [SECRET], "c1": [OTHER]}).slice(0, 0)},
-        table.row_count_differs,
+        families.ROW_COUNT,
         counted(0),
     ),
     parquet_without_columns(
@@ -361,68 +359,68 @@ REFUSED_LEVELS = [
 REFUSED_CONTRACTS = [
     Refused(name, {"t.csv": PLAIN}, problem, key=where, changes={key: value})
     for name, key, value, problem, where in (
-        ("no-rows-declared", "rows", 0, keys.out_of_range, "rows"),
-        ("no-columns-declared", "columns", {}, keys.no_entries, "columns"),
+        ("no-rows-declared", "rows", 0, families.VALUE, "rows"),
+        ("no-columns-declared", "columns", {}, families.KEY, "columns"),
         (
             "blanks-around-a-name",
             "columns",
             {" c0": COLUMNS["c0"]},
-            contract.column_name_blank,
+            families.COLUMNS,
             "",
         ),
         (
             "number-for-a-name",
             "columns",
             {2019: COLUMNS["c0"]},
-            keys.wrong_type,
+            families.VALUE,
             "columns.2019",
         ),
-        ("list-of-sources", "source", ["t.csv"], keys.wrong_type, "source"),
+        ("list-of-sources", "source", ["t.csv"], families.VALUE, "source"),
         (
             "too-many-columns",
             "columns",
             {f"c{i}": COLUMNS["c1"] for i in range(5001)},
-            keys.too_many_entries,
+            families.KEY,
             "columns",
         ),
         (
             "levels-alike",
             "columns",
             {"c0": {"levels": ["a", "a"]}},
-            contract.level_repeated,
+            families.LEVELS,
             "columns.c0",
         ),
         (
             "levels-mixed",
             "columns",
             {"c0": {"levels": ["a", 1]}},
-            contract.levels_mixed,
+            families.LEVELS,
             "columns.c0",
         ),
         (
             "levels-missing",
             "columns",
             {"c0": {"levels": ["a", "NA"]}},
-            contract.level_is_missing,
+            families.LEVELS,
             "columns.c0",
         ),
         (
             "levels-true",
             "columns",
             {"c0": {"levels": [True, False]}},
-            keys.wrong_type,
+            families.VALUE,
             "columns.c0.levels.0",
         ),
-        ("levels-none", "columns", {"c0": {"levels": []}}, keys.no_entries, "columns.c0.levels"),
+        ("levels-none", "columns", {"c0": {"levels": []}}, families.KEY, "columns.c0.levels"),
         (
             "levels-and-bounds",
             "columns",
             {"c0": {"levels": [0, 1], "lower": 0}},
-            keys.key_unknown,
+            families.KEY,
             "columns.c0",
         ),
-        ("no-facts", "columns", {"c0": None}, keys.value_empty, "columns.c0"),
-        ("list-of-columns", "columns", ["c0", "c1"], keys.wrong_type, "columns"),
+        ("no-facts", "columns", {"c0": None}, families.KEY, "columns.c0"),
+        ("list-of-columns", "columns", ["c0", "c1"], families.VALUE, "columns"),
     )
 ]
 

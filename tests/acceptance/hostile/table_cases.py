@@ -18,7 +18,7 @@ from gramercy.application.accumulation import accumulate
 from gramercy.application.checking import TableCheck, check_table
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.schemas.problem import Problem
+from gramercy.schemas.problem import Family
 from gramercy.tables.streaming import Accumulated
 from tests.support.factories import as_flow_step, read_plan, write_request
 
@@ -70,7 +70,7 @@ class Refused:
 
     name: str
     files: Mapping[str, Content]
-    problem: Problem[..., Any]
+    problem: Family[Any]
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     source: str = ""
     named: str = ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramercy.schemas.problems.budget import charge_interrupted
+from gramercy.schemas import families
 from tests.support.databases import ledger_location
 from tests.support.factories import MECHANISM, at_scale, write_request
 from tests.support.faults.forkserver import ChildResult, ForkServer
@@ -118,7 +118,7 @@ def check_outcome(results: list[ChildResult], after: ChildResult) -> None:
     (kind, code, _), final = answers[0], after.message("charge after") or []
     if state in UNFINISHED | {"spent"}:
         assert kind == "SpentFailure"
-        assert code == charge_interrupted.code
+        assert code == families.SPENT.code
         assert (final[0], after.message("visible after")) == ("spent", [])
     else:
         assert kind == "published"

@@ -12,17 +12,12 @@ from typing import Any
 from gramercy.application.planning import Plan
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.problems.budget import (
-    budget_exceeded,
-    charge_interrupted,
-    failure_share_exceeded,
-    release_withdrawn,
-)
 
 CLOSED = {"spent", "withdrawn"}
 PUBLIC = {"published", "withdrawn"}
-REFUSED = {budget_exceeded.code, failure_share_exceeded.code}
+REFUSED = {families.EXCEEDED.code, families.EXCEEDED.code}
 
 
 @dataclass
@@ -92,7 +87,7 @@ class DatasetModel:
             if attempt.state not in CLOSED:
                 attempt.state = "spent"
             if new_charge != name:
-                problem = release_withdrawn if attempt.state == "withdrawn" else charge_interrupted
+                problem = families.SPENT
                 return Expected(codes=frozenset({problem.code}))
         if not self.admits(plan):
             return Expected(codes=frozenset(REFUSED))

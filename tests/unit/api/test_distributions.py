@@ -13,8 +13,8 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import analysis as problems
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_release, write_request
 from tests.support.marginals import ROWS, marginals_request
 from tests.support.problems import raises
@@ -89,26 +89,26 @@ def test_releases_with_private_constants_have_marginals_and_a_matrix(
 
 def test_releases_of_declared_constants_have_no_marginals(tmp_path: Path, home: Path) -> None:
     release = opened(write_request(tmp_path), home)
-    with raises(problems.no_marginals, release="toy/v1-r1"):
+    with raises(families.ANALYSIS, release="toy/v1-r1"):
         _ = release.marginals
-    with raises(problems.no_marginals, release="toy/v1-r1"):
+    with raises(families.ANALYSIS, release="toy/v1-r1"):
         release.quantiles()
 
 
-MATRICES: dict[str, tuple[Callable[[Release], Any], Problem[..., Any]]] = {
-    "second moment": (lambda r: r.second_moment, problems.no_matrix),
-    "covariance": (lambda r: r.covariance, problems.no_matrix),
-    "correlation": (lambda r: r.correlation, problems.no_matrix),
-    "partial correlation": (lambda r: r.partial_correlation, problems.no_matrix),
-    "means": (lambda r: r.means, problems.no_matrix),
-    "standard deviations": (lambda r: r.standard_deviations, problems.no_matrix),
-    "precision": (lambda r: r.precision, problems.no_matrix),
-    "projected": (lambda r: r.projected, problems.no_matrix),
-    "denoised": (lambda r: r.denoised, problems.no_matrix),
-    "evidence": (lambda r: r.evidence, problems.no_matrix),
-    "estimate": (lambda r: r.estimate("ridge"), problems.no_matrix),
-    "rows": (lambda r: next(r.rows()), problems.no_rows),
-    "graph": (lambda r: r.graph("ridge"), problems.no_graph),
+MATRICES: dict[str, tuple[Callable[[Release], Any], Family[Any]]] = {
+    "second moment": (lambda r: r.second_moment, families.ANALYSIS),
+    "covariance": (lambda r: r.covariance, families.ANALYSIS),
+    "correlation": (lambda r: r.correlation, families.ANALYSIS),
+    "partial correlation": (lambda r: r.partial_correlation, families.ANALYSIS),
+    "means": (lambda r: r.means, families.ANALYSIS),
+    "standard deviations": (lambda r: r.standard_deviations, families.ANALYSIS),
+    "precision": (lambda r: r.precision, families.ANALYSIS),
+    "projected": (lambda r: r.projected, families.ANALYSIS),
+    "denoised": (lambda r: r.denoised, families.ANALYSIS),
+    "evidence": (lambda r: r.evidence, families.ANALYSIS),
+    "estimate": (lambda r: r.estimate("ridge"), families.ANALYSIS),
+    "rows": (lambda r: next(r.rows()), families.ESTIMATE),
+    "graph": (lambda r: r.graph("ridge"), families.ESTIMATE),
 }
 
 
@@ -126,9 +126,9 @@ def test_marginals_have_no_matrix(tmp_path: Path, home: Path) -> None:
 def test_numbers_out_of_range_are_refused(tmp_path: Path, home: Path) -> None:
     release = opened(marginals_request(tmp_path), home)
     for at in ([0.0], [0.5, 1.0], [np.nan]):
-        with raises(problems.probability_out_of_range):
+        with raises(families.ANALYSIS):
             release.quantiles(at)
     for level in (0.5, 1.0):
-        with raises(problems.level_out_of_range):
+        with raises(families.ANALYSIS):
             release.quantiles(level=level)
     assert release.quantiles([]).empty

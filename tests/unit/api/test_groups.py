@@ -17,11 +17,9 @@ from gramercy.api.groups import GroupRelease, Groups
 from gramercy.archive import release_bundle
 from gramercy.estimators.own_numbers import CORRELATION, MEAN
 from gramercy.estimators.welch import differences
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.groups import OTHER
-from gramercy.schemas.problems.analyses import rows_lack_columns, unknown_group
-from gramercy.schemas.problems.analysis import group_in_settings, level_out_of_range
-from gramercy.schemas.problems.estimation import groups_missing
 from tests.support.factories import run_release
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
@@ -42,9 +40,9 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     assert pickle.loads(pickle.dumps(groups))["B"].rows == groups["B"].rows
     assert "A" in repr(groups["A"]) + groups._repr_html_() + groups["A"]._repr_html_()
     assert groups["A"].estimate("ridge").precision_.shape == (3, 3)
-    with raises(unknown_group, group="C"):
+    with raises(families.UNKNOWN_NAME, group="C"):
         groups["C"]
-    with raises(group_in_settings, estimator="ridge", group="A"):
+    with raises(families.ESTIMATE, estimator="ridge", group="A"):
         release.estimate("ridge", group="A")
 
 
@@ -153,9 +151,9 @@ def test_comparison_of_groups() -> None:
     assert isinstance(groups, Groups)
     axes = compared.plot()
     assert len(axes.get_yticklabels()) == 3
-    with raises(level_out_of_range):
+    with raises(families.ANALYSIS):
         groups.compare("A", "B", level=1.0)
-    with raises(unknown_group, group="b"):
+    with raises(families.UNKNOWN_NAME, group="b"):
         groups.compare("A", "b")
 
 
@@ -185,12 +183,12 @@ def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
     some = pd.DataFrame({"x": [np.nan, 0.5], "y": [0.5, 0.5], "sex": [1, 0]}, index=[7, 3])
     assert classifier.predict(some).to_dict() == {7: None, 3: "B"}
     assert classifier.scores(some).loc[7].isna().all()
-    with raises(rows_lack_columns, missing=("y",)):
+    with raises(families.ANALYSIS, missing=("y",)):
         classifier.predict(frame.drop(columns="y"))
     shown = classifier.summary() + classifier._repr_html_() + repr(classifier)
     assert all(word in shown for word in ("sex=1", "share", "toy/"))
 
 
 def test_release_without_groups_has_no_classifier() -> None:
-    with raises(groups_missing):
+    with raises(families.ESTIMATE):
         Groups("toy/v1-r1", {}).classifier()

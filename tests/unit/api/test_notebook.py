@@ -30,10 +30,8 @@ from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
+from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.problems import analyses as problems
-from gramercy.schemas.problems import analysis
-from gramercy.schemas.problems.archive import unknown_release
 from tests.support.factories import MECHANISM, run_release, write_request, write_table
 from tests.support.problems import raises
 
@@ -129,7 +127,7 @@ def test_release_with_computed_errors_can_be_pickled(catalogue: Catalogue) -> No
     assert again.id == release.id
     assert list(again.estimates) == list(release.estimates)
     name = next(iter(again.estimates))
-    with raises(problems.unknown_frame, estimate=name):
+    with raises(families.UNKNOWN_NAME, estimate=name):
         again.estimates[name]["nothing"]
     fitted = pickle.loads(pickle.dumps(release.estimate("ridge")))
     assert fitted.to_frame("precision").shape == (4, 4)
@@ -138,17 +136,17 @@ def test_release_with_computed_errors_can_be_pickled(catalogue: Catalogue) -> No
 def test_wrong_names_suggest_right_ones(catalogue: Catalogue) -> None:
     release = catalogue["toy/v1-r1"]
     for name in ("toy/v1", "toy", "toy/v1-r2"):
-        with raises(unknown_release, release=name, known=("toy/v1-r1",)) as raised:
+        with raises(families.UNKNOWN_RELEASE, release=name, known=("toy/v1-r1",)) as raised:
             _ = catalogue[name]
         assert isinstance(raised.value, KeyError)
-    with raises(analysis.unknown_dataset, dataset="toys", known=("toy",)):
+    with raises(families.UNKNOWN_RELEASE, dataset="toys", known=("toy",)):
         catalogue.latest("toys")
-    with raises(problems.unknown_estimate, estimate="interval") as raised:
+    with raises(families.UNKNOWN_NAME, estimate="interval") as raised:
         release.estimates["interval"]
     assert raised.value.facts["known"][0].startswith("intervals-")
     assert isinstance(raised.value, KeyError)
     assert release.estimates.get("interval") is None
-    with raises(analysis.unknown_estimator) as raised:
+    with raises(families.ESTIMATE) as raised:
         release.estimate("graphical-laso")
     assert raised.value.facts["known"][0] == "graphical-lasso"
     assert most_similar_first("x", []) == ("none",)
@@ -218,13 +216,13 @@ def test_estimates_are_labelled(catalogue: Catalogue) -> None:
         assert frame.columns.tolist() == frame.index.tolist() == list(fitted.feature_names_in_)
         np.testing.assert_array_equal(frame, getattr(fitted, f"{name}_"))
     graph = catalogue["toy/v1-r1"].estimate("neighbourhood")
-    with raises(problems.no_such_matrix, name="precision"):
+    with raises(families.MATRIX, name="precision"):
         graph.to_frame("precision")
 
 
 def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plotting, "is_installed", lambda package: False)
-    with raises(problems.plotting_packages, command="pip install 'gramercy[plot]'"):
+    with raises(families.MISSING_PACKAGES, command="pip install 'gramercy[plot]'"):
         Picture.of_matrix(np.eye(2), ["a", "b"])
-    with raises(problems.plotting_packages):
+    with raises(families.MISSING_PACKAGES):
         plotting.stacked_axes(2, 1.0, 1.0)

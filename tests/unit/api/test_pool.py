@@ -15,8 +15,7 @@ from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.common.home import Home
-from gramercy.schemas.problems import analyses as problems
-from gramercy.schemas.problems.warnings import release_withdrawn
+from gramercy.schemas import families, wordings
 from tests.support.factories import MECHANISM, run_release, write_request, write_table
 from tests.support.problems import raises
 
@@ -71,9 +70,9 @@ def test_releases_of_one_table_are_weighted_by_their_noise(two: list[Release]) -
 
 
 def test_pools_that_count_noise_twice_are_refused(two: list[Release]) -> None:
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         gramercy.pool(two[:1])
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         gramercy.pool([two[0], two[0]])
 
 
@@ -106,7 +105,7 @@ def test_versions_of_one_data_set_need_a_word_about_their_rows(
     two: list[Release], tmp_path: Path
 ) -> None:
     later = publish(tmp_path, "toy/v2-r3", request=epsilon(1.0, version="v2"))
-    with raises(problems.pool_rows_unknown, first="toy/v1-r1", other="toy/v2-r3"):
+    with raises(families.POOL, first="toy/v1-r1", other="toy/v2-r3"):
         gramercy.pool([two[0], later])
     same = gramercy.pool([two[0], later], rows="same")
     disjoint = gramercy.pool([two[0], later], rows="disjoint")
@@ -119,29 +118,29 @@ def test_tables_of_other_sizes_and_protected_units_are_refused(
     two: list[Release], tmp_path: Path
 ) -> None:
     fewer = publish(tmp_path, "fewer/v1-r1", id="fewer", rows=2900)
-    with raises(problems.pool_of_other_rows, first="toy/v1-r1", number="rows"):
+    with raises(families.POOL, first="toy/v1-r1", number="rows"):
         gramercy.pool([two[0], fewer], rows="same")
     table = pd.read_csv(write_table(tmp_path / "table.csv", rows=3000))
     table.assign(who=np.arange(3000) // 2).to_csv(tmp_path / "table.csv", index=False)
     persons = {"privacy_unit": "who", "persons": 1500, "rows": 3000, "intercept": True}
     run_release(write_request(tmp_path, id="persons", request=CLIP, **persons))
     of_persons = gramercy.open(Home.default().archive)["persons/v1-r1"]
-    with raises(problems.pool_units_differ, other="persons/v1-r1"):
+    with raises(families.POOL, other="persons/v1-r1"):
         gramercy.pool([two[0], of_persons])
 
 
 def test_withdrawn_releases_and_names_are_not_pooled(two: list[Release]) -> None:
     for given, kind in ((["toy/v1-r1"], "str"), ("toy/v1-r1", "str"), (5, "int")):
-        with raises(problems.not_a_release, given=kind):
+        with raises(families.POOL, given=kind):
             gramercy.pool(given)  # type: ignore[arg-type]
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         gramercy.pool(two[0])  # type: ignore[arg-type]
     withdraw(Context.default(), "toy", "v1-r2", "wrong bounds")
     with pytest.warns(gramercy.WithdrawnRelease) as caught:
         again = gramercy.open(Home.default().archive)["toy/v1-r2"]
-    expected = str(release_withdrawn("toy/v1-r2", "wrong bounds"))
+    expected = str(wordings.release_withdrawn("toy/v1-r2", "wrong bounds"))
     assert [(str(each.message), each.filename) for each in caught] == [(expected, __file__)]
-    with raises(problems.pool_of_withdrawn, release="toy/v1-r2", reason="wrong bounds"):
+    with raises(families.POOL, release="toy/v1-r2", reason="wrong bounds"):
         gramercy.pool([two[0], again])
 
 
@@ -159,7 +158,7 @@ def test_releases_with_different_constants_are_compared(tmp_path: Path) -> None:
     assert found.iloc[0][["kind", "column"]].tolist() == ["mean", "c1"]
     assert found.iloc[0]["difference"] == pytest.approx(1.0, abs=0.3)
     assert "other/v1-r1 and toy/v1-r1" in repr(compared)
-    with raises(problems.not_a_release, given="str"):
+    with raises(families.POOL, given="str"):
         first.compare("other/v1-r1")  # type: ignore[arg-type]
 
 

@@ -21,9 +21,8 @@ from gramercy.archive.opening import archive_of
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
+from gramercy.schemas import families
 from gramercy.schemas.facts import LevelsFacts
-from gramercy.schemas.problems import analyses as problems
-from gramercy.schemas.problems.analysis import level_out_of_range
 from tests.support.problems import raises
 from tests.support.survey import survey_evidence, survey_release, survey_table
 
@@ -60,7 +59,7 @@ def test_intervals_of_any_level() -> None:
     np.testing.assert_allclose((usual["upper"] - found.params) / found.bse, 1.96, atol=0.01)
     np.testing.assert_allclose((wide["upper"] - found.params) / found.bse, 2.58, atol=0.01)
     for alpha in (0.0, 0.5, 1.0):
-        with raises(level_out_of_range):
+        with raises(families.ANALYSIS):
             found.conf_int(alpha)
 
 
@@ -76,7 +75,7 @@ def test_predictions() -> None:
     reference, other = rows.assign(ward="A"), rows.assign(ward="not declared")
     np.testing.assert_allclose(found.predict(other), found.predict(reference))
     needed = ("age", "hours", "ward")
-    with raises(problems.rows_lack_columns, missing=("hours", "ward"), known=needed):
+    with raises(families.ANALYSIS, missing=("hours", "ward"), known=needed):
         found.predict(rows[["age"]])
 
 
@@ -161,7 +160,7 @@ def test_regression_of_a_release(tmp_path: Path) -> None:
     by_names = release.regression(outcome="income", predictors=["hours", "ward"], level=0.9)
     pd.testing.assert_series_equal(found.params, by_names.params)
     assert by_names.level == 0.9
-    with raises(problems.term_not_a_column, term="hours:ward"):
+    with raises(families.FORMULA, term="hours:ward"):
         release.regression("income ~ hours:ward")
 
 

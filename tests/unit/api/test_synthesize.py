@@ -17,7 +17,7 @@ from gramercy.archive.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import registry
 from gramercy.estimators.synthetic import Synthetic
-from gramercy.schemas.problems import analyses as problems
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_release, write_request
 from tests.support.problems import raises, refuses
 from tests.support.survey import SEXES, WARDS, survey_release, survey_table
@@ -57,7 +57,7 @@ def test_synthetic_rows_of_a_release(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_request_without_means_is_refused_before_the_charge(tmp_path: Path) -> None:
     request = {"mechanism": {"name": "gaussian", "epsilon": 0.5, "delta": 1e-6}}
     request |= {"estimates": [{"name": "synthetic"}]}
-    with raises(problems.analysis_needs_means, estimator="synthetic"):
+    with raises(families.ANALYSIS, estimator="synthetic"):
         run_release(write_request(tmp_path, request=request))
 
 

@@ -26,13 +26,10 @@ from gramercy.ledger import Ledger
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import canonical_json
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle, publication, verification
-from gramercy.schemas.problems import ledger as ledger_problems
-from gramercy.schemas.problems.budget import release_withdrawn
-from gramercy.schemas.problems.prefect import discrepancies_found
+from gramercy.schemas.problem import Family
 from gramercy.tasks.history import History
 from tests.support.archives import update_listing
 from tests.support.factories import (
@@ -47,7 +44,7 @@ from tests.support.factories import (
 )
 from tests.support.ledger_writers import contract
 from tests.support.pages import check_ids
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 
 def audit_findings() -> list[tuple[str, str]]:
@@ -193,23 +190,23 @@ def linked_file(home: Home) -> None:
     path.symlink_to(home.root / "elsewhere.npy")
 
 
-TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
-    forged_guarantee: [("toy/v1-r1", verification.guarantee_not_charged)],
-    forged_reason: [("toy/v1-r1", bundle.file_changed)],
-    lost_bundle: [("toy/v1-r1", publication.bundle_missing)],
-    foreign_bundle: [("toy/v1-r9", verification.bundle_without_charge)],
-    replaced_bundle: [("toy/v1-r1", verification.folder_mismatch)],
-    damaged_estimate: [("toy/v1-r1", bundle.file_changed)],
-    untrusted_signature: [("toy/v1-r1", bundle.untrusted_signer)],
+TAMPERING: dict[Callable[[Home], None], list[tuple[str, Family[Any]]]] = {
+    forged_guarantee: [("toy/v1-r1", families.CHARGE)],
+    forged_reason: [("toy/v1-r1", families.SEAL)],
+    lost_bundle: [("toy/v1-r1", families.SEAL)],
+    foreign_bundle: [("toy/v1-r9", families.UNKNOWN_BUNDLE)],
+    replaced_bundle: [("toy/v1-r1", families.CONTRADICTION)],
+    damaged_estimate: [("toy/v1-r1", families.SEAL)],
+    untrusted_signature: [("toy/v1-r1", families.SIGNER)],
     notice_without_a_withdrawal: [
-        ("toy/v1-r1", verification.bundle_unexpected),
-        ("toy/v2-r2", verification.withdrawal_missing),
+        ("toy/v1-r1", families.STATE),
+        ("toy/v2-r2", families.STATE),
     ],
-    interrupted: [("toy/v3-r3", verification.failure_not_recorded)],
-    spent_with_a_bundle: [("toy/v3-r3", verification.bundle_unexpected)],
-    no_keys: [("archive", verification.no_trusted_key)],
+    interrupted: [("toy/v3-r3", families.STATE)],
+    spent_with_a_bundle: [("toy/v3-r3", families.STATE)],
+    no_keys: [("archive", families.NOT_CHECKED)],
     stray_files: [
-        (name, verification.stray_file)
+        (name, families.UNKNOWN_BUNDLE)
         for name in (
             "toy/truth.csv",
             "toy/v1-r1/more/x/truth.csv",
@@ -218,12 +215,10 @@ TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
             "truth.csv",
         )
     ],
-    swapped_estimate: [("toy/v2-r2", verification.folder_mismatch)],
-    swapped_releases: [
-        (f"toy/{name}", verification.folder_mismatch) for name in ("v1-r1", "v2-r2")
-    ],
-    linked_file: [("toy/v1-r1", bundle.not_a_file)],
-    ledger_behind_anchor_of_archive: [("ledger", ledger_problems.behind_anchor)],
+    swapped_estimate: [("toy/v2-r2", families.CONTRADICTION)],
+    swapped_releases: [(f"toy/{name}", families.CONTRADICTION) for name in ("v1-r1", "v2-r2")],
+    linked_file: [("toy/v1-r1", families.SEAL)],
+    ledger_behind_anchor_of_archive: [("ledger", families.ENTRY)],
 }
 # The file that the discrepancy must name, by kind of tampering.
 NAMED_FILES = {
@@ -303,7 +298,7 @@ def test_audit_finds_removed_ledger_entries(tmp_path: Path, home: Path) -> None:
         (home / "ledger.sqlite").write_bytes(intact)
         execute_on_ledger(home, f"DELETE FROM entries WHERE seq = {seq}")
         if seq == 1:
-            with raises(ledger_problems.head_missing):
+            with raises(families.UNTRUSTED):
                 audit_findings()
         else:
             assert audit_findings(), seq
@@ -371,8 +366,8 @@ def test_audit_compares_runs_with_the_ledger(audited: Home) -> None:
     assert [each.runs for each in audit.releases] == [("calm-owl",), ()]
     (found,) = audit.discrepancies
     assert found.subject == "toy/v8-r8"
-    assert found.problem == verification.run_without_charge(("odd-fox",))
-    assert audit.notes == [verification.run_forgotten("toy/v2-r2")]
+    assert found.problem == like(families.UNKNOWN_BUNDLE, runs=("odd-fox",))
+    assert audit.notes == [like(families.RECORDED, release="toy/v2-r2")]
 
 
 @pytest.mark.slow
@@ -405,14 +400,14 @@ def test_rolled_back_home_is_found_in_prefect_history(
     assert [subject for subject, _ in audit_findings()] == ["ledger"]
     Ledger.of(Home.default()).move("restored from a backup")
     assert audit_findings() == []  # ledger and archive agree with each other
-    with raises(ledger_problems.ledger_behind_anchor):
+    with raises(families.UNTRUSTED):
         release(read_registered(write_request(tmp_path, id="restored", request={"version": "v3"})))
-    with raises(discrepancies_found) as caught:
+    with raises(families.DISCREPANCIES) as caught:
         audit()
-    assert verification.run_without_charge.code in caught.value.facts["discrepancies"]
+    assert families.UNKNOWN_BUNDLE.code in caught.value.facts["discrepancies"]
     page = Path(caught.value.facts["page"])
     assert page.is_relative_to(home / "audits")
-    assert ledger_problems.behind_anchor.code in page.with_suffix(".json").read_text()
+    assert families.ENTRY.code in page.with_suffix(".json").read_text()
     assert run_command("audit", "--runs", capsys=capsys)[0] == 2
 
 
@@ -445,7 +440,7 @@ def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     run_release(request)
     withdraw(Context.default(), "toy", "v1-r1", "wrong file")
-    with raises(release_withdrawn, release="toy/v1-r1", reason="wrong file"):
+    with raises(families.SPENT, release="toy/v1-r1", reason="wrong file"):
         run_release(request)
     assert run_release(write_request(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
     update_listing(Context.default(), "toy", "v1-r1")

@@ -27,10 +27,8 @@ from gramercy.archive.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.estimators.uncertainty.difference import change, comparable
 from gramercy.mechanisms import registry
+from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems.archive import store_failed, unknown_release, write_behind_link
-from gramercy.schemas.problems.bundle import wrong_release
-from gramercy.schemas.problems.command_line import not_comparable, same_release
 from tests.support.archives import unknown_files
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import (
@@ -276,12 +274,12 @@ def test_damaged_matrix_does_not_hide_others(tmp_path: Path, version: str) -> No
 
 def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(*_: object) -> None:
-        raise store_failed("s3://bucket", "read", "timeout")
+        raise wordings.store_failed("s3://bucket", "read", "timeout")
 
     run_release(write_request(tmp_path))
     home = Home.default()
     monkeypatch.setattr("gramercy.archive.descriptions.read_release_manifest", unreachable)
-    with raises(store_failed, reason="timeout"):
+    with raises(families.STORE, reason="timeout"):
         write_site(Context(home))
     assert not (home.archive / "index.html").exists()
 
@@ -292,7 +290,7 @@ def test_pages_are_never_written_through_links(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "index.html").write_text("mine")
     (archive.root / "led").symlink_to(elsewhere)
-    with raises(write_behind_link):
+    with raises(families.STORE):
         archive.write_page("led/index.html", "theirs")
     (archive.root / "index.html").unlink(missing_ok=True)
     (archive.root / "index.html").symlink_to(elsewhere / "index.html")
@@ -391,9 +389,9 @@ def test_compare_command(
         "v1-r1 was withdrawn" in run_command("compare", "toy/v1-r1", "toy/v2-r2", capsys=capsys)[2]
     )
     for other, problem in (
-        ("ward/v1-r1", not_comparable),
-        ("toy/v9-r9", unknown_release),
-        ("toy/v2-r2", same_release),
+        ("ward/v1-r1", families.COMPARISON),
+        ("toy/v9-r9", families.UNKNOWN_RELEASE),
+        ("toy/v2-r2", families.COMPARISON),
     ):
         code, _, err = run_command("compare", "toy/v2-r2", other, capsys=capsys)
         assert code == 2
@@ -464,5 +462,5 @@ def test_withdrawal_notice_of_another_release_is_refused(tmp_path: Path) -> None
     withdraw(Context.default(), "toy", "v1-r1", "wrong")
     root = Home.default().archive
     shutil.copytree(root / "toy/v1-r1/withdrawn", root / "toy/v2-r2/withdrawn")
-    with raises(wrong_release):
+    with raises(families.DESCRIPTION):
         Contents(archive_of(Home.default())).list_all()

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from gramercy.application.column_groups import resolve_columns
 from gramercy.application.planning import Plan
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.problems import contract as problems
-from gramercy.schemas.problems import keys
-from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import contract_facts, read_plan, run_json, write_request
 from tests.support.problems import raises
 
@@ -73,35 +71,35 @@ def test_a_name_with_a_star_is_a_column_if_the_table_has_it() -> None:
 
 
 def test_pattern_without_columns_is_refused_with_similar_names() -> None:
-    with raises(problems.pattern_matches_nothing, key="columns.lap_*", pattern="lap_*") as caught:
+    with raises(families.COLUMNS, key="columns.lap_*", pattern="lap_*") as caught:
         names({"age": WIDE, "lap_*": LABS})
     assert caught.value.facts["similar"][0] in {"lab_2", "lab_10"}
-    with raises(problems.pattern_matches_nothing, key="exclude", pattern="lab_notes"):
+    with raises(families.COLUMNS, key="exclude", pattern="lab_notes"):
         names({"lab_*": LABS}, exclude=["lab_notes"])
-    with raises(problems.pattern_matches_nothing, pattern="age*"):
+    with raises(families.COLUMNS, pattern="age*"):
         names({"age": WIDE, "age*": LABS})
-    with raises(problems.pattern_matches_nothing, pattern="lab_*"):
+    with raises(families.COLUMNS, pattern="lab_*"):
         names({"lab_*": LABS}, exclude=["lab*"])
 
 
 def test_a_column_of_two_patterns_is_refused() -> None:
-    with raises(problems.patterns_overlap, column="lab_note", first="lab_*", second="*note"):
+    with raises(families.COLUMNS, column="lab_note", first="lab_*", second="*note"):
         names({"lab_*": LABS, "*note": WIDE})
     columns = {"lab_*": LABS, "*note": WIDE, "my_note": WIDE}
     assert names({**columns, "lab_note": NONE}, [*HEADER, "my_note", "a note"])[-1] == "lab_note"
 
 
 def test_excluded_and_declared_column_is_refused() -> None:
-    with raises(problems.excluded_column_declared, column="age"):
+    with raises(families.COLUMNS, column="age"):
         contract({"*": WIDE, "age": WIDE}, exclude=["age"])
 
 
 def test_columns_that_cannot_be_published_are_refused_with_the_file(tmp_path: Path) -> None:
-    with raises(problems.column_names_collide, name="ward=1"):
+    with raises(families.COLUMNS, name="ward=1"):
         plan_of(tmp_path, ["ward", "ward=1"], {"*": WIDE, "ward": {"levels": [1, 2]}})
-    with raises(keys.contract_not_valid, file=str(tmp_path / "contract.yaml")):
+    with raises(families.CONTRACT_FILE, file=str(tmp_path / "contract.yaml")):
         plan_of(tmp_path, ["age", " bmi"], {"*": WIDE})
-    with raises(keys.no_entries, key="columns"):
+    with raises(families.KEY, key="columns"):
         plan_of(tmp_path, ["age"], {"*": WIDE}, exclude=["a*"])
 
 
@@ -109,7 +107,7 @@ def test_columns_that_cannot_be_published_are_refused_with_the_file(tmp_path: Pa
 def test_cells_of_a_table_without_header_are_not_taken_for_names(row: str, tmp_path: Path) -> None:
     request = write_request(tmp_path, columns={"*": WIDE})
     (tmp_path / "table.csv").write_text(f"{row}\n1,2\n")
-    with raises(problems.pattern_matches_data, pattern="*") as caught:
+    with raises(families.COLUMNS, pattern="*") as caught:
         read_plan(request)
     assert not any(cell in str(caught.value) for cell in row.split(","))
 
@@ -118,7 +116,7 @@ def test_table_is_opened_only_for_patterns(tmp_path: Path) -> None:
     request = write_request(tmp_path, source="elsewhere.csv")
     assert read_plan(request).contract.patterns == {}
     write_request(tmp_path, source="elsewhere.csv", columns={"*": WIDE})
-    with raises(source_missing):
+    with raises(families.SOURCE):
         read_plan(request)
 
 

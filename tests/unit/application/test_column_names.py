@@ -11,8 +11,7 @@ import pytest
 from gramercy.application.column_names import MOST_NAME_BYTES, MOST_NAMES_BYTES
 from gramercy.application.context import Context
 from gramercy.archive.release_bundle import read_release
-from gramercy.schemas.problems.keys import column_name_too_long, column_names_too_long
-from gramercy.schemas.problems.publication import column_name_hidden, column_names_alike
+from gramercy.schemas import families
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -28,7 +27,7 @@ def request(folder: Path, *names: str, **changes: Any) -> Path:
     "name", ["a\u202eb", "a\u2028b", "a\u200bb", "a\u2066b", "a\ufeffb", "a\xadb"]
 )
 def test_hidden_characters(name: str, tmp_path: Path) -> None:
-    with raises(column_name_hidden):
+    with raises(families.CONTRACT_USE):
         read_plan(request(tmp_path, name))
 
 
@@ -46,13 +45,13 @@ def test_hidden_characters(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_lookalikes(first: str, second: str, tmp_path: Path) -> None:
-    with raises(column_names_alike):
+    with raises(families.CONTRACT_USE):
         read_plan(request(tmp_path, first, second))
 
 
 def test_levels_that_look_alike(tmp_path: Path) -> None:
     pd.DataFrame({"s": ["caf\xe9"] * 40}).to_csv(tmp_path / "table.csv", index=False)
-    with raises(column_names_alike):
+    with raises(families.CONTRACT_USE):
         read_plan(write_request(tmp_path, columns={"s": {"levels": ["caf\xe9", "cafe\u0301"]}}))
 
 
@@ -84,12 +83,12 @@ def test_registered_data_sets_keep_their_names(
 def test_names_that_a_release_could_not_contain(tmp_path: Path) -> None:
     """Such a release was charged and published, and then no one could read it."""
     name = "\xe9" * 8193
-    with raises(column_name_too_long, start=name[:40], bytes=16_386, most=MOST_NAME_BYTES):
+    with raises(families.CONTRACT_USE, start=name[:40], bytes=16_386, most=MOST_NAME_BYTES):
         read_plan(request(tmp_path, name))
-    with raises(column_name_too_long, start=f"s={'L' * 38}", bytes=16_386, most=MOST_NAME_BYTES):
+    with raises(families.CONTRACT_USE, start=f"s={'L' * 38}", bytes=16_386, most=MOST_NAME_BYTES):
         read_plan(write_request(tmp_path, columns={"s": {"levels": ["L" * 16_384]}}))
     names = [f"{number:010000}" for number in range(51)]
-    with raises(column_names_too_long, bytes=510_000, most=MOST_NAMES_BYTES):
+    with raises(families.CONTRACT_USE, bytes=510_000, most=MOST_NAMES_BYTES):
         read_plan(request(tmp_path, *names))
 
 
@@ -100,7 +99,7 @@ def test_reports_repeat_every_name(tmp_path: Path) -> None:
     path = request(tmp_path, *names)
     assert read_plan(path).contract.names == names
     local = {"name": "local", "epsilon": 1.0, "delta": 1e-6}
-    with raises(column_names_too_long, bytes=490_000, most=100_000):
+    with raises(families.CONTRACT_USE, bytes=490_000, most=100_000):
         read_plan(request(tmp_path, *names, request={"mechanism": local}))
 
 

@@ -16,7 +16,7 @@ from gramercy.application.context import Context
 from gramercy.application.publishing import publish, replay
 from gramercy.application.table_copy import copy_folder, copy_table
 from gramercy.application.yaml_files import read_contract
-from gramercy.schemas.problems import source as problems
+from gramercy.schemas import families
 from gramercy.tables.row_count import count_rows
 from gramercy.tables.source import open_source
 from tests.support.factories import (
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 def test_release_reads_a_private_copy_that_is_removed(folder: Path, home: Path) -> None:
     """The integers are those of the same table in a file, and the source is not published."""
     plan, context = read_plan(write_request(folder, source="lake")), Context.default()
-    with raises(problems.table_not_copied):
+    with raises(families.DATABASE_READ):
         accumulate(plan)
     with copy_folder(context.home, plan.contract) as copy:
         assert copy is not None
@@ -60,10 +60,10 @@ def test_release_reads_a_private_copy_that_is_removed(folder: Path, home: Path) 
 
 
 def test_what_needs_rows_in_order_or_several_machines(folder: Path) -> None:
-    with raises(problems.copy_needs_one_process):
+    with raises(families.REQUEST_USE):
         read_plan(write_request(folder, source="lake", request={"engine": "dask"}))
     rows = {"mechanism": MECHANISM | {"name": "rows", "epsilon": 8.0}, "estimates": []}
-    with raises(problems.rows_of_database, mechanism="rows"):
+    with raises(families.REQUEST_USE, mechanism="rows"):
         read_plan(write_request(folder, source="lake", request=rows))
     assert count_rows(open_source(read_contract(folder / "contract.yaml").source)) is None
 

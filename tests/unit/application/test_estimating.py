@@ -20,8 +20,8 @@ from gramercy.common.home import Home
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
+from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import estimation
 from tests.support.factories import run_release, write_request
 from tests.support.problems import raises
 
@@ -143,7 +143,7 @@ def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
 
 
 def test_discriminant_requires_levels() -> None:
-    with raises(estimation.no_column_of_levels):
+    with raises(families.ESTIMATE):
         estimator("discriminant").fit(chain_evidence(4, 0.01))
 
 

@@ -26,10 +26,9 @@ from gramercy.common.home import Home
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import estimation, keys, publication, verification
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas.problem import Family
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, csv_text
 from tests.support.black_box.replay import record_run
 from tests.support.factories import (
@@ -137,7 +136,7 @@ def test_fold_assignment_is_uniform() -> None:
 
     assert is_uniform() or is_uniform()
     assert sampler.uniform_integers(1, 5).tolist() == [0] * 5
-    with raises(argument_out_of_range, argument="count"):
+    with raises(families.ARGUMENT, argument="count"):
         sampler.uniform_integers(0, 5)
 
 
@@ -232,12 +231,12 @@ def refusal_code(place: Path) -> str:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ((10, 0), verification.file_contradicts),
-        ((1e6, -1e6), verification.entries_too_large),
+        ((10, 0), families.CONTRADICTION),
+        ((1e6, -1e6), families.CONTRADICTION),
     ],
 )
 def test_forged_folds_fail_verification(
-    tmp_path: Path, change: tuple[float, float], problem: Problem[..., Any]
+    tmp_path: Path, change: tuple[float, float], problem: Family[Any]
 ) -> None:
     """Even if the sum of the folds is unchanged."""
     place, bundle = publish_folds(tmp_path)
@@ -292,12 +291,12 @@ def test_inconsistent_fold_sizes_fail_verification(
 @pytest.mark.parametrize(
     ("estimate", "problem"),
     [
-        ({"name": "ridge", "penalty": "cross-validation"}, estimation.folds_missing),
-        ({"name": "discriminant"}, estimation.no_column_of_levels),
+        ({"name": "ridge", "penalty": "cross-validation"}, families.ESTIMATE),
+        ({"name": "discriminant"}, families.ESTIMATE),
     ],
 )
 def test_impossible_estimate_is_refused_when_planned(
-    tmp_path: Path, estimate: Any, problem: Problem[..., Any]
+    tmp_path: Path, estimate: Any, problem: Family[Any]
 ) -> None:
     with raises(problem) as caught:
         plan_with_folds(tmp_path, "replace-one", request={"folds": 1, "estimates": [estimate]})
@@ -316,18 +315,18 @@ def test_number_of_folds_is_part_of_the_request_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("request_keys", "problem"),
     [
-        ({"mechanism": {"name": "laplace", "epsilon": 1.0}}, publication.folds_not_supported),
+        ({"mechanism": {"name": "laplace", "epsilon": 1.0}}, families.REQUEST_USE),
         (
             {"mechanism": {"name": "rows", "epsilon": 1.0, "delta": 1e-6}},
-            publication.folds_not_supported,
+            families.REQUEST_USE,
         ),
-        ({"folds": ROWS + 1}, publication.more_folds_than_rows),
-        ({"folds": 0}, keys.out_of_range),
-        ({"folds": "3"}, keys.wrong_type),
+        ({"folds": ROWS + 1}, families.REQUEST_USE),
+        ({"folds": 0}, families.VALUE),
+        ({"folds": "3"}, families.VALUE),
     ],
 )
 def test_requests_incompatible_with_folds_are_refused(
-    tmp_path: Path, request_keys: Any, problem: Problem[..., Any]
+    tmp_path: Path, request_keys: Any, problem: Family[Any]
 ) -> None:
     with raises(problem):
         plan_with_folds(tmp_path, "replace-one", request={"folds": 3} | request_keys)

@@ -16,9 +16,8 @@ from gramercy.application.verification import verify_release
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.release_quality import edge_stability
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems.analyses import analysis_needs_means, unknown_group
-from gramercy.schemas.problems.estimation import groups_missing
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_release
 from tests.support.problems import raises
 from tests.support.survey import survey_request
@@ -64,19 +63,19 @@ def test_estimates_of_a_group_are_sealed_verified_and_reported(tmp_path: Path) -
     result = verify_release(archive, "toy", release, None)
     assert len([check for check in result.checks if check.startswith("estimate")]) == len(made)
     assert not result.unchecked
-    with raises(unknown_group, group="D"):
+    with raises(families.UNKNOWN_NAME, group="D"):
         bundle.rows_of("D")
 
 
 @pytest.mark.parametrize(
     ("estimate", "request_keys", "facts", "problem"),
     [
-        ({"name": "ridge", "group": "C"}, {}, {}, unknown_group),
-        ({"name": "ridge", "group": "A"}, {"by": None}, {}, unknown_group),
-        ({"name": "quadratic-discriminant"}, {"by": None}, {}, groups_missing),
-        ({"name": "quadratic-discriminant", "group": "A"}, {}, {}, groups_missing),
-        ({"name": "quadratic-discriminant"}, {}, {"intercept": False}, analysis_needs_means),
-        ({"name": "quadratic-discriminant"}, {"normalisation": "unit"}, {}, analysis_needs_means),
+        ({"name": "ridge", "group": "C"}, {}, {}, families.UNKNOWN_NAME),
+        ({"name": "ridge", "group": "A"}, {"by": None}, {}, families.UNKNOWN_NAME),
+        ({"name": "quadratic-discriminant"}, {"by": None}, {}, families.ESTIMATE),
+        ({"name": "quadratic-discriminant", "group": "A"}, {}, {}, families.ESTIMATE),
+        ({"name": "quadratic-discriminant"}, {}, {"intercept": False}, families.ANALYSIS),
+        ({"name": "quadratic-discriminant"}, {"normalisation": "unit"}, {}, families.ANALYSIS),
     ],
 )
 def test_impossible_estimates_are_refused_before_a_charge(
@@ -84,7 +83,7 @@ def test_impossible_estimates_are_refused_before_a_charge(
     estimate: dict[str, Any],
     request_keys: dict[str, Any],
     facts: dict[str, Any],
-    problem: Problem[..., Any],
+    problem: Family[Any],
 ) -> None:
     with raises(problem):
         plan_of_groups(tmp_path, request={"estimates": [estimate]} | request_keys, **facts)
@@ -94,6 +93,6 @@ def test_estimate_of_an_unknown_group_makes_no_folder(tmp_path: Path) -> None:
     plan_of_groups(tmp_path, request={"normalisation": CLIP})
     context, release = Context.default(), run_release(tmp_path / "request.yaml")
     spec = estimators.registry["ridge"].model_validate({"name": "ridge", "group": "Z"})
-    with raises(unknown_group, group="Z", known=("A", "B", "(other)")):
+    with raises(families.UNKNOWN_NAME, group="Z", known=("A", "B", "(other)")):
         make_estimate(context, "toy", release, spec)
     assert not list(context.archive.estimates("toy", release))

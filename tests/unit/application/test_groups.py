@@ -21,11 +21,9 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release, release
 from gramercy.common.home import Home
 from gramercy.mechanisms import mechanism, registry
 from gramercy.mechanisms.additive import COUNT_WEIGHT, squared_sensitivity
+from gramercy.schemas import families
 from gramercy.schemas.groups import OTHER
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle as bundles
-from gramercy.schemas.problems import request as requests
-from gramercy.schemas.problems import verification
+from gramercy.schemas.problem import Family
 from tests.support.black_box.replay import claimed_share
 from tests.support.factories import (
     as_flow_step,
@@ -300,13 +298,13 @@ UNITS = 1 << 16  # of the lattice
 @pytest.mark.parametrize(
     ("units", "problem"),
     [
-        ((UNITS, 0), verification.file_contradicts),
-        ((UNITS, -UNITS), verification.file_contradicts),
-        ((0.5, -0.5), verification.off_lattice),
+        ((UNITS, 0), families.CONTRADICTION),
+        ((UNITS, -UNITS), families.CONTRADICTION),
+        ((0.5, -0.5), families.CONTRADICTION),
     ],
 )
 def test_forged_groups_fail_verification(
-    tmp_path: Path, units: tuple[float, float], problem: Problem[..., Any]
+    tmp_path: Path, units: tuple[float, float], problem: Family[Any]
 ) -> None:
     """Even if their sum is unchanged."""
     place, bundle = published(tmp_path)
@@ -331,12 +329,12 @@ def test_file_of_other_groups_is_not_read(tmp_path: Path) -> None:
     for groups in (renamed, bundle.groups[:2], [*bundle.groups, bundle.groups[0]]):
         write_groups(place, bundle.manifest.names, groups)
         reseal(place, bundle)
-        with raises(bundles.not_groups):
+        with raises(families.CONTENT):
             read_release(place)
     (place / GROUPS).write_bytes(b"PAR1")
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with raises(bundles.not_groups):
+    with raises(families.CONTENT):
         read_release(place)
 
 
@@ -346,7 +344,7 @@ def test_file_of_too_many_entries_is_not_read(
     """The manifest of a hostile archive may state any number of groups."""
     place, _ = published(tmp_path)
     monkeypatch.setattr("gramercy.archive.groups_file.MAX_ENTRIES", 13)  # 27 entries
-    with raises(bundles.not_groups):
+    with raises(families.CONTENT):
         read_release(place)
 
 
@@ -373,23 +371,23 @@ def test_manifest_with_other_groups_is_not_read(tmp_path: Path, change: Any) -> 
     (place / "SHA256SUMS").chmod(0o644)
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with raises(bundles.groups_incomplete):
+    with raises(families.INCOMPLETE_FACTS):
         read_release(place)
 
 
 @pytest.mark.parametrize(
     ("facts", "problem"),
     [
-        ({"request": {"by": "wards"}}, requests.grouping_column_unknown),
-        ({"request": {"by": "x"}}, requests.grouping_column_numeric),
-        ({"columns": {"ward": COLUMNS["ward"]}}, requests.only_grouping_column),
+        ({"request": {"by": "wards"}}, families.GROUPS),
+        ({"request": {"by": "x"}}, families.GROUPS),
+        ({"columns": {"ward": COLUMNS["ward"]}}, families.GROUPS),
         (
             {"request": {"mechanism": {"name": "laplace", "epsilon": 1.0}}},
-            requests.groups_not_supported,
+            families.GROUPS,
         ),
         (
             {"columns": COLUMNS | {"ward": {"levels": ["A", OTHER]}}},
-            requests.level_names_other_rows,
+            families.GROUPS,
         ),
         (
             {
@@ -397,12 +395,12 @@ def test_manifest_with_other_groups_is_not_read(tmp_path: Path, change: Any) -> 
                 | {"ward": {"levels": [f"w{k}" for k in range(1000)]}}
                 | {f"c{k}": {"lower": 0.0, "upper": 1.0} for k in range(300)}
             },
-            requests.groups_too_large,
+            families.GROUPS,
         ),
     ],
 )
 def test_requests_incompatible_with_groups_are_refused(
-    tmp_path: Path, facts: Any, problem: Problem[..., Any]
+    tmp_path: Path, facts: Any, problem: Family[Any]
 ) -> None:
     with raises(problem):
         plan_of_groups(tmp_path, **facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gramercy.schemas.problems.budget import terms_changed
+from gramercy.schemas import families
 from tests.support.factories import (
     contract_facts,
     read_plan,
@@ -32,7 +32,7 @@ def test_new_data_sets_have_an_intercept(tmp_path: Path) -> None:
 
 def test_stated_intercept_that_differs_from_the_registered_one_is_refused(tmp_path: Path) -> None:
     run_release(write_request(tmp_path, intercept=False, request={"estimates": []}))
-    with raises(terms_changed, terms=("intercept",)):
+    with raises(families.TERMS, terms=("intercept",)):
         run_release(
             write_request(tmp_path, intercept=True, request={"version": "v2", "estimates": []})
         )

@@ -17,8 +17,8 @@ from gramercy.application.internal_record import read_record
 from gramercy.application.planning import Plan
 from gramercy.application.public_parameters import row_normalisation
 from gramercy.archive.release_bundle import read_release
+from gramercy.schemas import families
 from gramercy.schemas.column import Column
-from gramercy.schemas.problems.budget import terms_changed
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
@@ -128,7 +128,7 @@ def test_codes_are_public_and_fixed_by_the_first_charge(tmp_path: Path) -> None:
     assert facts.missing_codes == {name: tuple(codes) for name, codes in CODES.items()}
     changed = WITH_CODES | {"age": COLUMNS["age"] | {"missing": [-9.0]}}
     plan_of(tmp_path / "changed", coded(), changed, "csv", version="v2")
-    with raises(terms_changed, dataset="toy"):
+    with raises(families.TERMS, dataset="toy"):
         run_release(tmp_path / "changed" / "request.yaml")
 
 

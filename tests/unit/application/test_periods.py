@@ -27,11 +27,7 @@ from gramercy.archive.listing import newest_of_periods
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.home import Home
 from gramercy.reports.period_series import series_facts
-from gramercy.schemas.problems import budget as budget_problems
-from gramercy.schemas.problems.analyses import pool_rows_unknown
-from gramercy.schemas.problems.analysis import no_periods, unknown_period
-from gramercy.schemas.problems.publication import folder_named_as_placeholder
-from gramercy.schemas.problems.table import row_count_differs
+from gramercy.schemas import families
 from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import MECHANISM, read_plan, run_release, write_request, write_table
@@ -71,7 +67,7 @@ def test_files_of_a_month_are_charged_to_this_month(tmp_path: Path) -> None:
     ledger = Context.default().ledger
     assert [each.window for each in ledger.statements("toy")] == ["2026-10", "2026-11"]
     assert len({each.total.mu for each in ledger.statements("toy")}) == 1
-    with raises(row_count_differs, rows=50, declared=40):
+    with raises(families.ROW_COUNT, rows=50, declared=40):
         run_release(requested(tmp_path, "2026-11", request={"folds": 2}, **files))
     # The same request is answered from the archive, in any month.
     assert run_release(requested(tmp_path, "2026-10", **files, **rows)) == "2026-10-r1"
@@ -113,7 +109,7 @@ def test_dates_of_a_month_are_charged_to_this_month(tmp_path: Path, keys: Any) -
         assert manifest.period.timezone == "Europe/Berlin"
         verify_release(context.archive, "toy", name, context.ledger)
     assert [each.window for each in context.ledger.statements("toy")] == months
-    with raises(budget_problems.budget_exceeded, budget="toy, data of 2026-11"):
+    with raises(families.EXCEEDED, budget="toy, data of 2026-11"):
         again = asked | {"version": "{period}.again"}
         run_release(requested(tmp_path, "2026-11", request=again, **facts))
 
@@ -169,7 +165,7 @@ def test_column_of_dates_is_fixed_with_the_first_release(tmp_path: Path) -> None
     facts = DATES | {"rows": 400}
     run_release(requested(tmp_path, "2026-11", **facts))
     for period in ({"column": "seen", "timezone": "Europe/Berlin"}, {"column": "visited"}):
-        with raises(budget_problems.terms_changed):
+        with raises(families.TERMS):
             run_release(requested(tmp_path, "2026-11", **facts | {"period": period}))
 
 
@@ -186,7 +182,7 @@ def test_folder_of_a_contract_has_no_placeholder(tmp_path: Path) -> None:
     folder = tmp_path / "{month}"
     folder.mkdir()
     write_request(folder)
-    with raises(folder_named_as_placeholder):
+    with raises(families.CONTRACT_FILE):
         read_contract(folder / "contract.yaml")
 
 
@@ -262,7 +258,7 @@ def test_numbers_of_a_data_set_over_time(tmp_path: Path) -> None:
     assert list(periods) == labels == periods.table.index.tolist()
     assert periods.table["rows"].tolist() == [3000.0] * 3
     assert periods["2026-02"].period == "2026-02"
-    with raises(unknown_period, period="2026-04") as raised:
+    with raises(families.UNKNOWN_NAME, period="2026-04") as raised:
         periods["2026-04"]
     assert isinstance(raised.value, KeyError)
     means = periods.over_time().query("kind == 'mean' and column == 'c0'")
@@ -294,7 +290,7 @@ def test_numbers_of_a_data_set_over_time(tmp_path: Path) -> None:
     facts = {"source": "t-{year}-{month}.csv", "rows": 3000, "intercept": True}
     budget = {"epsilon": 100.0, "delta": 1e-6, "per": "month"}
     name = run_release(write_request(tmp_path, request=again, budget=budget, **facts))
-    with raises(pool_rows_unknown):
+    with raises(families.POOL):
         gramercy.pool([*periods.values(), catalogue[f"toy/{name}"]])
     assert catalogue.periods("toy")["2026-01"].id == f"toy/{name}"
 
@@ -303,5 +299,5 @@ def test_data_set_without_periods_is_refused(tmp_path: Path) -> None:
     run_release(write_request(tmp_path))
     catalogue = gramercy.open(Home.default().archive)
     assert catalogue["toy/v1-r1"].period is None
-    with raises(no_periods, dataset="toy"):
+    with raises(families.PERIOD, dataset="toy"):
         catalogue.periods("toy")

@@ -20,15 +20,7 @@ from gramercy.application.withdrawal import withdraw
 from gramercy.archive.bundle import seal
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.estimators.pooled_releases import PooledReleases
-from gramercy.schemas.problems import analyses as problems
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.publication import release_has_no_matrix
-from gramercy.schemas.problems.verification import (
-    fact_contradicts,
-    pool_not_recomputed,
-    pooled_release_replaced,
-    pooled_release_withdrawn,
-)
+from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -115,14 +107,14 @@ def test_a_pool_is_in_the_units_of_its_own_release(tmp_path: Path) -> None:
 
 
 FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {
-    "no sources": (lambda facts: facts["dp"]["sources"].clear(), pooled_release_replaced),
+    "no sources": (lambda facts: facts["dp"]["sources"].clear(), families.REPLACED),
     "digest": (
         lambda facts: facts["dp"]["sources"].update({"toy/v1-r2": "0" * 64}),
-        pooled_release_replaced,
+        families.REPLACED,
     ),
     "more sources": (
         lambda facts: facts["dp"]["sources"].update({"toy/v1-r3": "0" * 64}),
-        fact_contradicts,
+        families.CONTRADICTION,
     ),
 }
 # Facts of an estimate that are compared even where its numbers cannot be recomputed.
@@ -153,12 +145,12 @@ def test_verification_names_another_release_that_was_replaced_or_is_missing(
     result = verify()
     assert f"estimate {name}: names this release" in result.checks
     (notice,) = result.unchecked
-    assert notice.code == pool_not_recomputed.code
+    assert notice.code == families.NOT_CHECKED.code
     assert notice.facts == {"estimate": name, "release": "toy/v1-r2"}
     for key, forge in NOT_RECOMPUTED.items():
         edit_json(place / "datapackage.json", forge)
         reseal(place)
-        with raises(fact_contradicts) as refused:
+        with raises(families.CONTRADICTION) as refused:
             verify()
         assert refused.value.facts["key"] == key
         (place / "datapackage.json").write_text(description)
@@ -175,27 +167,27 @@ def test_unknown_withdrawn_and_unsuitable_releases_are_refused(
     two: list[str], tmp_path: Path
 ) -> None:
     archive = Context.default().archive
-    with raises(unknown_release, release="toy/v1-r3", known=("toy/v1-r2", "toy/v1-r1")):
+    with raises(families.UNKNOWN_RELEASE, release="toy/v1-r3", known=("toy/v1-r2", "toy/v1-r1")):
         estimate("toy/v1-r3")
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         estimate("toy/v1-r1")
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         estimate("toy/v1-r2", "toy/v1-r2")
     marginals: dict[str, Any] = {"mechanism": MECHANISM | {"name": "marginals"}}
     marginals |= {"scaling": "private", "normalisation": "clip"}
     counts = tmp_path / "counts"
     counts.mkdir()
     run_release(write(counts, request=marginals, id="counts"))
-    with raises(release_has_no_matrix, release="counts/v1-r1"):
+    with raises(families.ESTIMATES, release="counts/v1-r1"):
         estimate("counts/v1-r1")
     sealed = estimate("toy/v1-r2").manifest.estimate
     withdraw(Context.default(), "toy", "v1-r2", "A mistake.")
-    with raises(problems.pool_of_withdrawn, release="toy/v1-r2", reason="A mistake."):
+    with raises(families.POOL, release="toy/v1-r2", reason="A mistake."):
         estimate("toy/v1-r2", level=0.9)
     assert estimate("toy/v1-r2").manifest.estimate == sealed
     assert archive.estimates("toy", "v1-r1") == [sealed]
     (notice,) = verify().unchecked
-    assert notice.code == pooled_release_withdrawn.code
+    assert notice.code == families.NOT_CHECKED.code
     assert notice.facts == {"estimate": sealed, "release": "toy/v1-r2"}
 
 
@@ -208,23 +200,23 @@ def test_pools_are_checked_before_a_charge(tmp_path: Path) -> None:
         request = {"version": "v1", "estimates": [asked]} | keys
         return read_plan(write(tmp_path, 30.0, request, **changes))
 
-    with raises(unknown_release, release="toy/v1-r2", known=("toy/v1-r1",)) as refused:
+    with raises(families.UNKNOWN_RELEASE, release="toy/v1-r2", known=("toy/v1-r1",)) as refused:
         plan("toy/v1-r2")
     assert str(refused.value.sentence).startswith("estimates.0: ")
-    with raises(problems.pool_rows_unknown, first="toy/v2", other="toy/v1-r1"):
+    with raises(families.POOL, first="toy/v2", other="toy/v1-r1"):
         plan("toy/v1-r1", version="v2")
     fewer = {"c0": {"lower": -5.0, "upper": 5.0}}
-    with raises(problems.pool_columns_differ, columns=("c1", "c2")):
+    with raises(families.POOL, columns=("c1", "c2")):
         plan("toy/v1-r1", id="other", columns=fewer)
-    with raises(problems.pool_of_other_rows, number="rows"):
+    with raises(families.POOL, number="rows"):
         plan("toy/v1-r1", same=True, id="other", rows=41)
-    with raises(problems.pool_too_small):
+    with raises(families.POOL):
         plan("toy/v1-r1", "toy/v1-r1")
     rows = {"name": "rows", "epsilon": 30.0, "delta": 1e-6}
-    with raises(problems.pool_of_rows, release="toy/v2"):
+    with raises(families.POOL, release="toy/v2"):
         plan("toy/v1-r1", same=True, version="v2", mechanism=rows)
     noisy = publish(tmp_path, request={"mechanism": rows})
-    with raises(problems.pool_of_rows, release=noisy):
+    with raises(families.POOL, release=noisy):
         plan(noisy)
     plan("toy/v1-r1")
 
@@ -236,5 +228,5 @@ def test_published_request_is_answered_although_its_pool_was_withdrawn(tmp_path:
     second = publish(tmp_path, 30.0, asked)
     withdraw(Context.default(), *first.split("/"), "A mistake.")
     assert publish(tmp_path, 30.0, asked) == second
-    with raises(problems.pool_of_withdrawn, release=first):  # that would be charged
+    with raises(families.POOL, release=first):  # that would be charged
         publish(tmp_path, 31.0, asked)

@@ -25,10 +25,8 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
-from gramercy.schemas.problems import publication
-from gramercy.schemas.problems.archive import not_a_release_name, not_an_archive, unknown_release
-from gramercy.schemas.problems.budget import budget_exceeded, terms_changed
 from tests.support.factories import (
     as_flow_step,
     contract_facts,
@@ -151,7 +149,7 @@ def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) ->
 def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
     run_release(write_request(tmp_path))
     (tmp_path / "table.csv").unlink()
-    with raises(terms_changed, dataset="toy", terms=("budget.epsilon",)):
+    with raises(families.TERMS, dataset="toy", terms=("budget.epsilon",)):
         run_release(write_request(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
 
 
@@ -162,7 +160,7 @@ def test_budget_is_checked_before_the_table_is_read(tmp_path: Path, home: Path) 
         tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6}
     )
     (tmp_path / "table.csv").unlink()
-    with raises(budget_exceeded):
+    with raises(families.EXCEEDED):
         run_release(request)
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
 
@@ -175,7 +173,7 @@ def test_contracts_in_the_home_are_found_by_id(tmp_path: Path, home: Path) -> No
     (home / "contracts/toy.yaml").write_text(named)
     (home / "contracts/other.yaml").write_text(named)
     assert run_release(write_request(tmp_path, request={"dataset": "toy"})) == "v1-r1"
-    with raises(publication.contract_has_other_id, dataset="other", id="toy"):
+    with raises(families.REQUEST_FILE, dataset="other", id="toy"):
         run_release(write_request(tmp_path, request={"dataset": "other"}))
 
 
@@ -191,8 +189,8 @@ def test_analysts_can_read_the_published_release(tmp_path: Path, home: Path) -> 
     for name in ("toy/v2-r1", "toy", "../toy", ".staging/x"):
         with pytest.raises(RequestError) as refused:
             catalogue[name]
-        assert refused.value.code in {not_a_release_name.code, unknown_release.code}
-    with raises(not_an_archive):
+        assert refused.value.code in {families.UNKNOWN_RELEASE.code, families.UNKNOWN_RELEASE.code}
+    with raises(families.NOT_AN_ARCHIVE):
         gramercy.open(str(tmp_path / "nowhere"))
 
 
@@ -213,16 +211,16 @@ def test_validation_names_file_and_column(tmp_path: Path) -> None:
     write_request(tmp_path)
     plan = read_plan(tmp_path / "request.yaml")
     (tmp_path / "table.csv").write_text("c0,c2,more\n1,2,3\n")
-    with raises(publication.header_lacks_columns, columns=("c1",)) as caught:
+    with raises(families.TABLE_COLUMNS, columns=("c1",)) as caught:
         as_flow_step(check_table_header)(plan.contract)
     assert caught.value.facts["file"].endswith("table.csv")
     (tmp_path / "table.csv").write_text("c0;c1;c2\n1;2;3\n")
-    with raises(publication.separator_not_comma):
+    with raises(families.HEADER):
         as_flow_step(check_table_header)(plan.contract)
     parquet = tmp_path / "table.parquet"
     pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
     named = plan.contract.model_copy(update={"source": str(parquet)})
-    with raises(publication.column_types_differ) as caught:
+    with raises(families.TABLE_COLUMNS) as caught:
         as_flow_step(check_table_header)(named)
     assert caught.value.facts["file"].endswith("table.parquet")
     text, lists = caught.value.facts["columns"]
@@ -244,7 +242,7 @@ def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
     bundle = read_release(home / "archive/toy/v1-r1/release")
     indefinite = replace(bundle, raw=np.diag([1.0, 0.5, -1.0]))
-    with raises(publication.estimate_not_finite, estimator="ridge"):
+    with raises(families.ESTIMATE, estimator="ridge"):
         fit(indefinite, Ridge(penalty=1e-320, input="raw"))
     assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].tuning == {"penalty": 1e-3}
 
@@ -257,7 +255,7 @@ def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
         lambda: archive.release("toy", name),
         lambda: archive.estimate("toy", "v1-r1", name),
     ):
-        with raises(not_a_release_name):
+        with raises(families.UNKNOWN_RELEASE):
             call()
 
 

@@ -25,8 +25,7 @@ from gramercy.application.table_copy import (
     remove_abandoned_copies,
 )
 from gramercy.application.table_header import check_table_header
-from gramercy.schemas.problems import publication, table
-from gramercy.schemas.problems import source as problems
+from gramercy.schemas import families
 from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import (
@@ -116,14 +115,14 @@ def test_copy_on_a_failing_disk_is_not_called_malformed(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
         monkeypatch.setattr(pa, "OSFile", fail)
-        with raises(table.file_not_accessible, reason="Input/output error"):
+        with raises(families.FILE, reason="Input/output error"):
             accumulate(local)
 
 
 def test_steps_refuse_a_table_that_is_not_copied(request_path: Path) -> None:
     plan = read_plan(request_path)
     check_table_header(plan.contract)
-    with raises(problems.table_not_copied):
+    with raises(families.DATABASE_READ):
         accumulate(plan)
 
 
@@ -131,8 +130,8 @@ def test_columns_are_checked_before_rows_are_read(request_path: Path, tmp_path: 
     columns: dict[str, Any] = contract_facts()["columns"] | {"c0": {"levels": ["A"]}}
     source = {"url": "env:CLINIC_DB", "table": "visits"}
     for changed, problem in (
-        (columns, publication.column_types_differ),
-        (columns | {"c9": {"lower": 0.0, "upper": 1.0}}, publication.columns_missing),
+        (columns, families.TABLE_COLUMNS),
+        (columns | {"c9": {"lower": 0.0, "upper": 1.0}}, families.TABLE_COLUMNS),
     ):
         plan = read_plan(write_request(tmp_path, source=source, columns=changed))
         with raises(problem, file="env:CLINIC_DB (table visits)"):
@@ -149,7 +148,7 @@ def test_rows_are_not_published_from_a_database(request_path: Path) -> None:
             source={"url": "env:CLINIC_DB", "table": "visits"},
             request=request,
         )
-        with raises(problems.rows_of_database, mechanism=name):
+        with raises(families.REQUEST_USE, mechanism=name):
             read_plan(path)
 
 
@@ -159,7 +158,7 @@ def test_no_cluster_reads_a_database(request_path: Path) -> None:
         source={"url": "env:CLINIC_DB", "table": "visits"},
         request={"engine": "dask"},
     )
-    with raises(problems.copy_needs_one_process):
+    with raises(families.REQUEST_USE):
         read_plan(path)
 
 

@@ -18,10 +18,9 @@ from gramercy.application.expectations import (
     silence_great_expectations,
 )
 from gramercy.application.table_header import check_table_header
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems import publication
-from gramercy.schemas.problems import table as problems
 from gramercy.tables.column_types import column_types
 from gramercy.tables.source import open_source
 from tests.support.factories import contract_facts
@@ -88,7 +87,7 @@ def test_types_are_judged_as_by_the_expectation_suite(kind: str, tmp_path: Path)
     pq.write_table(pa.schema(fields).empty_table(), path)
     declared = contract(path, {name: KINDS[kind] for name, _ in fields})
     wrong = [f"c{k}" for k, (_, kinds) in enumerate(TYPES) if kind not in kinds]
-    with raises(publication.column_types_differ, file=str(path)) as caught:
+    with raises(families.TABLE_COLUMNS, file=str(path)) as caught:
         check_table_header(declared)
     assert [each.split()[0] for each in caught.value.facts["columns"]] == wrong
     assert refused_by_suite(declared, column_types(open_source(str(path)).files[0])) == wrong
@@ -112,7 +111,7 @@ def test_other_separators_are_named(header: str, separators: str, tmp_path: Path
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\n")
     declared = contract(path, {"weight": NUMBER, "height": NUMBER})
-    with raises(publication.separator_not_comma, file=str(path), separators=separators):
+    with raises(families.HEADER, file=str(path), separators=separators):
         check_table_header(declared)
 
 
@@ -120,7 +119,7 @@ def test_other_separators_are_named(header: str, separators: str, tmp_path: Path
 def test_missing_columns_do_not_show_the_header(header: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\n")
-    with raises(publication.header_lacks_columns, file=str(path)) as caught:
+    with raises(families.TABLE_COLUMNS, file=str(path)) as caught:
         check_table_header(contract(path, {"weight": NUMBER, "height": NUMBER, "b": NUMBER}))
     assert not any(each in str(caught.value) for each in ("heigth", "Rosalind", "63.25"))
 
@@ -128,7 +127,7 @@ def test_missing_columns_do_not_show_the_header(header: str, tmp_path: Path) -> 
 def test_a_name_with_a_comma_is_not_another_separator(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("age, years,weight\n")
-    with raises(publication.header_lacks_columns, columns=("age, years",)):
+    with raises(families.TABLE_COLUMNS, columns=("age, years",)):
         check_table_header(contract(path, {"age, years": NUMBER, "weight": NUMBER}))
 
 
@@ -138,7 +137,7 @@ def test_all_files_are_compared(tmp_path: Path) -> None:
     both = {"a": NUMBER, "b": NUMBER}
     source = check_table_header(contract(tmp_path / "t-[12].csv", both))
     assert len(source.files) == 2
-    with raises(publication.header_lacks_columns, file=str(tmp_path / "t-3.csv"), columns=("b",)):
+    with raises(families.TABLE_COLUMNS, file=str(tmp_path / "t-3.csv"), columns=("b",)):
         check_table_header(contract(tmp_path / "t-*.csv", both))
 
 
@@ -152,10 +151,10 @@ def test_persons_have_one_kind_of_name(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("patient,a\n")
     for source in ("n.parquet", "t.parquet", "c.csv", "[ct].*"):
         check_table_header(declared(source))
-    with raises(publication.person_column_type, column="patient"):
+    with raises(families.TABLE_COLUMNS, column="patient"):
         check_table_header(declared("d.parquet"))
     for source in ("[nt].parquet", "[cn].*"):
-        with raises(publication.person_column_mixed, file=str(tmp_path / "n.parquet")):
+        with raises(families.TABLE_COLUMNS, file=str(tmp_path / "n.parquet")):
             check_table_header(declared(source))
 
 
@@ -177,14 +176,14 @@ def test_other_formats_come_with_a_way_to_convert_them(
     name: str, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04")
-    with raises(problems.unknown_format, file=str(tmp_path / name)) as caught:
+    with raises(families.SOURCE, file=str(tmp_path / name)) as caught:
         check_table_header(contract(tmp_path / name, {"a": NUMBER}))
     assert words in str(caught.value.facts["remedy"]).replace(str(tmp_path), "FOLDER")
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
     for source in ("none.csv", "none-*.parquet", "no/folder/t.csv"):
-        with raises(problems.source_missing, source=str(tmp_path / source)):
+        with raises(families.SOURCE, source=str(tmp_path / source)):
             check_table_header(contract(tmp_path / source, {"a": NUMBER}))
 
 

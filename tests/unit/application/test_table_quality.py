@@ -13,9 +13,9 @@ from gramercy.application.table_quality import (
     quality_notices,
     recorded_quality,
 )
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import warnings
+from gramercy.schemas.problem import Family
 from tests.support.factories import contract_facts
 
 COLUMNS: dict[str, Any] = {"a": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["x", "y"]}}
@@ -47,34 +47,34 @@ def problems_of(facts: dict[str, Any]) -> dict[str, Any]:
     [
         (record((0, 0), 0), {}),
         (record((20, 5), 20), {}),  # not more than the limits
-        (record((21, 0), 0), {warnings.many_cells_missing: ("a (21 %)",)}),
-        (record((21, 0), 99), {warnings.many_cells_missing: ("b (99 %)", "a (21 %)")}),
-        (record((0, 6), 0), {warnings.many_cells_out_of_bounds: ("a (6 %)",)}),
-        (record((100, 0), 0), {warnings.cells_not_numbers: ("a",)}),
-        (record((0, 0), 100), {warnings.cells_not_levels: ("b",)}),
-        (record((0, 0), 0, malformed=6), {warnings.many_lines_malformed: "6 %"}),
+        (record((21, 0), 0), {families.MANY_CELLS: ("a (21 %)",)}),
+        (record((21, 0), 99), {families.MANY_CELLS: ("b (99 %)", "a (21 %)")}),
+        (record((0, 6), 0), {families.MANY_CELLS: ("a (6 %)",)}),
+        (record((100, 0), 0), {families.UNUSABLE_COLUMNS: ("a",)}),
+        (record((0, 0), 100), {families.UNUSABLE_COLUMNS: ("b",)}),
+        (record((0, 0), 0, malformed=6), {families.UNUSABLE_LINES: "6 %"}),
         (record((0, 0), 0, rows=0), {}),
     ],
 )
 def test_warnings_start_above_their_limits(
-    facts: dict[str, Any], expected: dict[Problem[..., Any], Any]
+    facts: dict[str, Any], expected: dict[Family[Any], Any]
 ) -> None:
     assert problems_of(facts) == {problem.code: fact for problem, fact in expected.items()}
 
 
 def test_shares_are_of_the_lines_that_are_rows() -> None:
     """Every other line is blank."""
-    blank = {warnings.many_lines_malformed.code: "50 %"}
+    blank = {families.UNUSABLE_LINES.code: "50 %"}
     assert problems_of(record((0, 0), 0, malformed=50)) == blank
     facts = record((50, 0), 50, malformed=50)
     assert holds_nothing(recorded_quality(facts, contract()))
-    assert warnings.cells_not_numbers.code in problems_of(facts)
+    assert families.UNUSABLE_COLUMNS.code in problems_of(facts)
 
 
 def test_a_table_of_malformed_lines_holds_nothing() -> None:
     facts = record((0, 0), 0, malformed=100)
     assert holds_nothing(recorded_quality(facts, contract()))
-    assert list(problems_of(facts)) == [warnings.many_lines_malformed.code]
+    assert list(problems_of(facts)) == [families.UNUSABLE_LINES.code]
 
 
 def test_one_readable_cell_is_something() -> None:

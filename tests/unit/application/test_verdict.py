@@ -10,7 +10,7 @@ import pytest
 from gramercy.application.planning import Plan
 from gramercy.application.predicted_accuracy import predicted_accuracy, typical_entry
 from gramercy.application.verdict import plan_verdict, useless
-from gramercy.schemas.problems import warnings
+from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, write_request
 
 BUDGET = {"epsilon": 900.0, "delta": 1e-8}
@@ -52,7 +52,7 @@ def test_colour_of_a_plan(
     verdict = plan_verdict(plan)
     assert verdict is not None
     assert verdict.level == level
-    codes = {"red": warnings.plan_useless.code, "orange": warnings.plan_uncertain.code}
+    codes = {"red": families.NOISE.code, "orange": families.NOISE.code}
     assert verdict.code == codes.get(level, "")
     assert (useless(plan) is not None) == (level == "red")
     certain = plan.matrix_error > 1 or noise_share(plan) >= 1
@@ -173,14 +173,14 @@ def test_verdict_is_in_the_plan_as_text_and_as_data(
     request = write_request(tmp_path, request={"mechanism": {"name": "laplace", "epsilon": 0.05}})
     facts = run_json("plan", request, capsys=capsys)["verdict"]
     assert facts["level"] == "red"
-    assert facts["code"] == warnings.plan_useless.code
+    assert facts["code"] == families.NOISE.code
     assert facts["facts"]["noise_norm"] > facts["facts"]["largest_norm"] == 1.0
     page = tmp_path / "plan.html"
     with pytest.MonkeyPatch.context() as few:
         few.setattr("gramercy.application.forecast._STEPS", 2)
         code, out, _ = run_command("plan", request, "--page", page, capsys=capsys)
     assert code == 0
-    assert warnings.plan_useless.code in out
+    assert families.NOISE.code in out
     assert f'note danger"><b>This release would be useless <span class="code">{facts["code"]}' in (
         page.read_text(encoding="utf-8")
     )

@@ -19,8 +19,7 @@ from gramercy.archive.opening import archive_of
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
-from gramercy.schemas.problems.keys import manifest_not_valid
-from gramercy.schemas.problems.verification import fact_contradicts, guarantee_not_charged
+from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, run_command, run_release, write_request
 from tests.support.problems import raises
 
@@ -105,19 +104,19 @@ def test_lowered_epsilon_is_stated_with_the_true_one(
         path.chmod(0o644)
     context.archive.seal(place)
     ledger = context.existing_ledger
-    with raises(fact_contradicts) as contradicted:
+    with raises(families.CONTRADICTION) as contradicted:
         verify_release(context.archive, "toy", "v1-r1", None)
     assert contradicted.value.facts["key"] == "guarantee"
     pairs = zip(*(contradicted.value.facts[x] for x in ("stated", "recomputed")), strict=True)
     assert ("guarantee.epsilon=0.1", "guarantee.epsilon=2.0") in list(pairs)
     if charged:
-        with raises(guarantee_not_charged, epsilon=0.1, mu=mu / 20, charged_mu=mu) as refused:
+        with raises(families.CHARGE, epsilon=0.1, mu=mu / 20, charged_mu=mu) as refused:
             verify_release(context.archive, "toy", "v1-r1", ledger)
         assert refused.value.facts["charged_epsilon"] == pytest.approx(2.0)
     for command in ("verify", "audit"):
         code, out, _ = run_command(command, capsys=capsys)
         assert code == 2
-        assert (guarantee_not_charged if charged else fact_contradicts).code in out
+        assert (families.CHARGE if charged else families.CONTRADICTION).code in out
 
 
 @pytest.mark.slow
@@ -183,7 +182,7 @@ def test_impossible_budget_in_a_manifest_fails_verification(
         path.chmod(0o644)
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with raises(manifest_not_valid):
+    with raises(families.MANIFEST):
         verify_release(archive_of(Home.default()), "toy", "v1-r1", None)
 
 

@@ -21,12 +21,11 @@ from gramercy.archive.store import FolderStore
 from gramercy.archive.url_store import is_url
 from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.common.home import Home
+from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ContractError
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems import archive as problems
-from gramercy.schemas.problems import bundle, installation, keys
 from tests.support.archives import archive_at, objects_at
 from tests.support.factories import edit_json, run_release, write_request
 from tests.support.problems import raises
@@ -76,7 +75,7 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
     stated, line, _ = text.split(b"\n")
     for damaged in (text.replace(b":7", b":8"), stated[:-1] + b"\n" + line, b""):
         store.write(name(7), damaged)
-        with raises(problems.anchor_contradicts_name, path=f"{url}/{name(7)}"):
+        with raises(families.ANCHOR, path=f"{url}/{name(7)}"):
             archive.anchor()
     for damaged in (
         stated,
@@ -86,7 +85,7 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
         text.replace(line[-9:], b"0" * 9),
     ):
         store.write(name(7), damaged)
-        with raises(problems.anchor_not_signed, path=f"{url}/{name(7)}"):
+        with raises(families.ANCHOR, path=f"{url}/{name(7)}"):
             archive.anchor()
     store.write(name(7), text)
     for stray in (
@@ -98,7 +97,7 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
         name(7) + "x",
     ):
         store.write(stray, text)
-        with raises(problems.not_an_anchor, path=f"{url}/{stray}"):
+        with raises(families.ANCHOR, path=f"{url}/{stray}"):
             archive.anchor()
         store.remove(stray)
     store.write(f".ledger/{LEDGER}/.being-written", b"{")
@@ -108,7 +107,7 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
 def test_anchor_of_an_unknown_key_is_refused(tmp_path: Path) -> None:
     mine = replace(archive_at(str(tmp_path), tmp_path), trusted=frozenset({"ab" * 32}))
     mine.write_anchor(anchor(7))
-    with raises(bundle.untrusted_signer):
+    with raises(families.SIGNER):
         mine.anchor()
 
 
@@ -116,14 +115,14 @@ def test_forked_ledger_is_refused(url: str, tmp_path: Path) -> None:
     archive, store = archive_at(url, tmp_path), files(url)
     archive.write_anchor(anchor(7))
     archive.write_anchor(anchor(7, "cd"))
-    with raises(problems.anchors_of_forked_ledger) as raised:
+    with raises(families.ANCHOR) as raised:
         archive.anchor()
     assert set(raised.value.facts.values()) == {f"{url}/{name(7)}", f"{url}/{name(7, 'cd')}"}
     archive.write_anchor(anchor(8))
     assert archive.anchor() == anchor(8)
     other = "f" * 32
     archive.write_anchor(anchor(3, "ef", other))
-    with raises(problems.anchors_of_two_ledgers) as raised:
+    with raises(families.ANCHOR) as raised:
         archive.anchor()
     paths = {f"{url}/{name(8)}", f"{url}/{name(3, 'ef', other)}"}
     assert set(raised.value.facts.values()) == paths
@@ -151,9 +150,9 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive/.ledger").write_text("")
     for root in (tmp_path / "file", tmp_path / "archive"):
-        with raises(installation.archive_not_writable):
+        with raises(families.ARCHIVE_DISK):
             open_archive(root).write_anchor(anchor(1))
-    with raises(installation.archive_not_readable):
+    with raises(families.ARCHIVE_DISK):
         open_archive(tmp_path / "archive").anchor()
 
     def refused(*_: Any, **__: Any) -> None:
@@ -161,9 +160,9 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
 
     with pytest.MonkeyPatch.context() as disk:
         disk.setattr("gramercy.common.disk.os.open", refused)
-        with raises(installation.archive_not_writable):
+        with raises(families.ARCHIVE_DISK):
             open_archive(tmp_path / "another").write_anchor(anchor(1))
-    with raises(problems.bucket_missing, action="write") as raised:
+    with raises(families.STORE, action="write") as raised:
         archive_at("s3://no-such-bucket/a", tmp_path).write_anchor(anchor(1))
     assert raised.value.facts["url"].startswith("s3://no-such-bucket/a/.ledger/")
 
@@ -182,7 +181,7 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
     ],
 )
 def test_invalid_anchor_facts_are_refused(facts: dict[str, Any]) -> None:
-    with raises(keys.contract_not_valid) as raised:
+    with raises(families.CONTRACT_FILE) as raised:
         parse(Anchor, anchor(1).model_dump() | facts, "anchor", ContractError)
     assert next(iter(facts)) in str(raised.value)
 
@@ -257,28 +256,28 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
     # A notice with another text or description, sealed again.
     (place / NOTICE).write_text("Never mind.")
     seal(place)
-    with raises(bundle.notice_contradicts_manifest, path=str(place / NOTICE)):
+    with raises(families.DESCRIPTION, path=str(place / NOTICE)):
         _ = open_release().withdrawn
     for path, data in contents.items():
         path.chmod(0o644)
         path.write_bytes(data)
     edit_json(place / "datapackage.json", lambda facts: facts.update(title="Another"))
     seal(place)
-    with raises(bundle.descriptor_contradicts_manifest):
+    with raises(families.DESCRIPTION):
         _ = open_release().withdrawn
     # A notice of another release, and one signed with an untrusted key.
     for path in place.iterdir():
         path.unlink()
     write_withdrawal(place, notice_of(archive, release_sha256="0" * 64))
     seal(place)
-    with raises(bundle.wrong_release, release="toy/v1-r1"):
+    with raises(families.DESCRIPTION, release="toy/v1-r1"):
         _ = open_release().withdrawn
     for path in place.iterdir():
         path.unlink()
     write_withdrawal(place, notice_of(archive))
     seal(place, tmp_path / "other")
     assert open_release().withdrawn
-    with raises(bundle.untrusted_signer):
+    with raises(families.SIGNER):
         _ = open_release(key=next((home / "keys").glob("*.pub"))).withdrawn
     assert archive_of(Home.default()).trusted
 
@@ -306,6 +305,6 @@ def test_invalid_notice_facts_are_refused(key: str, value: Any, tmp_path: Path, 
         "date": "2031-01-31",
     }
     parse(WithdrawalManifest, facts, "notice", ContractError)
-    with raises(keys.contract_not_valid) as raised:
+    with raises(families.CONTRACT_FILE) as raised:
         parse(WithdrawalManifest, facts | {key: value}, "notice", ContractError)
     assert [detail.key for detail in raised.value.details] == [key]

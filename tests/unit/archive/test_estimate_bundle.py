@@ -17,10 +17,10 @@ from gramercy.archive.bundle import SEAL, seal
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
 from gramercy.archive.estimate_graph import GRAPH
 from gramercy.archive.package import read_descriptor
+from gramercy.schemas import families
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle as problems
+from gramercy.schemas.problem import Family
 from tests.support.problems import raises
 
 NAMES = ("c0", "sex=female", "größe & <b>")
@@ -100,7 +100,7 @@ def test_node_with_the_name_of_another_is_refused(tmp_path: Path, key: str) -> N
     graph = nx.read_graphml(place / GRAPH)
     graph.nodes[NAMES[0]][key] = NAMES[1]
     reseal_graph(place, graph)
-    with raises(problems.formats_differ, path=str(place / GRAPH)):
+    with raises(families.CONTENT, path=str(place / GRAPH)):
         read_estimate(place)
 
 
@@ -139,16 +139,16 @@ def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("file", "change", "problem"),
     [
-        ("classes.csv", edited(lambda text: text.replace("a", "z", 1)), problems.formats_differ),
-        ("classes.parquet", edited(lambda text: "nothing"), problems.not_a_table),
-        ("edges.csv", edited(lambda text: text.replace("0.1", "0.2")), problems.formats_differ),
-        (GRAPH, edited(lambda text: text.replace("-0.3", "-0.4")), problems.formats_differ),
-        (GRAPH, edited(lambda text: "<graphml/>"), problems.not_a_graph),
-        ("weights.csv", edited(lambda text: text.replace("0.1", "0.3")), problems.formats_differ),
+        ("classes.csv", edited(lambda text: text.replace("a", "z", 1)), families.CONTENT),
+        ("classes.parquet", edited(lambda text: "nothing"), families.CONTENT),
+        ("edges.csv", edited(lambda text: text.replace("0.1", "0.2")), families.CONTENT),
+        (GRAPH, edited(lambda text: text.replace("-0.3", "-0.4")), families.CONTENT),
+        (GRAPH, edited(lambda text: "<graphml/>"), families.CONTENT),
+        ("weights.csv", edited(lambda text: text.replace("0.1", "0.3")), families.CONTENT),
     ],
 )
 def test_formats_that_disagree_are_refused(
-    tmp_path: Path, file: str, change: Callable[[Path], None], problem: Problem[..., Any]
+    tmp_path: Path, file: str, change: Callable[[Path], None], problem: Family[Any]
 ) -> None:
     """Even if the bundle is sealed again after the change."""
     place = write_sample(tmp_path / "e")
@@ -180,7 +180,7 @@ def test_graph_with_very_many_edges_is_stored_as_parquet_alone(
     resources = [each["path"] for each in read_descriptor(place)["resources"]]
     assert "edges.parquet" in resources
     assert GRAPH not in resources
-    with raises(problems.not_a_table, path=str(place / "edges.parquet")):
+    with raises(families.CONTENT, path=str(place / "edges.parquet")):
         read_estimate(place)  # two edges are few: their other files must not be missing
     monkeypatch.setattr(estimate_graph, "MOST_EDGES", 1)
     bundle = read_estimate(place)
@@ -199,7 +199,7 @@ def test_all_files_of_a_dense_graph_are_read_where_they_exist(
     assert (read_estimate(place).edges == EDGES).all()
     edited(lambda text: text.replace("-0.3", "-0.4"))(place / GRAPH)
     reseal_graph(place, nx.read_graphml(place / GRAPH))
-    with raises(problems.formats_differ, path=str(place / GRAPH)):
+    with raises(families.CONTENT, path=str(place / GRAPH)):
         read_estimate(place)
 
 
@@ -221,5 +221,5 @@ def test_edges_of_other_columns_are_refused(tmp_path: Path, table: dict[str, Any
     place = write_sample(tmp_path / "e")
     pd.DataFrame(table).to_parquet(place / "edges.parquet", index=False)
     reseal_graph(place, nx.read_graphml(place / GRAPH))
-    with raises(problems.not_a_table, path=str(place / "edges.parquet")):
+    with raises(families.CONTENT, path=str(place / "edges.parquet")):
         read_estimate(place)

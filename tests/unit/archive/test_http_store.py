@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from gramercy.archive.http_store import HttpStore
-from gramercy.schemas.problems.archive import store_failed
-from gramercy.schemas.problems.listing import file_too_large
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -78,7 +77,7 @@ def test_bodies_of_redirections_are_not_read() -> None:
 def test_redirections_that_lead_nowhere(location: str) -> None:
     with hostile_server(lambda handler: send(handler, 302, {"Location": location})) as files:
         address = files.location("listing.json")
-        with raises(store_failed, url=address, reason="the server answers 302"):
+        with raises(families.STORE, url=address, reason="the server answers 302"):
             files.read("listing.json", 100)
 
 
@@ -89,13 +88,13 @@ def test_lengths_that_are_false() -> None:
     with hostile_server(short) as files:
         assert files.read("listing.json", 100) == b"xxxxx"
     with hostile_server(lambda each: send(each, 200, {}, times=64)) as files:
-        with raises(file_too_large):
+        with raises(families.FILE_TOO_LARGE):
             files.read("listing.json", 100)
-        with raises(file_too_large):
+        with raises(families.FILE_TOO_LARGE):
             list(files.chunks("rows.parquet", 100))
     with (
         hostile_server(lambda each: send(each, 200, {"Content-Length": "many"})) as files,
-        raises(store_failed),
+        raises(families.STORE),
     ):
         list(files.chunks("rows.parquet", 100))
 
@@ -125,7 +124,7 @@ def test_answers_that_come_slowly(part: str, reader: str) -> None:
     """A byte now and then would keep a reader for days: no timeout of the socket passes."""
     with (
         hostile_server(lambda handler: drip(handler, *SLOW[part])) as files,
-        raises(store_failed, reason="no complete answer in time"),
+        raises(families.STORE, reason="no complete answer in time"),
     ):
         patient = replace(files, seconds=0.3)
         started = time.monotonic()
@@ -147,7 +146,7 @@ def test_redirections_that_come_slowly() -> None:
 
     with (
         hostile_server(redirect) as files,
-        raises(store_failed, reason="no complete answer in time"),
+        raises(families.STORE, reason="no complete answer in time"),
     ):
         replace(files, seconds=0.5).read("listing.json", 1000)
 
@@ -158,6 +157,6 @@ def test_headers_that_never_end() -> None:
 
     with (
         hostile_server(headers) as files,
-        raises(store_failed, reason="the answer is not valid HTTP"),
+        raises(families.STORE, reason="the answer is not valid HTTP"),
     ):
         files.read("listing.json", 1000)

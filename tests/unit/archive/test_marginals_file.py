@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
+from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
-from gramercy.schemas.problems.bundle import not_histograms
 from tests.support.problems import raises
 
 NAN = np.nan
@@ -118,7 +118,7 @@ HOSTILE: dict[str, Callable[[list[Histogram]], list[Histogram]]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_other_histograms_are_refused(name: str, tmp_path: Path) -> None:
     write_histograms(tmp_path, HOSTILE[name](published()))
-    with raises(not_histograms):
+    with raises(families.CONTENT):
         read_histograms(tmp_path, COLUMNS, STAGES)
 
 
@@ -189,7 +189,7 @@ def test_other_files_are_refused_in_little_memory(
         return table
 
     monkeypatch.setattr(pq.ParquetFile, "read", read)
-    with raises(not_histograms):
+    with raises(families.CONTENT):
         read_histograms(tmp_path, COLUMNS, STAGES)
     assert sum(largest) < 4 * MIB
 
@@ -199,8 +199,8 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1]}).to_parquet(stream)
     for content in (b"", b"PAR1", stream.getvalue()[:-9], b"x" * (2 * MIB)):
         (tmp_path / MARGINALS).write_bytes(content)
-        with raises(not_histograms, path=str(tmp_path / MARGINALS)):
+        with raises(families.CONTENT, path=str(tmp_path / MARGINALS)):
             read_histograms(tmp_path, COLUMNS, STAGES)
     (tmp_path / MARGINALS).unlink()
-    with raises(not_histograms):
+    with raises(families.CONTENT):
         read_histograms(tmp_path, COLUMNS, STAGES)

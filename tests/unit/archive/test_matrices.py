@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.matrices import SMALL, matrix_files, read_matrix, write_matrix
-from gramercy.schemas.problems import bundle as problems
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 NAMES = [f"c{k}" for k in range(SMALL + 1)]
@@ -48,5 +48,5 @@ def test_damaged_compact_matrix_is_refused(tmp_path: Path, damage: str) -> None:
     else:
         table = table.iloc[1:]
     table.to_parquet(path, index=False)
-    with raises(problems.not_a_matrix, path=str(path)):
+    with raises(families.CONTENT, path=str(path)):
         read_matrix(tmp_path, "m", NAMES, compact=True)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.package import fields, resource
-from gramercy.schemas.problems.bundle import file_unreadable, not_a_table
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 
@@ -28,8 +28,8 @@ def test_only_the_size_of_a_parquet_file_is_left_out(folder: Path) -> None:
 
 
 def test_file_that_cannot_be_read_is_not_called_malformed(tmp_path: Path) -> None:
-    with raises(file_unreadable, path=str(tmp_path), reason="Is a directory"):
+    with raises(families.SEAL, path=str(tmp_path), reason="Is a directory"):
         fields(tmp_path)
     (tmp_path / "x.parquet").write_bytes(b"not Parquet")
-    with raises(not_a_table):
+    with raises(families.CONTENT):
         fields(tmp_path / "x.parquet")

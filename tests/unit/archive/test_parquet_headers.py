@@ -66,8 +66,9 @@ def test_footers_that_need_much_memory_are_refused(
     make: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_headers, "_FOOTER", 32 << 20)
-    with pytest.raises(ValueError, match=r"^$"):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011  without a text
         check_footer(io.BytesIO(make()))
+    assert not str(refused.value)
 
 
 def test_footers_of_many_columns_and_row_groups_are_accepted(tmp_path: Path) -> None:

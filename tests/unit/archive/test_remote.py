@@ -27,9 +27,8 @@ from gramercy.archive.staging import LOCK_SUFFIX
 from gramercy.archive.url_store import UrlStore, is_url
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
+from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError, BundleError
-from gramercy.schemas.problems import archive as problems
-from gramercy.schemas.problems import bundle
 from tests.support.archives import (
     CrashingStore,
     SimulatedCrash,
@@ -94,7 +93,7 @@ def test_bundles_are_listed_and_read_at_any_url(
     assert public_key(published_home).stem == release.signed_by
     assert release.withdrawn is None
     assert release.where == f"{url}/toy/v1-r1/release"
-    with raises(problems.unknown_release, archive=url, release="toy/v2-r1"):
+    with raises(families.UNKNOWN_RELEASE, archive=url, release="toy/v2-r1"):
         catalogue["toy/v2-r1"]
     # The staging area is empty.
     assert not list((tmp_path / "staging").glob("*"))
@@ -108,7 +107,7 @@ def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
     assert not (tmp_path / "first").exists()
     seal_bundle(tmp_path / "second", "second")
     for another in (archive, archive_at(url, tmp_path)):
-        with raises(problems.release_exists):
+        with raises(families.EXISTS):
             another.commit(tmp_path / "second", another.root / "toy/v1-r1/release")
     assert (tmp_path / "second").exists()
     fresh = archive_at(url, tmp_path)
@@ -194,7 +193,7 @@ def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: P
             assert not fresh.contains(fresh.root / "toy/v1-r1/release")
             # No other bundle can take its place.
             seal_bundle(tmp_path / f"{step}/other", "other")
-            with raises(problems.place_claimed, claim=f"{step_url}/toy/v1-r1/release/SHA256SUMS"):
+            with raises(families.EXISTS, claim=f"{step_url}/toy/v1-r1/release/SHA256SUMS"):
                 fresh.commit(tmp_path / f"{step}/other", fresh.root / "toy/v1-r1/release")
         again = archive_at(step_url, tmp_path / str(step))
         assert again.sealed_leftover("toy", "0" * 64) is None
@@ -265,14 +264,14 @@ def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path:
         if file == SIGNATURE:  # a bundle without a signature is not committed
             assert not fresh.contains(fresh.root / place)
         else:
-            with raises(bundle.file_missing, path=f"{url}/{name}"):
+            with raises(families.SEAL, path=f"{url}/{name}"):
                 fresh.contains(fresh.root / place)
         objects.write(name, before)
         fresh = archive_at(url, tmp_path)
         assert fresh.contains(fresh.root / place)
     for added in ("extra.csv", "a/b.csv", "..", "x\\y"):
         objects.write(f"toy/v1-r1/release/{added}", b"x")
-        with raises(bundle.object_added, url=f"{url}/toy/v1-r1/release/{added}"):
+        with raises(families.SEAL, url=f"{url}/toy/v1-r1/release/{added}"):
             gramercy.open(url)["toy/v1-r1"] if added == "extra.csv" else archive_at(
                 url, tmp_path
             ).release("toy", "v1-r1")
@@ -324,12 +323,12 @@ def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
     url = "memory://forgetful"
     archive = archive_at(url, tmp_path, objects=AlteringStore(url, tmp_path / "mirror"))
     seal_bundle(tmp_path / "staged", "kept")
-    with raises(problems.upload_altered, url=f"{url}/toy/v1-r1/release/part0.csv"):
+    with raises(families.STORE, url=f"{url}/toy/v1-r1/release/part0.csv"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert archive_at(url, tmp_path).releases() == []
     archive = archive_at(url, tmp_path)
     archive.store.write("toy/v1-r1/release/extra.csv", b"x")
-    with raises(problems.unexpected_object, url=f"{url}/toy/v1-r1/release/extra.csv"):
+    with raises(families.STORE, url=f"{url}/toy/v1-r1/release/extra.csv"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
 
 
@@ -404,20 +403,20 @@ def test_file_urls_open_folders(tmp_path: Path) -> None:
         assert open_archive(where) == open_archive(tmp_path)
     (tmp_path / "with space").mkdir()
     assert open_archive((tmp_path / "with space").as_uri()).root == tmp_path / "with space"
-    with raises(problems.file_url_of_another_machine, url="file://elsewhere/archive"):
+    with raises(families.NOT_AN_ARCHIVE, url="file://elsewhere/archive"):
         open_archive("file://elsewhere/archive")
 
 
 def test_unusable_archive_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with raises(problems.unknown_protocol, url="nosuch://user/a"):
+    with raises(families.DRIVER, url="nosuch://user/a"):
         gramercy.open("nosuch://me:SECRET@user/a?token=SECRET")
-    with raises(problems.chained_url):
+    with raises(families.NOT_AN_ARCHIVE):
         gramercy.open("simplecache::s3://archives")
     # As if the extra were not installed.
     drivers = importlib.import_module("fsspec.registry")._registry
     monkeypatch.delitem(drivers, "s3", raising=False)
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with raises(problems.s3_driver_missing):
+    with raises(families.DRIVER):
         gramercy.open("s3://archives/without-driver")
 
 
@@ -431,20 +430,20 @@ def test_missing_bucket_or_credentials_are_archive_errors(
         lambda: open_archive("s3://no-such-bucket/a").release("toy", "v1-r1"),
         lambda: open_archive("s3://no-such-bucket/a").staging("toy").__enter__(),
     ):
-        with raises(problems.bucket_missing) as raised:
+        with raises(families.STORE) as raised:
             call()
         assert raised.value.facts["url"].startswith("s3://no-such-bucket/a")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with raises(problems.store_failed, reason="NoCredentialsError"):
+    with raises(families.STORE, reason="NoCredentialsError"):
         gramercy.open("s3://archives/none")
 
 
 def test_unreachable_store_is_an_archive_error(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     before = time.monotonic()
-    with raises(problems.store_failed, action="read") as raised:
+    with raises(families.STORE, action="read") as raised:
         gramercy.open("s3://archives/silent")
     assert "Connection" in raised.value.facts["reason"]
     assert raised.value.facts["url"].startswith("s3://archives/silent")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gramercy.application.context import Context
 from gramercy.archive.release_bundle import read_release
-from gramercy.schemas.problems.bundle import file_too_large
+from gramercy.schemas import families
 from tests.support.factories import MECHANISM, run_release, write_request
 from tests.support.problems import raises
 
@@ -20,5 +20,5 @@ def test_file_that_is_larger_than_the_stated_rows_is_not_hashed(tmp_path: Path) 
     path.chmod(0o644)
     with path.open("r+b") as stream:
         stream.truncate(1 << 43)  # sparse: reading it would take hours
-    with raises(file_too_large, path=str(path)):
+    with raises(families.SEAL, path=str(path)):
         read_release(folder)

@@ -27,10 +27,8 @@ from gramercy.archive.signing_keys import (
 )
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.problems import analysis
-from gramercy.schemas.problems import bundle as problems
-from gramercy.schemas.problems.command_line import not_a_terminal
 from tests.support.archives import seal_bundle
 from tests.support.factories import (
     at_scale,
@@ -145,7 +143,7 @@ def test_key_readable_by_others_is_refused(wrong: int, tmp_path: Path, home: Pat
     seal_bundle(tmp_path / "some", "some")
     path = home / "keys/steward.pem"
     path.chmod(wrong)
-    with raises(problems.private_key_exposed, mode=f"{wrong:o}", path=str(path)):
+    with raises(families.PRIVATE_KEY, mode=f"{wrong:o}", path=str(path)):
         run_release(write_request(tmp_path))
     assert Ledger(Home.default().ledger).datasets() == []
     old = set((home / "keys").glob("*.pub"))
@@ -175,19 +173,19 @@ def test_invalid_key_file_is_refused(tmp_path: Path, home: Path) -> None:
         pem(ed25519.Ed25519PrivateKey.generate(), b"password"),
     ):
         path.write_bytes(data)
-        with raises(problems.not_a_private_key, path=str(path)) as raised:
+        with raises(families.PRIVATE_KEY, path=str(path)) as raised:
             steward_key(home / "keys")
         assert raised.value.__cause__ is None
         assert len(str(raised.value)) < 300
-    with raises(problems.key_file_missing, path=str(tmp_path / "none.pub")):
+    with raises(families.KEY_FILE, path=str(tmp_path / "none.pub")):
         gramercy.open(str(tmp_path), key=tmp_path / "none.pub")
     for file in (path, tmp_path / "some" / SUMS):
-        with raises(problems.not_a_public_key, path=str(file)):
+        with raises(families.KEY_FILE, path=str(file)):
             gramercy.open(str(tmp_path), key=file)
-    with raises(analysis.no_key_file):
+    with raises(families.KEY_FILE):
         gramercy.open(str(tmp_path), key=[])
     (home / "keys/other.pub").write_text("junk")
-    with raises(problems.not_a_public_key, path=str(home / "keys/other.pub")):
+    with raises(families.KEY_FILE, path=str(home / "keys/other.pub")):
         archive_of(Home.default())
 
 
@@ -195,9 +193,9 @@ def test_unusable_key_folder_is_refused(tmp_path: Path, home: Path) -> None:
     home.mkdir()
     (home / "keys").write_text("a file where the folder should be")
     for call in (steward_key, create_signing_key, signing_public_key):
-        with raises(problems.key_folder_unusable, folder=str(home / "keys")):
+        with raises(families.PRIVATE_KEY, folder=str(home / "keys")):
             call(home / "keys")
-    with raises(problems.key_folder_unusable, folder=str(home / "keys")):
+    with raises(families.PRIVATE_KEY, folder=str(home / "keys")):
         run_release(write_request(tmp_path))
     assert Ledger(Home.default().ledger).datasets() == []
 
@@ -212,7 +210,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
         assert release.signed_by == own.stem
         assert len(release.estimates) == 2
         assert release.report is not None
-    with raises(problems.untrusted_signer, signer=own.stem, trusted=(other.stem,)):
+    with raises(families.SIGNER, signer=own.stem, trusted=(other.stem,)):
         gramercy.open(home / "archive", key=other)["toy/v1-r1"]
 
     # An estimate and a report signed by another key, of a genuine release.
@@ -221,14 +219,14 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
     sign_again(estimate, tmp_path / "other")
     sign_again(report, tmp_path / "other")
     release = gramercy.open(home / "archive", key=own)["toy/v1-r1"]
-    with raises(problems.untrusted_signer, path=f"{estimate}/{SIGNATURE}", signer=other.stem):
+    with raises(families.SIGNER, path=f"{estimate}/{SIGNATURE}", signer=other.stem):
         _ = release.estimates
     assert release.report is None
     assert gramercy.open(home / "archive")["toy/v1-r1"].report is not None
     # A release signed by another key, opened without trusted keys and with those of the home.
     sign_again(root / "release", tmp_path / "other")
     assert Release(open_archive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
-    with raises(problems.untrusted_signer, signer=other.stem):
+    with raises(families.SIGNER, signer=other.stem):
         Release(archive_of(Home.default()), "toy", "v1-r1")
     shutil.copy(other, home / "keys")
     assert Release(archive_of(Home.default()), "toy", "v1-r1").signed_by == other.stem
@@ -265,7 +263,7 @@ def test_invalid_signatures_are_refused(tmp_path: Path) -> None:
             check(place)
         assert SIGNATURE in caught.value.sentence
     (place / SIGNATURE).unlink()
-    with raises(problems.signature_missing, path=str(place / SIGNATURE)):
+    with raises(families.SEAL, path=str(place / SIGNATURE)):
         check(place)
     (place / SIGNATURE).write_bytes(line)
     check(place)
@@ -279,13 +277,13 @@ def test_genuine_bundle_in_the_wrong_place_is_refused(tmp_path: Path, home: Path
     toy = home / "archive/toy"
     shutil.rmtree(root / "release")
     shutil.copytree(toy / "v2-r2/release", root / "release")
-    with raises(problems.wrong_release, release="toy/v1-r1"):
+    with raises(families.DESCRIPTION, release="toy/v1-r1"):
         gramercy.open(home / "archive")["toy/v1-r1"]
     for kind in ("estimates", "reports"):
         shutil.rmtree(toy / "v2-r2" / kind)
         shutil.copytree(root / kind, toy / "v2-r2" / kind)
     release = gramercy.open(home / "archive")["toy/v2-r2"]
-    with raises(problems.wrong_release, release="toy/v2-r2"):
+    with raises(families.DESCRIPTION, release="toy/v2-r2"):
         _ = release.estimates
     assert release.report is None
 
@@ -299,7 +297,7 @@ def test_keys_command(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[
     assert first["signs"]
     assert Path(first["path"]).read_text().startswith("-----BEGIN PUBLIC KEY-----")
     code, _, err = run_command("keys", "new", capsys=capsys)
-    assert (code, not_a_terminal.code in err) == (2, True)
+    assert (code, families.NOT_A_TERMINAL.code in err) == (2, True)
     run_command("keys", "new", "--yes", capsys=capsys)
     keys = run_json("keys", "list", capsys=capsys)
     assert [key["signs"] for key in keys] == [False, True]
@@ -313,5 +311,5 @@ def test_keys_command(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[
     private = (home / "keys/steward.pem").read_text().splitlines()[1]
     (home / "keys/steward.pem").chmod(0o644)
     code, out, err = run_command("keys", capsys=capsys)
-    assert (code, problems.private_key_exposed.code in err) == (1, True)
+    assert (code, families.PRIVATE_KEY.code in err) == (1, True)
     assert private not in listed + out + err

@@ -16,8 +16,8 @@ from gramercy.archive.archive import Archive
 from gramercy.archive.bundle import check
 from gramercy.archive.opening import open_archive
 from gramercy.archive.staging import LOCK_SUFFIX, try_lock
+from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
-from gramercy.schemas.problems.archive import release_exists
 from tests.support.archives import archive_at, seal_bundle
 from tests.support.problems import raises
 
@@ -144,7 +144,7 @@ def test_identical_content_is_committed_once(url: str, tmp_path: Path) -> None:
     assert fresh.releases() == [("toy", "v1-r1")]
     assert check(fresh.release("toy", "v1-r1")) == digest
     seal_bundle(tmp_path / "other", "other")
-    with raises(release_exists):
+    with raises(families.EXISTS):
         fresh.commit(tmp_path / "other", fresh.root / "toy/v1-r1/release")
     assert check(tmp_path / "other")
 

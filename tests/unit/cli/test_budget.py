@@ -11,9 +11,7 @@ from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.problems.budget import budget_exceeded
-from gramercy.schemas.problems.request import version_without_period
-from gramercy.schemas.problems.table import source_missing
+from gramercy.schemas import families
 from tests.support.archives import update_listing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 from tests.support.ledger_writers import charge, contract
@@ -85,12 +83,12 @@ def test_budget_per_year_of_data(
     assert "data of 2026" in run_command("budget", capsys=capsys)[1]
     _, out, _ = run_command("budget", "toy", capsys=capsys)
     assert "Every other year of the data has all of its budget: epsilon=1.2, delta=1e-06" in out
-    with raises(budget_exceeded, budget="toy, data of 2026"):
+    with raises(families.EXCEEDED, budget="toy, data of 2026"):
         run_release(request_for("2026-W02"))
-    with raises(source_missing):
+    with raises(families.SOURCE):
         run_release(request_for("2027"))
     for version in ("spring", "20267"):
-        with raises(version_without_period, version=version):
+        with raises(families.PERIOD, version=version):
             run_release(request_for(version))
     assert len(Ledger.of(any_home).charges("toy")) == 2
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.schemas.problems.command_line import usage
+from gramercy.schemas import families
 
 GRAMERCY = (sys.executable, "-m", "gramercy")
 
@@ -27,7 +27,7 @@ def test_reader_that_has_ended(home: Path) -> None:
         finally:
             os.close(writer)
         assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-        assert (usage.code in done.stderr) == (code == 2)
+        assert (families.USAGE.code in done.stderr) == (code == 2)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gramercy.schemas.problems.command_line import not_comparable
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 
 
@@ -39,7 +39,7 @@ def test_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     page = tmp_path / "change.html"
     code, _, err = run_command("compare", earlier, later, "--page", page, capsys=capsys)
     assert code == 2
-    assert not_comparable.code in err
+    assert families.COMPARISON.code in err
     assert not page.exists()
 
 
@@ -58,4 +58,4 @@ def test_release_without_means_is_not_compared(
     names = publish(tmp_path, "v1"), publish(tmp_path, "v2", **request_of_second)
     code, _, err = run_command("compare", *names, capsys=capsys)
     assert code == 2
-    assert not_comparable.code in err
+    assert families.COMPARISON.code in err

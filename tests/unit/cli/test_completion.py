@@ -10,7 +10,7 @@ import pytest
 
 from gramercy import estimators
 from gramercy.cli.commands import COMMANDS
-from gramercy.schemas.problems import catalogue
+from gramercy.schemas.families import catalogue
 from tests.support.factories import run_command
 
 RELEASES = ("clinic/v1-r1", "clinic/v2-r2", "survey/v1-r1")

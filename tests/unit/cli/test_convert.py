@@ -18,10 +18,8 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems.installation import converting_packages
-from gramercy.schemas.problems.source import conversion_failed, conversion_option
-from gramercy.schemas.problems.table import column_repeated
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
@@ -92,7 +90,7 @@ def refuse(
     """Converts a file that is refused; gives the message."""
     monkeypatch.chdir(tmp_path)
 
-    def refused(problem: Problem[..., Any], *words: str) -> str:
+    def refused(problem: Family[Any], *words: str) -> str:
         before = Path("out.parquet").exists()
         code, out, err = run_command("convert", *words, "out.parquet", capsys=capsys)
         assert (code, out) == (2, "")
@@ -159,9 +157,9 @@ def test_sheet_header_and_names(convert: Any, refuse: Any) -> None:
         "b": [CANARY, None],
     }
     assert convert("t.xlsx", "--sheet", "hidden")[0] == {"h": [7]}
-    assert "'hidden', 'shown'" in refuse(conversion_failed, "t.xlsx", "--sheet", "absent")
-    assert "sheet 'shown': row 2 is empty" in refuse(conversion_failed, "t.xlsx", "--header", "2")
-    assert "row 99" in refuse(conversion_failed, "t.xlsx", "--header", "99")
+    assert "'hidden', 'shown'" in refuse(families.FILE, "t.xlsx", "--sheet", "absent")
+    assert "sheet 'shown': row 2 is empty" in refuse(families.FILE, "t.xlsx", "--header", "2")
+    assert "row 99" in refuse(families.FILE, "t.xlsx", "--header", "99")
     assert list(convert("t.xlsx", "--header", "1")[1]["left_out"]) == ["column 2"]
 
 
@@ -170,7 +168,7 @@ def test_a_header_that_looks_like_data_is_not_shown(row: str, refuse: Any, conve
     Path("t.csv").write_text(f"{row}\n1,{CANARY}\n")
     sheet("t.xlsx", row.split(","))
     for name in ("t.csv", "t.xlsx"):
-        message = refuse(conversion_failed, name)
+        message = refuse(families.FILE, name)
         assert "--names" in message
         assert not any(cell in message for cell in row.split(","))
     assert convert("t.csv", "--names", "a,b")[1]["rows"] == 2
@@ -237,13 +235,13 @@ def test_fixed_widths_and_encodings(convert: Any, refuse: Any) -> None:
     words = ("t.dat", "--widths", "3,4,5", "--names", "id,x,ward")
     expected = {"id": ["007", "008"], "x": [1.5, None], "ward": ["Ärzte", "B"]}
     assert convert(*words, "--encoding", "cp1252")[0] == expected
-    assert "--encoding cp1252" in refuse(conversion_failed, *words)
+    assert "--encoding cp1252" in refuse(families.FILE, *words)
     pyreadstat.write_xport(pd.DataFrame({"a": ["Qa"], "b": ["x"]}), "t.xpt")
     Path("t.xpt").write_bytes(Path("t.xpt").read_bytes().replace(b"Qa", b"\xc4a"))
     assert convert("t.xpt", "--encoding", "cp1252")[0] == {"a": ["Äa"], "b": ["x"]}
-    assert "--encoding cp1252" in refuse(conversion_failed, "t.xpt")
-    assert "no encoding" in refuse(conversion_option, *words, "--encoding", "none")
-    refuse(conversion_option, "t.dat", "--widths", "3,x")
+    assert "--encoding cp1252" in refuse(families.FILE, "t.xpt")
+    assert "no encoding" in refuse(families.USAGE, *words, "--encoding", "none")
+    refuse(families.USAGE, "t.dat", "--widths", "3,x")
     Path("t.csv").write_bytes("a;b\n1;Ä\n".encode("utf-16"))
     assert convert("t.csv")[0] == {"a": [1], "b": ["Ä"]}
 
@@ -309,27 +307,27 @@ def test_rows_of_json_may_differ(convert: Any) -> None:
 )
 def test_damaged_files_are_refused_without_their_content(name: str, refuse: Any) -> None:
     Path(name).write_bytes(b'{"x": "' + CANARY.encode())
-    assert name in refuse(conversion_failed, name)
+    assert name in refuse(families.FILE, name)
 
 
 def test_what_cannot_be_converted(refuse: Any) -> None:
     Path("t.csv").write_text(f'a,b\n1,"{CANARY}\n')
-    assert "t.csv" in refuse(conversion_failed, "t.csv")
+    assert "t.csv" in refuse(families.FILE, "t.csv")
     Path("t.csv").write_text(f"a,b\n1,2\n1,2,{CANARY}\n")
-    assert "row 3 has more cells" in refuse(conversion_failed, "t.csv")
+    assert "row 3 has more cells" in refuse(families.FILE, "t.csv")
     Path("t.csv").write_text("a,b,a\n1,2,3\n")
-    refuse(column_repeated, "t.csv")
+    refuse(families.TABLE_COLUMNS, "t.csv")
     Path("t.json").write_text("[]")
-    refuse(conversion_failed, "t.json")
-    assert "no such file" in refuse(conversion_failed, "absent.csv")
+    refuse(families.FILE, "t.json")
+    assert "no such file" in refuse(families.FILE, "absent.csv")
     Path("table").write_text("")
-    assert ".sav" in refuse(conversion_failed, "table")
+    assert ".sav" in refuse(families.FILE, "table")
     Path("t.csv").write_text("a,b\n1,2\n")
-    assert "The columns are: a, b" in refuse(conversion_option, "t.csv", "--numbers", "c")
+    assert "The columns are: a, b" in refuse(families.USAGE, "t.csv", "--numbers", "c")
     for option in (("--sheet", "x"), ("--codes",)):
-        assert option[0] in refuse(conversion_option, "t.csv", *option)
+        assert option[0] in refuse(families.USAGE, "t.csv", *option)
     Path("out.parquet").write_text("kept")
-    assert "already exists" in refuse(conversion_option, "t.csv")
+    assert "already exists" in refuse(families.USAGE, "t.csv")
     assert Path("out.parquet").read_text() == "kept"
 
 
@@ -354,5 +352,5 @@ def test_missing_package_is_named(
         monkeypatch.setitem(sys.modules, package, None)
     code, _, err = run_command("convert", tmp_path / name, tmp_path / "o.parquet", capsys=capsys)
     assert code == 1
-    assert converting_packages.code in err
+    assert families.MISSING_PACKAGES.code in err
     assert "pip install 'gramercy[convert]'" in err

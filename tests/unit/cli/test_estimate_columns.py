@@ -10,24 +10,24 @@ from ruamel.yaml import YAML
 
 from gramercy.application.context import Context
 from gramercy.cli import flow_runner
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import analyses, estimation
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, write_yaml
 from tests.support.survey import survey_release, survey_request
 
 CASES = [
-    ("regression", {"formula": "income ~ aeg"}, analyses.regression_column_unknown, "age"),
+    ("regression", {"formula": "income ~ aeg"}, families.ANALYSIS, "age"),
     (
         "regression",
         {"outcome": "age", "predictors": ["incom"]},
-        analyses.regression_column_unknown,
+        families.ANALYSIS,
         "income",
     ),
-    ("tables", {"rows": "wart"}, analyses.not_a_column_of_levels, "ward"),
-    ("moments", {"by": "sx"}, analyses.not_a_column_of_levels, "sex"),
-    ("synthetic", {"integers": ["agge"]}, analyses.not_numeric_columns, "age"),
-    ("pca", {"columns": ["hour"]}, analyses.components_unknown_columns, "hours"),
-    ("discriminant", {"classes": "wart"}, estimation.classes_unknown, "ward"),
+    ("tables", {"rows": "wart"}, families.ANALYSIS, "ward"),
+    ("moments", {"by": "sx"}, families.ANALYSIS, "sex"),
+    ("synthetic", {"integers": ["agge"]}, families.ANALYSIS, "age"),
+    ("pca", {"columns": ["hour"]}, families.ANALYSIS, "hours"),
+    ("discriminant", {"classes": "wart"}, families.ESTIMATE, "ward"),
 ]
 IDS = [f"{name}-{next(iter(settings))}" for name, settings, *_ in CASES]
 
@@ -59,7 +59,7 @@ def test_requests_with_unknown_columns_are_refused(
     command: str,
     name: str,
     settings: dict[str, Any],
-    problem: Problem[..., Any],
+    problem: Family[Any],
     meant: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -76,7 +76,7 @@ def with_estimate(request: Path, estimate: dict[str, Any]) -> None:
     write_yaml(request, facts | {"estimates": [estimate]})
 
 
-def assert_refused(done: tuple[int, str, str], problem: Problem[..., Any], meant: str) -> None:
+def assert_refused(done: tuple[int, str, str], problem: Family[Any], meant: str) -> None:
     """The code is 2, and the first suggestion is the name that was meant."""
     code, out, err = done
     assert (code, out) == (2, "")

@@ -28,11 +28,10 @@ from gramercy.cli.output import exports
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import command_line as problems
-from gramercy.schemas.problems.archive import no_release, not_an_archive
+from gramercy.schemas.problem import Family
 from tests.support.conformance import CASES
 from tests.support.croissant import croissant_errors
 from tests.support.factories import (
@@ -149,40 +148,40 @@ def test_export_checks_its_options_before_writing(
 ) -> None:
     folder, full = tmp_path / "entries", tmp_path / "full"
     empty = run_command("export", "--registry", folder, *STATED, capsys=capsys)
-    assert (empty[0], no_release.code in empty[2]) == (2, True)
+    assert (empty[0], families.UNKNOWN_RELEASE.code in empty[2]) == (2, True)
     run_release(write_request(tmp_path))
     full.mkdir()
     (full / "mine.txt").write_text("mine")
     both = ("--registry", folder, "--package")
-    refused: list[tuple[tuple[object, ...], Problem[..., Any], dict[str, Any]]] = [
-        ((), problems.nothing_to_export, {}),
-        (("--registry", folder), problems.registry_fact_missing, {"option": "--curator-type"}),
+    refused: list[tuple[tuple[object, ...], Family[Any], dict[str, Any]]] = [
+        ((), families.EXPORT, {}),
+        (("--registry", folder), families.EXPORT, {"option": "--curator-type"}),
         (
             ("--registry", folder, *STATED[:2]),
-            problems.registry_fact_missing,
+            families.EXPORT,
             {"option": "--region"},
         ),
         (
             ("--registry", folder, "--curator-type", "Club"),
-            problems.not_a_choice,
+            families.USAGE,
             {"option": "--curator-type", "choices": ["Government", "Industry", "Nonprofit"]},
         ),
         (
             ("--registry", folder, *STATED, "--sector", "Cheese"),
-            problems.not_a_choice,
+            families.USAGE,
             {"option": "--sector", "value": "Cheese"},
         ),
-        (("--package", folder, "--archive", tmp_path / "nowhere"), not_an_archive, {}),
-        (("--package", full), problems.package_folder_not_empty, {"path": str(full)}),
-        (("--package", full / "mine.txt/x"), problems.not_a_folder, {"option": "--package"}),
+        (("--package", folder, "--archive", tmp_path / "nowhere"), families.NOT_AN_ARCHIVE, {}),
+        (("--package", full), families.EXPORT, {"path": str(full)}),
+        (("--package", full / "mine.txt/x"), families.OUTPUT, {"option": "--package"}),
         (
             ("--registry", full / "mine.txt", *STATED),
-            problems.not_a_folder,
+            families.OUTPUT,
             {"option": "--registry"},
         ),
-        ((*both, folder, *STATED), problems.overlapping_folders, {}),
-        ((*both, tmp_path, *STATED), problems.overlapping_folders, {}),
-        ((*both, folder / "y/z", *STATED), problems.overlapping_folders, {}),
+        ((*both, folder, *STATED), families.EXPORT, {}),
+        ((*both, tmp_path, *STATED), families.EXPORT, {}),
+        ((*both, folder / "y/z", *STATED), families.EXPORT, {}),
     ]
     for words, problem, facts in refused:
         code, out, _ = run_command("export", *words, "--json", capsys=capsys)
@@ -379,7 +378,7 @@ def test_interrupted_package_export_leaves_nothing(
             done, _, err = run_command("export", "--package", folder, capsys=capsys)
         assert done == code
         assert list(folder.parent.iterdir()) == []
-        assert code != 2 or problems.cannot_write.code in err
+        assert code != 2 or families.OUTPUT.code in err
     folder.mkdir()  # an existing empty folder may be used
     run_json("export", "--package", folder, capsys=capsys)
     assert [each.name for each in folder.parent.iterdir()] == ["one"]

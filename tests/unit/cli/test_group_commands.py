@@ -16,7 +16,7 @@ from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.uncertainty.difference import Change, comparable
 from gramercy.reports.change_page import change_page
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
-from gramercy.schemas.problems.analyses import unknown_group
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release
 from tests.unit.application.test_groups import CLIP, plan_of_groups, table
 from tests.unit.cli.test_export import package_errors, rows
@@ -110,7 +110,7 @@ def test_unknown_group_is_refused_before_prefect_starts(
     name = f"toy/{publish(tmp_path, 'v1')}"
     code, _, error = run_command("estimate", name, "--set", "group=Z", capsys=capsys)
     assert code != 0
-    assert unknown_group.code in error
+    assert families.UNKNOWN_NAME.code in error
 
 
 def test_internal_page_has_the_exact_sizes_of_groups(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
 from gramercy.archive.package import write_descriptor
 from gramercy.archive.release_bundle import read_release, release_descriptor
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import bundle, command_line, publication, verification
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, run_release
 from tests.support.marginals import marginals_request
 from tests.support.problems import raises
@@ -65,7 +65,7 @@ def test_estimates_of_marginals_are_refused_before_prefect_starts(
 ) -> None:
     code, out, err = run_command("estimate", release, "--json", capsys=capsys)
     assert code == 2
-    assert publication.release_has_no_matrix.code in out + err
+    assert families.ESTIMATES.code in out + err
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_marginals_are_not_compared(
     later = run_release(marginals_request(tmp_path, {"version": "v2"}))
     code, out, err = run_command("compare", release, f"toy/{later}", "--json", capsys=capsys)
     assert code == 2
-    assert command_line.not_comparable.code in out + err
+    assert families.COMPARISON.code in out + err
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_constants_of_another_release_are_recomputed(tmp_path: Path) -> None:
     assert "constants: recomputed from the histograms of toy/v1-r1" in checks
     shutil.rmtree(place.parent.parent / "v1-r1")
     found = verify_release(context.archive, "toy", place.parent.name, None)
-    assert [each.code for each in found.unchecked] == [verification.constants_not_recomputed.code]
+    assert [each.code for each in found.unchecked] == [families.NOT_CHECKED.code]
 
 
 @pytest.mark.slow
@@ -140,12 +140,12 @@ def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: 
     assert facts.scaling is not None
     weight, *others = facts.columns
     scaling = facts.scaling.model_copy(update={"sha256": "0" * 64})
-    changes: dict[str, tuple[dict[str, Any], Problem[..., Any]]] = {
+    changes: dict[str, tuple[dict[str, Any], Family[Any]]] = {
         "columns": (
             {"columns": (weight.model_copy(update={"centre": 71.234}), *others)},
-            verification.file_contradicts,
+            families.CONTRADICTION,
         ),
-        "sha256": ({"scaling": scaling}, verification.constants_replaced),
+        "sha256": ({"scaling": scaling}, families.REPLACED),
     }
     forged, problem = changes[tampered]
     for path in place.iterdir():
@@ -169,7 +169,7 @@ def test_marginals_without_histograms_are_refused(scaling: str, tmp_path: Path) 
     write_descriptor(place, release_descriptor(place, facts.model_copy(update={"scaling": stated})))
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with raises(bundle.not_histograms):
+    with raises(families.CONTENT):
         read_release(place)
 
 

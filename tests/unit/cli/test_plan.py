@@ -10,10 +10,8 @@ import pytest
 
 from gramercy.cli import flow_runner
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import publication, table
-from gramercy.schemas.problems.command_line import parent_folder_missing
-from gramercy.schemas.problems.request import period_not_a_label
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from tests.support.factories import (
     run_command,
     run_json,
@@ -45,7 +43,7 @@ def test_expectations_need_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
         "plan", write_request(tmp_path), "--expectations", suite, capsys=capsys
     )
     assert code == 2
-    assert parent_folder_missing.code in err
+    assert families.OUTPUT.code in err
     assert "--expectations" in err
     assert not out
     assert not suite.exists()
@@ -54,11 +52,11 @@ def test_expectations_need_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("header", "source", "problem"),
     [
-        ("c0,c1,c3", "table.csv", publication.header_lacks_columns),
-        ("c0;c1;c2", "table.csv", publication.separator_not_comma),
-        ("c0,c1,c2", "tabel.csv", table.source_missing),
-        ("c0,c1,c2", "none-*.csv", table.source_missing),
-        ("c0,c1,c2", "request.yaml", table.unknown_format),
+        ("c0,c1,c3", "table.csv", families.TABLE_COLUMNS),
+        ("c0;c1;c2", "table.csv", families.HEADER),
+        ("c0,c1,c2", "tabel.csv", families.SOURCE),
+        ("c0,c1,c2", "none-*.csv", families.SOURCE),
+        ("c0,c1,c2", "request.yaml", families.SOURCE),
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "plan --compare", "release --yes"])
@@ -66,7 +64,7 @@ def test_wrong_tables_are_found_before_prefect_starts(
     command: str,
     header: str,
     source: str,
-    problem: Problem[..., Any],
+    problem: Family[Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -93,7 +91,7 @@ def test_a_published_release_is_planned_without_its_table(
     edited = write_request(tmp_path, request={"version": "v2"}, source="gone.csv")
     code, _, err = run_command("plan", edited, capsys=capsys)
     assert code == 2
-    assert table.source_missing.code in err
+    assert families.SOURCE.code in err
 
 
 def test_period_option_chooses_the_period_of_the_data(
@@ -107,7 +105,7 @@ def test_period_option_chooses_the_period_of_the_data(
     assert planned["version"] == "2026-Q3"
     assert planned["budget_before"]["period"] == "2026-Q3"
     code, _, err = run_command("plan", request, "--period", "2026-09", capsys=capsys)
-    assert (code, period_not_a_label.code in err) == (2, True)
+    assert (code, families.PERIOD.code in err) == (2, True)
 
 
 def test_plan_of_persons_has_the_noise_in_proportion(

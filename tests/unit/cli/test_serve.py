@@ -10,8 +10,7 @@ import pytest
 
 from gramercy.cli import serve
 from gramercy.common.home import Home
-from gramercy.schemas.problems.command_line import server_not_answering
-from gramercy.schemas.problems.prefect import login_refused, server_without_login
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 API = "http://prefect.example/api"
@@ -45,7 +44,7 @@ def test_the_login_of_a_configured_server(
             assert found.login == login
         assert capsys.readouterr().err == ""
     else:
-        with raises(login_refused, url=API), serve.running_server(Home.default(), 4200):
+        with raises(families.SERVER, url=API), serve.running_server(Home.default(), 4200):
             pass
 
 
@@ -55,7 +54,7 @@ def test_a_server_that_answers_everybody_is_named(
     monkeypatch.setattr(serve, "_status", lambda *_: 200)
     monkeypatch.setenv("PREFECT_API_URL", API)
     with serve.running_server(Home.default(), 4200):
-        assert server_without_login.code in capsys.readouterr().err
+        assert families.NO_LOGIN.code in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["localhost", "file:///etc", "ftp://127.0.0.1/api"])
@@ -63,7 +62,7 @@ def test_only_a_web_address_is_a_server(
     url: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", url)
-    with raises(server_not_answering, url=url), serve.running_server(Home(home), 4200):
+    with raises(families.SERVER, url=url), serve.running_server(Home(home), 4200):
         pass
 
 

@@ -10,18 +10,18 @@ import pytest
 from gramercy.application.internal_record import read_record
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.common.home import Home
-from gramercy.schemas.problems import warnings
+from gramercy.schemas import families
 from tests.support.factories import read_plan, run_release, write_request
 
 LOUD = {
     each.code
     for each in (
-        warnings.release_is_noise,
-        warnings.cells_not_numbers,
-        warnings.cells_not_levels,
-        warnings.many_cells_missing,
-        warnings.many_cells_out_of_bounds,
-        warnings.many_lines_malformed,
+        families.NOTHING_USED,
+        families.UNUSABLE_COLUMNS,
+        families.UNUSABLE_COLUMNS,
+        families.MANY_CELLS,
+        families.MANY_CELLS,
+        families.UNUSABLE_LINES,
     )
 }
 
@@ -60,12 +60,12 @@ def test_notes_are_not_written_to_files(
     ("text", "expected"),
     [
         (HEADER + "1,2,3\n" * 40, set()),
-        (UNREADABLE, {warnings.release_is_noise, warnings.cells_not_numbers}),
-        (HEADER + "1,2\n" * 40, {warnings.release_is_noise, warnings.many_lines_malformed}),
-        (HEADER + "1,2,x\n" * 40, {warnings.cells_not_numbers}),
-        (HEADER + "1,,3\n" * 9 + "1,2,3\n" * 31, {warnings.many_cells_missing}),
-        (HEADER + "1,2,30\n" * 3 + "1,2,3\n" * 37, {warnings.many_cells_out_of_bounds}),
-        (HEADER + "1,2,3\n\n" * 20, {warnings.many_lines_malformed}),
+        (UNREADABLE, {families.NOTHING_USED, families.UNUSABLE_COLUMNS}),
+        (HEADER + "1,2\n" * 40, {families.NOTHING_USED, families.UNUSABLE_LINES}),
+        (HEADER + "1,2,x\n" * 40, {families.UNUSABLE_COLUMNS}),
+        (HEADER + "1,,3\n" * 9 + "1,2,3\n" * 31, {families.MANY_CELLS}),
+        (HEADER + "1,2,30\n" * 3 + "1,2,3\n" * 37, {families.MANY_CELLS}),
+        (HEADER + "1,2,3\n\n" * 20, {families.UNUSABLE_LINES}),
     ],
     ids=range(7),
 )
@@ -76,18 +76,18 @@ def test_badly_read_tables_get_loud_warnings(
 ) -> None:
     loud, err = notes(tmp_path, text, capsys, request={"folds": folds, "estimates": []})
     assert loud == {problem.code for problem in expected}
-    assert ("toy/v1-r1" in err) == (warnings.release_is_noise in expected)
+    assert ("toy/v1-r1" in err) == (families.NOTHING_USED in expected)
 
 
 @pytest.mark.usefixtures("on_terminal")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (UNREADABLE, {warnings.release_is_noise, warnings.cells_not_numbers}),
-        (HEADER + "1,2,3\n\n" * 20, {warnings.many_lines_malformed}),
+        (UNREADABLE, {families.NOTHING_USED, families.UNUSABLE_COLUMNS}),
+        (HEADER + "1,2,3\n\n" * 20, {families.UNUSABLE_LINES}),
         (
             HEADER + "1,,3\n" * 15 + "1,2,3\n" * 5 + "\n" * 20,
-            {warnings.many_cells_missing, warnings.many_lines_malformed},
+            {families.MANY_CELLS, families.UNUSABLE_LINES},
         ),
     ],
     ids=range(3),
@@ -133,9 +133,9 @@ def test_malformed_lines_are_not_missing_cells(
     loud, err = notes(
         tmp_path, "", capsys, source="t", columns=columns, request=request_change, **persons
     )
-    assert loud == {warnings.many_lines_malformed.code}
-    assert warnings.malformed_lines.code in err
-    assert warnings.cells_filled.code not in err
+    assert loud == {families.UNUSABLE_LINES.code}
+    assert families.UNUSABLE_LINES.code in err
+    assert families.REPAIRED_CELLS.code not in err
     record = read_record(Home.default(), "toy", "v1-r1")
     assert (record["rows"], record["malformed_rows"]) == (40, 20)
     assert set(record["filled_cells"].values()) == {0}
@@ -148,7 +148,7 @@ def test_levels_of_another_spelling(tmp_path: Path, capsys: pytest.CaptureFixtur
     columns: dict[str, Any] = {"c0": {"lower": 0, "upper": 9}, "[kind]": {"levels": ["1", "2"]}}
     text = "c0,[kind]\n" + "1,2.0\n" * 40
     loud, err = notes(tmp_path, text, capsys, columns=columns)
-    assert loud == {warnings.cells_not_levels.code}
+    assert loud == {families.UNUSABLE_COLUMNS.code}
     assert "[kind]" in err
     assert "2.0 is" in err  # the hint, which does not come from the table
 
@@ -160,4 +160,4 @@ def test_a_table_without_persons_is_noise(
     persons = {"privacy_unit": "who", "persons": 4}
     text = "c0,c1,c2,who\n" + "1,2,3,\n" * 40
     loud, _ = notes(tmp_path, text, capsys, **persons)
-    assert loud == {warnings.release_is_noise.code}
+    assert loud == {families.NOTHING_USED.code}

@@ -10,13 +10,8 @@ import pytest
 
 from gramercy.cli.choices import check_choice
 from gramercy.cli.commands import COMMANDS
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import keys
-from gramercy.schemas.problems.archive import unknown_release
-from gramercy.schemas.problems.budget import dataset_not_registered
-from gramercy.schemas.problems.command_line import not_a_choice, usage
-from gramercy.schemas.problems.installation import contract_missing
-from gramercy.schemas.problems.verification import table_shared, unknown_name
+from gramercy.schemas import families, wordings
+from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
 from tests.support.problems import raises
 
@@ -40,20 +35,20 @@ def test_mistyped_command_or_option_is_recognised(
     words: tuple[str, ...], meant: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = refusal(*words, capsys=capsys)
-    assert error["code"] == usage.code
+    assert error["code"] == families.USAGE.code
     assert meant in error["facts"]["reason"]
     assert "?." not in error["facts"]["reason"]
 
 
 def test_mistyped_estimator_is_recognised(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = refusal("estimate", "toy/v1-r1", "--estimator", "threshold", capsys=capsys)
-    assert error["code"] == keys.option_misspelt.code
+    assert error["code"] == families.USAGE.code
     facts = {"option": "--estimator", "value": "threshold", "suggestion": "thresholded"}
     assert error["facts"] == facts
 
 
 def test_word_that_resembles_no_choice_is_answered_with_all() -> None:
-    with raises(not_a_choice, option="--sector", choices=("Health", "Trade")):
+    with raises(families.USAGE, option="--sector", choices=("Health", "Trade")):
         check_choice("--sector", "Cheese", ("Health", "Trade"))
     check_choice("--sector", "Trade", ("Health", "Trade"))
 
@@ -79,7 +74,7 @@ def test_mistyped_value_in_a_file_is_recognised(
 ) -> None:
     request = write_request(tmp_path, request=request_keys, **contract_keys)
     details = refusal("plan", request, capsys=capsys)["details"]
-    expected = (key, keys.value_misspelt.code, {"suggestion": suggestion})
+    expected = (key, families.KEY.code, {"suggestion": suggestion})
     assert expected in [(each["key"], each["code"], each["facts"]) for each in details]
 
 
@@ -90,12 +85,12 @@ def test_mistyped_data_set_or_release_is_recognised(
     listed = run_json("list", "toy", capsys=capsys)
     assert [each["release"] for each in listed] == ["toy/v1-r1"]
     assert listed == run_json("list", capsys=capsys)
-    refused: list[tuple[tuple[str, ...], Problem[..., Any], str]] = [
-        (("list", "toys"), unknown_name, "toy"),
-        (("verify", "toy/v1-r2"), unknown_name, "toy/v1-r1"),
-        (("budget", "tyo"), dataset_not_registered, "toy"),
-        (("history", "tyo"), dataset_not_registered, "toy"),
-        (("show", "toy/v1"), unknown_release, "toy/v1-r1"),
+    refused: list[tuple[tuple[str, ...], Family[Any], str]] = [
+        (("list", "toys"), families.UNKNOWN_RELEASE, "toy"),
+        (("verify", "toy/v1-r2"), families.UNKNOWN_RELEASE, "toy/v1-r1"),
+        (("budget", "tyo"), families.CHANGE, "toy"),
+        (("history", "tyo"), families.CHANGE, "toy"),
+        (("show", "toy/v1"), families.UNKNOWN_RELEASE, "toy/v1-r1"),
     ]
     for words, problem, first in refused:
         error = refusal(*words, capsys=capsys)
@@ -108,17 +103,18 @@ def test_mistyped_id_of_a_contract_is_recognised(
     (home / "contracts").mkdir(parents=True)
     (home / "contracts/clinic.yaml").write_text("")
     error = refusal("plan", write_request(tmp_path, request={"dataset": "clinc"}), capsys=capsys)
-    assert (error["code"], error["facts"]["known"]) == (contract_missing.code, ["clinic"])
+    assert (error["code"], error["facts"]["known"]) == (families.REQUEST_FILE.code, ["clinic"])
 
 
 def test_error_names_the_first_of_many_and_a_warning_names_all() -> None:
     names = tuple(f"column-{k}" for k in range(300))
-    error = keys.key_unknown("x", names)
+    words = ("Unknown key '{key}'.", "Known: {known}.")
+    error = families.KEY(*words, key="x", known=names)
     assert len(error.message) < 250
     assert error.message.count("column-") == 12
     assert "288" in error.message
     assert error.facts["known"] == names
-    assert str(table_shared(names)).count("column-") == 300
+    assert str(wordings.table_shared(names)).count("column-") == 300
 
 
 def test_every_command_resembles_itself_most(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from gramercy.application.context import Context
 from gramercy.application.planning import make_plan
 from gramercy.application.unfinished_period import unfinished_period
 from gramercy.application.yaml_files import read_request
-from gramercy.schemas.problems.warnings import period_not_over
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, write_request, write_table
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5, "per": "month"}
@@ -33,7 +33,7 @@ def test_period_is_over_after_its_last_day(tmp_path: Path, version: str) -> None
     before, after = (make_plan(Context.default(), request, at=end + k * second) for k in (-1, 0))
     notice = unfinished_period(before)
     assert notice is not None
-    assert notice.code == period_not_over.code
+    assert notice.code == families.PERIOD_NOT_OVER.code
     assert notice.facts == {"period": "2026-11", "last_day": "2026-11-30"}
     assert unfinished_period(after) is None
 
@@ -51,8 +51,8 @@ def test_plan_and_release_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str
         for command in ("plan", "release"):
             # Without a terminal, `release` ends before the question whether to publish.
             _, out, _ = run_command(command, request, "--period", period, capsys=capsys)
-            assert (period_not_over.code in out) is warned
+            assert (families.PERIOD_NOT_OVER.code in out) is warned
         _, _, err = run_command("release", request, "--period", period, "--json", capsys=capsys)
-        assert (period_not_over.code in err) is warned
+        assert (families.PERIOD_NOT_OVER.code in err) is warned
         facts = run_json("plan", request, "--period", period, capsys=capsys)
         assert (facts["unfinished_period"] is not None) is warned

@@ -13,8 +13,7 @@ import typer
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.cli import flow_runner
-from gramercy.schemas.problems.budget import budget_exceeded, release_withdrawn
-from gramercy.schemas.problems.command_line import useless_release
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release, write_request
 
 RED = {"mechanism": {"name": "gaussian", "epsilon": 0.1, "delta": 1e-6}}
@@ -39,10 +38,10 @@ def test_script_is_refused_even_with_yes(
     request = write_request(tmp_path, request=RED)
     code, out, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
-    assert useless_release.code in err
+    assert families.USELESS.code in err
     code, out, _ = run_command("release", request, "--yes", "--json", capsys=capsys)
     assert code == 2
-    assert json.loads(out)["code"] == useless_release.code
+    assert json.loads(out)["code"] == families.USELESS.code
     assert not started
     assert run_json("budget", capsys=capsys) == []
 
@@ -110,7 +109,7 @@ def test_release_over_its_budget_is_refused_before_prefect(
     write_request(tmp_path, request=charged | {"version": "v2"})
     code, _, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
     assert code == 2
-    assert budget_exceeded.code in err
+    assert families.EXCEEDED.code in err
     assert not started
     assert run_json("budget", capsys=capsys) == before
 
@@ -122,7 +121,7 @@ def test_withdrawn_release_is_refused_before_prefect(
     withdraw(Context.default(), "toy", run_release(request), "a column was shifted")
     code, _, err = run_command("release", request, "--yes", "--despite", capsys=capsys)
     assert code == 2
-    assert release_withdrawn.code in err
+    assert families.SPENT.code in err
     assert not started
     code, _, err = run_command(
         "release", request, "--yes", "--despite", "--new-charge", capsys=capsys

@@ -17,10 +17,10 @@ from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Fold
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.estimation import matrix_is_zero
 from tests.support.problems import raises
 
 Array = np.ndarray
@@ -201,7 +201,7 @@ def test_an_intercept_that_is_lost_in_the_noise() -> None:
 
 
 def test_rows_without_weight_are_refused() -> None:
-    with raises(matrix_is_zero):
+    with raises(families.ESTIMATE):
         about_means(evidence(np.zeros((3, 3))))
 
 

@@ -19,8 +19,7 @@ from gramercy.estimators.solvers.certified import (
     iteration_limit,
     solve_within,
 )
-from gramercy.schemas.problems import mechanism
-from gramercy.schemas.problems.estimation import not_certified
+from gramercy.schemas import families
 from tests.support.factories import at_scale
 from tests.support.problems import raises
 
@@ -163,9 +162,9 @@ def test_certified_gap_is_not_understated(p: int) -> None:
 
 
 def test_too_small_penalty_is_refused_from_public_facts() -> None:
-    with raises(mechanism.penalty_too_small, columns=6, least=0.01):
+    with raises(families.NOISE_RANGE, columns=6, least=0.01):
         charged(6, 0.9e-2)
-    with raises(mechanism.penalty_too_small, columns=200, least=0.02):
+    with raises(families.NOISE_RANGE, columns=200, least=0.02):
         charged(200, 1.9e-2)
     assert charged(200, 2e-2) < np.inf
 
@@ -178,7 +177,7 @@ def test_missing_certificate_fails_the_step() -> None:
         (-np.eye(3), 0.1, 1.0),
         (np.ones((2, 2)) / 2, 0.1, 1e-13),
     ):
-        with raises(not_certified) as caught:
+        with raises(families.NOT_CERTIFIED) as caught:
             solve_within(S, penalty, distance)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None

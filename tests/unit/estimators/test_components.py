@@ -14,9 +14,9 @@ from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.spectral.column_moments import column_moments, functional_variance
 from gramercy.estimators.spectral.principal import noise_edge
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
 from tests.support.survey import NUMERIC, survey_evidence, survey_table
@@ -72,7 +72,7 @@ def test_columns_are_chosen_by_name() -> None:
     assert list(pca(evidence).tables["columns"]["column"]) == list(NUMERIC)
     chosen = pca(evidence, columns=("age", "ward")).tables["columns"]["column"]
     assert list(chosen) == ["age", "ward=A", "ward=B", "ward=C"]
-    with raises(problems.components_unknown_columns, unknown=("wage",)):
+    with raises(families.ANALYSIS, unknown=("wage",)):
         pca(evidence, columns=("wage",))
 
 

@@ -22,11 +22,11 @@ from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.scikit import DiscriminantClassifier
 from gramercy.estimators.user_evidence import evidence_from_matrix
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale, run_release, write_request
 from tests.support.problems import raises
 
@@ -128,7 +128,7 @@ def test_noiseless_fit_equals_classical_lda() -> None:
     assert not found.matrices
     assert found.kind == "discriminant"
     assert found.tuning == {"penalty": WEAK}
-    with raises(problems.no_matrix, kind="discriminant", tables=tuple(found.tables)):
+    with raises(families.ESTIMATE, kind="discriminant", tables=tuple(found.tables)):
         _ = found.matrix
 
 
@@ -212,9 +212,9 @@ def test_other_level_columns_become_features() -> None:
     tables = Discriminant(classes="kind").fit(seen).tables
     assert list(tables["coefficients"].columns) == ["class", "constant", "colour=red"]
     assert error_rate(tables, 2 * rows[:, 3:], kind) < 0.08
-    with raises(problems.classes_ambiguous, columns=("kind", "colour")):
+    with raises(families.ESTIMATE, columns=("kind", "colour")):
         Discriminant().fit(seen)
-    with raises(problems.classes_unknown, column="shape", columns=("kind", "colour")):
+    with raises(families.ESTIMATE, column="shape", columns=("kind", "colour")):
         Discriminant(classes="shape").fit(seen)
 
 
@@ -272,17 +272,17 @@ def test_class_lost_in_noise_is_named() -> None:
     assert classes_table["share"].isna().to_dict() == {"a": False, "b": False, "rare": True}
     assert classes_table["share"].sum() == pytest.approx(1)
     assert set(tables["coefficients"]["class"]) == {"a", "b"} == set(tables["means"]["class"])
-    with raises(problems.classes_lost_in_noise, classes="kind"):
+    with raises(families.ESTIMATE, classes="kind"):
         Discriminant().fit(made.seen(0.5))
     empty = ClassSample(x, label, radius=8.0, levels=("a", "b", "none")).seen()
     assert Discriminant().fit(empty).tables["classes"]["status"].iloc[2] == "lost in noise"
 
 
 def test_data_without_classes_is_refused() -> None:
-    with raises(problems.no_column_of_levels):
+    with raises(families.ESTIMATE):
         Discriminant().fit(evidence_from_matrix(np.eye(3), 10))
     levels = LevelsFacts(name="kind", levels=(0.0, 1.0))
-    with raises(problems.no_features, classes="kind"):
+    with raises(families.ESTIMATE, classes="kind"):
         Discriminant().fit(evidence_from_matrix(np.eye(2), 10, columns=[levels, levels]))
 
 

@@ -17,8 +17,8 @@ from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.gaussian_rows import Rows
+from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises, refuses
 
 
@@ -96,9 +96,9 @@ def test_ridge_minimises_its_objective() -> None:
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_ridge_refuses_invalid_penalties(bad: float) -> None:
-    with raises(problems.not_positive, argument="penalty"):
+    with raises(families.MATRIX, argument="penalty"):
         ridge_precision(np.eye(2), bad)
-    with raises(problems.not_positive, argument="penalty"):
+    with raises(families.MATRIX, argument="penalty"):
         ridge_path(np.eye(2), [1.0, bad])
     with refuses("penalty"):
         Ridge.model_validate({"penalty": bad})

@@ -14,8 +14,8 @@ from gramercy.estimators.solvers.block import WarmStart, duality_gap, soft_thres
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
 from gramercy.estimators.solvers.glasso import Solver, graphical_lasso, graphical_lasso_path
 from gramercy.estimators.solvers.newton import newton
+from gramercy.schemas import families
 from gramercy.schemas.errors import NoMinimiser
-from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale
 from tests.support.problems import raises
 
@@ -386,14 +386,14 @@ def test_without_penalties_the_minimiser_is_the_inverse(solver: Solver, tol: flo
 def test_a_singular_matrix_without_penalties_is_refused() -> None:
     S = noisy(5, 8, 0.0)
     double = S[np.ix_([0, *range(8)], [0, *range(8)])]  # its first column twice
-    with raises(problems.not_converged, penalty=0.0) as caught:
+    with raises(families.NOT_CONVERGED, penalty=0.0) as caught:
         graphical_lasso(double, 0.0)
     assert not isinstance(caught.value, NoMinimiser)
-    with raises(problems.not_converged_at_penalties):
+    with raises(families.NOT_CONVERGED):
         graphical_lasso(double, np.zeros((9, 9)))
     assert graphical_lasso(double, 0.01).gap <= 1e-6
     indefinite = S - 2 * np.linalg.eigvalsh(S)[0] * np.eye(8)
-    with raises(problems.entries_not_penalised) as proven:
+    with raises(families.NO_MINIMISER) as proven:
         graphical_lasso(indefinite, 0.0)
     assert_proof(indefinite, np.zeros((8, 8)), proven.value)
 
@@ -401,18 +401,18 @@ def test_a_singular_matrix_without_penalties_is_refused() -> None:
 def test_unpenalised_entries_may_leave_no_minimiser() -> None:
     S = np.array([[1.0, 1.5, 0.1], [1.5, 1.0, 0.1], [0.1, 0.1, 1.0]])
     penalties = np.array([[0, 0, 1.0], [0, 0, 1.0], [1.0, 1.0, 0]])
-    with raises(problems.entries_not_penalised) as caught:
+    with raises(families.NO_MINIMISER) as caught:
         graphical_lasso(S, penalties)
     assert caught.value.feasible == 0
     assert_proof(S, penalties, caught.value)
-    with raises(problems.diagonal_not_penalised):
+    with raises(families.NO_MINIMISER):
         graphical_lasso(S - 2 * np.eye(3), penalties)
 
 
 def test_infeasible_penalties_state_the_feasible_multiple() -> None:
     S, weights = noisy(8, 10, 0.5), 0.02 * random_penalties(8, 10)
     for diagonal in (False, True):
-        with raises(problems.no_minimiser_of_penalties) as caught:
+        with raises(families.NO_MINIMISER) as caught:
             graphical_lasso(S, weights, penalize_diagonal=diagonal)
         feasible = caught.value.feasible
         assert feasible > 1
@@ -437,7 +437,7 @@ def test_two_columns_in_closed_form(sign: float) -> None:
     with pytest.raises(NoMinimiser) as caught:
         graphical_lasso(S, 0.085)
     assert_proof(S, charged(0.085, 2, False), caught.value)
-    with raises(problems.not_converged_at_penalties) as edge:
+    with raises(families.NOT_CONVERGED) as edge:
         graphical_lasso(np.array([[1.0, sign], [sign, 1.0]]), np.array([[0.0, 0.0], [0.0, 0.0]]))
     assert not isinstance(edge.value, NoMinimiser)
 
@@ -447,18 +447,18 @@ def test_invalid_arguments_are_refused() -> None:
     lop = np.ones((3, 3))
     lop[0, 1] = 2.0
     for bad, problem in (
-        (lop, problems.not_symmetric),
-        (-np.ones((3, 3)), problems.negative_entries),
-        (np.full((3, 3), np.inf), problems.not_finite),
-        (np.ones((2, 2)), problems.shapes_differ),
-        (np.ones((3, 3)) + 0j, problems.not_real),
-        (np.ones(3), problems.shapes_differ),
+        (lop, families.MATRIX),
+        (-np.ones((3, 3)), families.MATRIX),
+        (np.full((3, 3), np.inf), families.MATRIX),
+        (np.ones((2, 2)), families.MATRIX),
+        (np.ones((3, 3)) + 0j, families.MATRIX),
+        (np.ones(3), families.MATRIX),
     ):
         with raises(problem, argument="penalty"):
             graphical_lasso(S, bad)
         with raises(problem, argument="penalty"):
             graphical_lasso_path(S, [bad])
-    with raises(problems.unknown_solver, known=("auto", "newton", "admm", "coordinate-descent")):
+    with raises(families.ESTIMATOR_SETTING, known=("auto", "newton", "admm", "coordinate-descent")):
         graphical_lasso(S, 1.0, solver="quic")  # type: ignore[arg-type]
-    with raises(problems.not_positive, argument="tol"):
+    with raises(families.MATRIX, argument="tol"):
         graphical_lasso_path(S, [1.0], tol=0.0)

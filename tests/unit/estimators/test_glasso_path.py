@@ -11,8 +11,8 @@ from gramercy.estimators.solvers.glasso import (
     graphical_lasso,
     graphical_lasso_path,
 )
+from gramercy.schemas import families
 from gramercy.schemas.errors import NoMinimiser
-from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises
 from tests.unit.estimators.test_glasso import (
     EVERY,
@@ -90,11 +90,11 @@ def test_path_ends_at_the_first_penalty_without_a_minimiser() -> None:
     path = graphical_lasso_path(S, penalties)
     assert [each.penalty for each in path] == [2 * edge, 1.2 * edge]
     assert isinstance(path.end, NoMinimiser)
-    assert path.end.code == problems.no_minimiser.code
+    assert path.end.code == families.NO_MINIMISER.code
     assert path.end.facts["penalty"] == 0.9 * edge
     assert_proof(S, charged(0.9 * edge, 12, False), path.end)
     assert graphical_lasso_path(S, [path.end.feasible]).end is None
-    with raises(problems.no_minimiser, penalty=0.9 * edge):
+    with raises(families.NO_MINIMISER, penalty=0.9 * edge):
         graphical_lasso_path(S, penalties[::2])
 
 
@@ -105,10 +105,10 @@ def test_path_of_penalty_matrices() -> None:
     for size, each in zip(sizes, path, strict=True):
         assert residual(S, size * off(weights), each.precision) < 1e-5
     assert len(graphical_lasso_path(S, [weights, float(weights.max())])) == 2
-    with raises(problems.penalties_not_ordered):
+    with raises(families.ESTIMATOR_SETTING):
         graphical_lasso_path(S, [weights.mean(), weights])
     forbidding = [np.where(np.eye(10)[::-1] == 1, 1e18, size) for size in sizes]
     # The penalties can be ordered although their sums are equal after rounding.
     assert len(graphical_lasso_path(S, forbidding)) == 3
-    with raises(problems.no_penalties):
+    with raises(families.ESTIMATOR_SETTING):
         graphical_lasso_path(S, [])

@@ -15,9 +15,9 @@ from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.solvers.admm import admm
 from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas import families
 from gramercy.schemas.errors import NoMinimiser
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises, refuses
 
 
@@ -108,7 +108,7 @@ def test_penalised_diagonal_equals_a_shifted_matrix(seed: int) -> None:
     both = graphical_lasso(S, 0.6, penalize_diagonal=True)
     shifted = graphical_lasso(S + 0.6 * np.eye(15), 0.6)
     assert (both.precision == shifted.precision).all()
-    with raises(problems.diagonal_not_penalised):
+    with raises(families.NO_MINIMISER):
         graphical_lasso(S, 0.6)
 
 
@@ -116,7 +116,7 @@ def test_penalised_diagonal_equals_a_shifted_matrix(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_missing_minimiser_is_proven(seed: int, diagonal: bool) -> None:
     S, penalty = noisy(seed, sd=0.5), 0.05
-    with raises(problems.no_minimiser, penalty=penalty) as caught:
+    with raises(families.NO_MINIMISER, penalty=penalty) as caught:
         graphical_lasso(S, penalty, penalize_diagonal=diagonal)
     T, feasible = caught.value.certificate, caught.value.feasible
     assert T.shape == S.shape
@@ -150,7 +150,7 @@ def test_minimiser_or_proof_at_every_penalty(seed: int) -> None:
 def test_non_positive_diagonal_has_no_minimiser() -> None:
     S = np.array([[1.0, 0.9, 0.0], [0.9, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for penalty in (0.5, 2.0):
-        with raises(problems.diagonal_not_penalised) as caught:
+        with raises(families.NO_MINIMISER) as caught:
             graphical_lasso(S, penalty)
         assert caught.value.feasible == 0
         assert (caught.value.certificate == np.diag([0, 1, 0])).all()
@@ -239,29 +239,29 @@ def test_solution_is_deterministic_and_permutation_equivariant() -> None:
 def test_unconverged_problem_is_a_request_error(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"admm": 2, "coordinate-descent": 1}
     monkeypatch.setattr("gramercy.estimators.solvers.glasso._LIMITS", few)
-    with raises(problems.not_converged, penalty=0.5) as caught:
+    with raises(families.NOT_CONVERGED, penalty=0.5) as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)
-    with raises(problems.not_converged, penalty=0.5):
+    with raises(families.NOT_CONVERGED, penalty=0.5):
         graphical_lasso(np.diag([1e-310, 1.0]), 0.5)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_invalid_arguments_are_refused(bad: float) -> None:
     if bad != 0:  # a solver's penalty may be zero, that of a request may not
-        refused = problems.negative_entries if bad < 0 else problems.not_finite
+        refused = families.MATRIX
         with raises(refused, argument="penalty"):
             graphical_lasso(np.eye(2), bad)
-    with raises(problems.not_positive, argument="tol"):
+    with raises(families.MATRIX, argument="tol"):
         graphical_lasso(np.eye(2), 1.0, tol=bad)
     with refuses("penalty"):
         GraphicalLasso.model_validate({"penalty": bad})
-    with raises(problems.not_finite, argument="S"):
+    with raises(families.MATRIX, argument="S"):
         graphical_lasso(np.array([[1.0, math.nan], [math.nan, 1.0]]), 1.0)
-    with raises(problems.not_symmetric, argument="S"):
+    with raises(families.MATRIX, argument="S"):
         graphical_lasso(np.array([[1.0, 0.2], [0.3, 1.0]]), 1.0)
     for shape in ((2, 3), (0, 0), (4,)):
-        with raises(problems.not_square, argument="S"):
+        with raises(families.MATRIX, argument="S"):
             graphical_lasso(np.ones(shape), 1.0)
 
 

@@ -12,11 +12,10 @@ import pytest
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.moments import centred_moment, means
 from gramercy.reports.correlations import correlations
+from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import contract, keys
-from gramercy.schemas.problems.budget import terms_changed
+from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_release, write_request
 
 COLUMNS = {"age": {"lower": 0.0, "upper": 100.0}, "kind": {"levels": ["a", "b"]}}
@@ -128,28 +127,28 @@ def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: P
 @pytest.mark.parametrize(
     ("change", "problem", "key"),
     [
-        ({"columns": {"k": {"levels": ["a", "a"]}}}, contract.level_repeated, "columns.k"),
-        ({"columns": {"k": {"levels": [1, "a"]}}}, contract.levels_mixed, "columns.k"),
-        ({"columns": {"k": {"levels": ["NA"]}}}, contract.level_is_missing, "columns.k"),
-        ({"columns": {"k": {"levels": []}}}, keys.no_entries, "columns.k.levels"),
-        ({"columns": {"k": {"levels": ["a"], "lower": 0}}}, keys.key_unknown, "columns.k"),
+        ({"columns": {"k": {"levels": ["a", "a"]}}}, families.LEVELS, "columns.k"),
+        ({"columns": {"k": {"levels": [1, "a"]}}}, families.LEVELS, "columns.k"),
+        ({"columns": {"k": {"levels": ["NA"]}}}, families.LEVELS, "columns.k"),
+        ({"columns": {"k": {"levels": []}}}, families.KEY, "columns.k.levels"),
+        ({"columns": {"k": {"levels": ["a"], "lower": 0}}}, families.KEY, "columns.k"),
         (
             {"columns": {"k": {"levels": ["a"]}, "k=a": COLUMNS["age"]}},
-            contract.column_names_collide,
+            families.COLUMNS,
             "'k=a'",
         ),
         (
             {"columns": {INTERCEPT: COLUMNS["age"]}, "intercept": True},
-            contract.column_names_collide,
+            families.COLUMNS,
             INTERCEPT,
         ),
-        ({"intercept": 1}, keys.wrong_type, "intercept"),
+        ({"intercept": 1}, families.VALUE, "intercept"),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_invalid_columns_are_refused_by_name(
     change: dict[str, object],
-    problem: Problem[..., Any],
+    problem: Family[Any],
     key: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -174,7 +173,7 @@ def test_levels_and_intercept_are_fixed_terms(
             "plan", write_request(tmp_path, **facts, **change), capsys=capsys
         )
         assert code == 2
-        assert terms_changed.code in err
+        assert families.TERMS.code in err
 
 
 def test_means_of_noisy_rows_are_not_stated() -> None:

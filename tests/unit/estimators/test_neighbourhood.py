@@ -16,9 +16,9 @@ from gramercy.estimators.neighbourhood import (
     symmetrised,
 )
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale
 from tests.support.problems import raises, refuses
 
@@ -151,7 +151,7 @@ def test_degenerate_matrices_still_give_a_graph() -> None:
         assert NeighbourhoodSelection().fit(evidence(1, 10, 2000, sd)).edges is not None
     half = np.diag([0.5, 0.5, 0.0])
     nothing = np.zeros((3, 3))
-    with raises(problems.matrix_is_zero):
+    with raises(families.ESTIMATE):
         NeighbourhoodSelection().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
     noise_alone = Evidence(nothing, nothing, law(0.1), 100.0)
     assert NeighbourhoodSelection().fit(noise_alone).edges is not None
@@ -174,5 +174,5 @@ def test_settings_determine_the_id_and_are_validated() -> None:
         with refuses(next(iter(bad))):
             NeighbourhoodSelection.model_validate(bad)
     for value in (0.0, math.nan, math.inf):
-        with raises(problems.not_positive, argument="penalty"):
+        with raises(families.MATRIX, argument="penalty"):
             neighbourhood_coefficients(np.eye(2), value)

@@ -17,7 +17,7 @@ from gramercy.estimators.solvers import newton as kernels
 from gramercy.estimators.solvers.block import WarmStart, duality_gap
 from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
 from gramercy.estimators.solvers.newton import inverse, newton
-from gramercy.schemas.problems import estimation as problems
+from gramercy.schemas import families
 from tests.support.problems import raises
 from tests.unit.estimators.test_glasso import assert_proof, charged, noisy, off, residual
 
@@ -195,7 +195,7 @@ def test_unbounded_problem_is_detected() -> None:
         T = found.matrix
         assert (S * T).sum() + (penalties * np.abs(T)).sum() <= 0
         np.linalg.cholesky(T)
-    with raises(problems.no_minimiser, penalty=0.2) as caught:
+    with raises(families.NO_MINIMISER, penalty=0.2) as caught:
         graphical_lasso(S, 0.2, solver="newton")
     assert_proof(S, penalties, caught.value)
 

@@ -11,13 +11,12 @@ import pytest
 from gramercy.estimators import registry
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.pooling.releases import pool
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.facts import BudgetFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.schemas.problems import analyses as problems
-from gramercy.schemas.problems.keys import no_entries
 from tests.support.problems import raises
 from tests.support.survey import RADIUS, survey_columns, survey_evidence, survey_table
 
@@ -134,10 +133,10 @@ def test_releases_that_cannot_be_pooled_are_refused_by_their_facts() -> None:
     one = release("a/v1-r1", noisy(0.1, 1))
     made = estimator("b/v1-r1")
     cases: list[tuple[Any, Any]] = [
-        (problems.pool_units_differ, {"privacy_unit": "person"}),
-        (problems.pool_columns_differ, {"intercept": False}),
-        (problems.pool_columns_differ, {"columns": survey_columns()[1:]}),
-        (problems.pool_normalisations_differ, {"normalisation": Unit()}),
+        (families.POOL, {"privacy_unit": "person"}),
+        (families.POOL, {"intercept": False}),
+        (families.POOL, {"columns": survey_columns()[1:]}),
+        (families.POOL, {"normalisation": Unit()}),
     ]
     for problem, facts in cases:
         other = release("b/v1-r1", one.evidence, **facts)
@@ -148,7 +147,7 @@ def test_releases_that_cannot_be_pooled_are_refused_by_their_facts() -> None:
 
 
 def test_evidence_of_one_release_is_refused() -> None:
-    with raises(problems.pool_without_releases):
+    with raises(families.POOL):
         estimator("a/v1-r1").fit(noisy(0.1, 1))
 
 
@@ -159,7 +158,7 @@ def test_settings_name_releases() -> None:
     assert made[0].other_releases == ("a/v1-r1", "b/v1-r1")
     assert estimator("a/v1-r1").id != estimator("a/v1-r2").id
     for wrong in ("a", "a/b/c", "../a/v1-r1", "a/", "a b/c"):
-        with raises(problems.pool_name_malformed):
+        with raises(families.VALUE):
             estimator(wrong)
-    with raises(no_entries):
+    with raises(families.KEY):
         estimator()

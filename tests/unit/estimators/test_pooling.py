@@ -17,10 +17,10 @@ from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.own_entries import own_covariance, own_means
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
 from tests.support.simulated_release import released
 
@@ -274,24 +274,24 @@ def test_releases_that_do_not_agree_are_refused() -> None:
     def refuse(other: Evidence, first: Evidence = one) -> None:
         check_agreement(["a", "b"], [first, other])
 
-    with raises(problems.pool_columns_differ, columns=("(intercept)",)):
+    with raises(families.POOL, columns=("(intercept)",)):
         refuse(release(data, columns(), intercept=False))
     levels = LevelsFacts(name="c2", levels=("x",))
-    with raises(problems.pool_columns_differ, columns=("c2",)):
+    with raises(families.POOL, columns=("c2",)):
         refuse(replace(one, columns=(*one.columns[:3], levels)))
     unit = release(data, columns(), None)
-    with raises(problems.pool_normalisations_differ, first="a", other="b"):
+    with raises(families.POOL, first="a", other="b"):
         refuse(unit)
-    with raises(problems.pool_constants_differ, columns=("c0", "c1", "c2")):
+    with raises(families.POOL, columns=("c0", "c1", "c2")):
         refuse(release(data, columns(1.0), None), unit)
     plain = release(data, columns(), intercept=False)
     refuse(release(data, columns(0.0, 2.0), intercept=False), plain)
-    with raises(problems.pool_constants_differ):
+    with raises(families.POOL):
         refuse(release(data, columns(1.0), intercept=False), plain)
     rows = NoiseLaw(family="noisy-rows", sd_diagonal=1.0, sd_off_diagonal=1.0, cell_variance=0.1)
-    with raises(problems.pool_of_rows, release="b"):
+    with raises(families.POOL, release="b"):
         refuse(replace(one, law=rows))
-    with raises(problems.pool_column_empty, columns=("c1",)):
+    with raises(families.POOL, columns=("c1",)):
         refuse(replace(one, present=(1.0, 1.0, 0.0, 1.0)))
 
 

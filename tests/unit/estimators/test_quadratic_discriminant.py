@@ -15,11 +15,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.groups import OTHER
-from gramercy.schemas.problems import estimation as problems
-from gramercy.schemas.problems.analyses import analysis_needs_means
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
 
@@ -117,18 +116,18 @@ def test_group_within_the_noise_has_no_score() -> None:
 
 def test_groups_must_be_above_the_noise() -> None:
     for noise in ({"rows_sd": 5000.0}, {"sd": 1.0}):
-        with raises(problems.groups_lost_in_noise, groups=3):
+        with raises(families.ESTIMATE, groups=3):
             QuadraticDiscriminant().fit(evidence_of(rows_of_classes(), **noise))
 
 
 def test_releases_without_groups_or_means_are_refused() -> None:
     evidence = evidence_of(rows_of_classes())
     for without in (evidence.groups[0][1], replace(evidence, groups=evidence.groups[:0])):
-        with raises(problems.groups_missing):
+        with raises(families.ESTIMATE):
             QuadraticDiscriminant().fit(without)
-    with raises(analysis_needs_means):
+    with raises(families.ANALYSIS):
         QuadraticDiscriminant().fit(evidence_of(rows_of_classes(), intercept=False))
-    with raises(analysis_needs_means):
+    with raises(families.ANALYSIS):
         QuadraticDiscriminant().fit(replace(evidence, unit=True))
 
 

@@ -37,10 +37,10 @@ from gramercy.estimators.user_evidence import (
     evidence_from_matrix,
     evidence_from_rows,
 )
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises, refuses
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
@@ -132,7 +132,7 @@ def test_covariance_and_precision_are_inverse() -> None:
     singular = sparse.fit(rows()[:3])  # no inverse; that of the earlier fit is removed
     assert singular.covariance_.shape == (4, 4)
     assert not hasattr(singular, "precision_")
-    with raises(problems.no_precision, estimator="SparseCovariance"):
+    with raises(families.MATRIX, estimator="SparseCovariance"):
         singular.score(rows())
     assert not hasattr(NeighbourhoodGraph(), "score")
 
@@ -203,15 +203,15 @@ def test_noise_mean_is_subtracted_from_evidence() -> None:
 @pytest.mark.parametrize(
     ("matrix", "more", "problem", "argument"),
     [
-        (np.ones((2, 3)), {}, problems.not_square, "S"),
-        (np.ones((0, 0)), {}, problems.not_square, "S"),
-        ([[1.0, 0.5], [0.4, 1.0]], {}, problems.not_symmetric, "S"),
-        ([[np.nan]], {}, problems.not_finite, "S"),
-        (np.eye(2), {"names": ["a"]}, problems.wrong_number_of_columns, "names"),
-        (np.eye(2), {"columns": [None]}, problems.wrong_number_of_columns, "columns"),
-        (np.eye(2), {"trace": 0.0}, problems.bound_not_positive, "trace"),
-        (np.eye(2), {"n_samples": 0.0}, problems.not_positive, "n_samples"),
-        (np.eye(2), {"n_samples": np.inf}, problems.not_positive, "n_samples"),
+        (np.ones((2, 3)), {}, families.MATRIX, "S"),
+        (np.ones((0, 0)), {}, families.MATRIX, "S"),
+        ([[1.0, 0.5], [0.4, 1.0]], {}, families.MATRIX, "S"),
+        ([[np.nan]], {}, families.MATRIX, "S"),
+        (np.eye(2), {"names": ["a"]}, families.MATRIX, "names"),
+        (np.eye(2), {"columns": [None]}, families.MATRIX, "columns"),
+        (np.eye(2), {"trace": 0.0}, families.MATRIX, "trace"),
+        (np.eye(2), {"n_samples": 0.0}, families.MATRIX, "n_samples"),
+        (np.eye(2), {"n_samples": np.inf}, families.MATRIX, "n_samples"),
     ],
 )
 def test_invalid_matrices_are_refused(matrix: Any, more: Any, problem: Any, argument: str) -> None:
@@ -220,7 +220,7 @@ def test_invalid_matrices_are_refused(matrix: Any, more: Any, problem: Any, argu
 
 
 def test_empty_rows_are_refused() -> None:
-    with raises(problems.no_rows, argument="X"):
+    with raises(families.MATRIX, argument="X"):
         evidence_from_rows(np.ones((0, 2)))
 
 

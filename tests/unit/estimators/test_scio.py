@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from gramercy.estimators.estimator import partial_correlations
 from gramercy.estimators.neighbourhood import auto_penalty
 from gramercy.estimators.scio import Scio, scio
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.problems import raises, refuses
 from tests.unit.estimators.test_neighbourhood import correlation, evidence, hub, law
 
@@ -127,7 +127,7 @@ def test_degenerate_matrices_still_give_an_estimate() -> None:
         np.linalg.cholesky(found.matrix)
     half = np.diag([0.5, 0.5, 0.0])
     nothing = np.zeros((3, 3))
-    with raises(problems.matrix_is_zero):
+    with raises(families.ESTIMATE):
         Scio().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
     assert Scio().fit(Evidence(nothing, nothing, law(0.1), 100.0)).edges is not None
     for matrix in (half, np.array([[0.4]])):
@@ -144,5 +144,5 @@ def test_settings_determine_the_id_and_are_validated() -> None:
     for bad in (0.0, 1.0, -1.0, math.nan):
         with refuses("penalty"):
             Scio.model_validate({"penalty": bad})
-        with raises(problems.penalty_outside_unit_interval):
+        with raises(families.ESTIMATOR_SETTING):
             scio(np.eye(2), bad)

@@ -19,11 +19,11 @@ from gramercy.estimators.copula.levels import FreeChoice, LevelChoice, OrderedCh
 from gramercy.estimators.copula.rows import Copula
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.synthetic import Synthetic
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
 from tests.support.simulated_release import privately_scaled
 
@@ -179,24 +179,24 @@ def test_integers_are_rounded() -> None:
     rows = copula.draw(100, integers=("age",))
     assert (rows["age"] == rows["age"].round()).all()
     assert (rows["age"] != copula.draw(100)["age"]).any()
-    with raises(problems.not_numeric_columns, unknown=("ward",)):
+    with raises(families.ANALYSIS, unknown=("ward",)):
         copula.draw(100, integers=("ward",))
-    with raises(problems.synthetic_rows_not_positive):
+    with raises(families.ANALYSIS):
         copula.draw(0)
 
 
 def test_release_without_means_is_refused() -> None:
     table, facts = mixed_table()
     evidence = release_of(table, facts)
-    with raises(problems.analysis_needs_means, estimator="synthetic"):
+    with raises(families.ANALYSIS, estimator="synthetic"):
         Synthetic().fit(replace(evidence, unit=True))
-    with raises(problems.analysis_needs_means):
+    with raises(families.ANALYSIS):
         Synthetic().fit(replace(evidence, columns=()))
 
 
 def test_release_of_noise_alone_is_refused_without_histograms() -> None:
     table, facts = mixed_table()
-    with raises(problems.rows_lost_in_noise):
+    with raises(families.ANALYSIS):
         Synthetic().fit(release_of(table, facts, sd=1.0))
 
 

@@ -28,10 +28,10 @@ from gramercy.estimators.tuning.penalty_rule import (
 )
 from gramercy.estimators.tuning.stability import DRAWS, bootstrap, redraws, stars
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
+from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale
 from tests.support.problems import raises, refuses
 
@@ -129,7 +129,7 @@ def test_best_penalty_needs_a_finite_score() -> None:
     assert choice.edges.tolist() == [-1, 0, 1]
     assert list(choice.table) == ["penalty", "score", "edges"]
     assert choice.table["penalty"].tolist() == [2.0, 1.0]
-    with raises(problems.no_penalty_works):
+    with raises(families.ESTIMATE):
         best_choice(grid, np.full(3, np.inf), [None, None, None])
 
 
@@ -339,10 +339,10 @@ def test_refit_of_a_nearly_singular_matrix() -> None:
 
 def test_cross_validation_requires_folds() -> None:
     evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
-    with raises(problems.folds_missing):
+    with raises(families.ESTIMATE):
         cross_validation(evidence, ridge, np.array([1.0]))
     one = replace(evidence, folds=(Fold(evidence.raw, 100.0),))
-    with raises(problems.folds_missing):
+    with raises(families.ESTIMATE):
         cross_validation(one, ridge, np.array([1.0]))
 
 
@@ -508,7 +508,7 @@ def test_ridge_by_cross_validation() -> None:
     assert found.tuning["penalty"] in found.tables["tuning"]["penalty"].to_numpy()
     chosen = ridge_precision(evidence.repaired, found.tuning["penalty"])
     np.testing.assert_allclose(found.matrix, chosen)
-    with raises(problems.folds_missing):
+    with raises(families.ESTIMATE):
         Ridge(penalty="cross-validation").fit(replace(evidence, folds=()))
 
 
@@ -518,11 +518,11 @@ def test_unsupported_selection_rules_are_refused() -> None:
             Ridge.model_validate({"penalty": wrong})
     with refuses("penalty"):
         GraphicalLasso.model_validate({"penalty": "cv"})
-    with raises(problems.refit_of_raw):
+    with raises(families.ESTIMATOR_SETTING):
         GraphicalLasso(refit=True, input="raw")
 
 
 def test_far_from_definite_raw_matrix_is_refused() -> None:
     evidence = seen(np.random.default_rng(20), ar1(6), 50, 5.0)
-    with raises(problems.no_penalty_works):
+    with raises(families.ESTIMATE):
         GraphicalLasso(penalty="ebic", input="raw").fit(evidence)

@@ -12,8 +12,8 @@ import pytest
 from gramercy.ledger.entry import FIRST_PREVIOUS, Entry
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.problems.ledger import entry_malformed
 from tests.support.problems import raises
 
 CHARGE = Entry(
@@ -93,7 +93,7 @@ def test_subject_names_release_data_set_or_ledger() -> None:
 def test_malformed_facts_are_refused(facts: Any) -> None:
     entry = replace(CHARGE, facts=facts)
     for read in (lambda: entry.fact("turn", int), lambda: entry.total):
-        with raises(entry_malformed, entry=3, subject="toy/v1-r1"):
+        with raises(families.UNTRUSTED, entry=3, subject="toy/v1-r1"):
             read()
 
 
@@ -145,5 +145,5 @@ Read = Callable[[Entry], object]
     ],
 )
 def test_malformed_numbers_are_refused(read: Read, entry: Entry, changes: dict[str, Any]) -> None:
-    with raises(entry_malformed):
+    with raises(families.UNTRUSTED):
         read(replace(entry, **changes))

@@ -13,7 +13,7 @@ import pytest
 import gramercy.ledger.location
 from gramercy.ledger import Ledger
 from gramercy.ledger.location import machine_digest
-from gramercy.schemas.problems.ledger import ledger_copied, machine_id_not_stored
+from gramercy.schemas import families
 from tests.support.ledger_writers import charge, contract
 from tests.support.problems import raises
 
@@ -28,9 +28,9 @@ def path(tmp_path: Path) -> Path:
 def assert_refused(path: Path) -> None:
     copy = Ledger(path)
     assert copy.original_location() is not None
-    with raises(ledger_copied, ledger=str(path)):
+    with raises(families.UNTRUSTED, ledger=str(path)):
         charge(copy, "v2")
-    with raises(ledger_copied, ledger=str(path)):
+    with raises(families.UNTRUSTED, ledger=str(path)):
         copy.preview(contract(), "v2")
 
 
@@ -133,5 +133,5 @@ def test_machine_id_that_cannot_be_stored_is_refused(
     (tmp_path / "state").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "state" / "gramercy" / "machine-id"
-    with raises(machine_id_not_stored, path=str(path), reason="File exists"):
+    with raises(families.LEDGER, path=str(path), reason="File exists"):
         machine_digest()

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import SCHEMA
-from gramercy.schemas.problems.ledger import ledger_unusable, schema_unknown
+from gramercy.schemas import families
 from tests.support.ledger_writers import charge
 from tests.support.problems import raises
 
@@ -24,7 +24,7 @@ def test_ledger_of_another_schema_is_refused(database: Path | str) -> None:
     ):
         with ledger._writing() as db:
             db.execute(sa.text(change))
-        with raises(schema_unknown, schema=stated, known=SCHEMA):
+        with raises(families.LEDGER, schema=stated, known=SCHEMA):
             Ledger(database)
 
 
@@ -36,6 +36,6 @@ def test_interrupted_creation_leaves_no_tables(
 
     with monkeypatch.context() as half_way:
         half_way.setattr("gramercy.ledger.new_entries.opened", broken)
-        with raises(ledger_unusable, reason="OSError"):
+        with raises(families.LEDGER, reason="OSError"):
             Ledger(database)
     assert Ledger(database).find_inconsistencies() == []

@@ -12,8 +12,8 @@ from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.ledger.sources import datasets_with_same_source, normalised_source
+from gramercy.schemas import wordings
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems.verification import table_shared
 from gramercy.schemas.source import Files
 from tests.support.archives import update_listing
 from tests.support.factories import (
@@ -57,7 +57,7 @@ def test_budget_and_audit_name_data_sets_with_the_same_table(
     update_listing(Context.default(), "other", "v1-r1")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
-    assert table_shared(("other", "toy")) in audit.notes
+    assert wordings.table_shared(("other", "toy")) in audit.notes
 
 
 def test_declared_sources_are_normalised_before_comparison(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from gramercy.ledger import Charge, Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.problems import budget as problems
 from tests.support.ledger_writers import TENTH, contract
 from tests.support.problems import raises
 
@@ -109,9 +109,9 @@ def test_charge_of_one_data_set_leaves_the_budget_of_the_other(tmp_path: Path) -
     assert ledger.charge(toy, "v1", "same", most, "").release == "v1-r1"
     assert ledger.charge(other, "v1", "same", most, "").release == "v1-r1"
     for terms in (toy, other):
-        with raises(problems.budget_exceeded, budget=terms.id):
+        with raises(families.EXCEEDED, budget=terms.id):
             ledger.charge(terms, "v2", "another", most, "")
-    with raises(problems.dataset_not_registered, dataset="third"):
+    with raises(families.CHANGE, dataset="third"):
         ledger.statement("third")
 
 

@@ -19,7 +19,7 @@ from gramercy.mechanisms.accounting.composition import (
     split_mu,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 CHARGES = st.builds(
@@ -116,9 +116,9 @@ def test_remaining_mu_of_an_exhausted_total_is_zero_and_of_an_exceeded_one_is_re
     assert remaining_mu(5.0, []) == 5.0
     assert remaining_mu(math.inf, [1e9, 1e9]) == 0.0  # such mu count as 1e9
     for mus in ([3.0, math.nextafter(4.0, 5.0)], [math.inf]):
-        with raises(argument_out_of_range, argument="mus"):
+        with raises(families.ARGUMENT, argument="mus"):
             remaining_mu(5.0, mus)
-    with raises(argument_out_of_range, argument="mu"):
+    with raises(families.ARGUMENT, argument="mu"):
         remaining_mu(5.0, [math.nan])
 
 

@@ -17,13 +17,7 @@ from gramercy.mechanisms.mechanism import PublicParameters, SensitivityBounds
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import rounded_variance
 from gramercy.mechanisms.sampling.sampler import MAX_DISCRETE_SIGMA, discrete_gaussian_variance
-from gramercy.schemas.problems.mechanism import (
-    discrete_gaussian_too_wide,
-    noise_too_large,
-    noise_too_small,
-    penalty_too_small,
-    report_too_long,
-)
+from gramercy.schemas import families
 from tests.support.black_box.tape import Tape, patched_sampler
 from tests.support.conformance import calibrated
 from tests.support.problems import raises
@@ -76,7 +70,7 @@ def test_widest_discrete_gaussian() -> None:
     at_one = integer_rows(1).scale
     widest = math.floor((MAX_DISCRETE_SIGMA / at_one) ** 2)
     assert integer_rows(widest).scale == pytest.approx(MAX_DISCRETE_SIGMA, rel=1e-7)
-    with raises(discrete_gaussian_too_wide):
+    with raises(families.NOISE_RANGE):
         integer_rows(widest + 1)
 
 
@@ -125,7 +119,7 @@ def test_matrix_of_local_reports_is_their_sum() -> None:
 def test_longest_report() -> None:
     """5,000 products of two columns: 4,950 of 99 columns are fewer, 5,050 of 100 are more."""
     assert calibrated("local", p=99).parameters.p == 99
-    with raises(report_too_long, entries=5050):
+    with raises(families.NOISE_RANGE, entries=5050):
         calibrated("local", p=100)
 
 
@@ -133,7 +127,7 @@ def test_least_and_largest_scale_of_histograms() -> None:
     """From 1/16 to 2^45, both exclusive."""
     assert HistogramNoise.with_mu(1, "add-remove", 15.99).scale < 0.0626
     assert HistogramNoise.with_mu(1, "add-remove", 2.0**-44.99).scale > 2.0**44.98
-    for mu, problem in ((16.01, noise_too_small), (2.0**-45.01, noise_too_large)):
+    for mu, problem in ((16.01, families.NOISE_RANGE), (2.0**-45.01, families.NOISE_RANGE)):
         with raises(problem, mechanism="histograms"):
             HistogramNoise.with_mu(1, "add-remove", mu)
 
@@ -147,7 +141,7 @@ def test_least_penalty_and_largest_tolerance_of_the_solver() -> None:
     """The penalty is at least 0.01, and p times 1e-4 from 100 columns on."""
     for p, least in ((5, 0.01), (50, 0.01), (200, 0.02)):
         assert calibrated("output", p=p, penalty=least * 1.01).parameters.p == p
-        with raises(penalty_too_small):
+        with raises(families.NOISE_RANGE):
             calibrated("output", p=p, penalty=least * 0.99)
     few_rows, many_rows = (calibrated("output", penalty=0.5, n=n) for n in (100, 10**9))
     assert isinstance(few_rows, Output)

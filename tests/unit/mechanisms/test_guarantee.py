@@ -24,7 +24,7 @@ from gramercy.mechanisms.accounting.gdp import (
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import families
 from tests.support.factories import at_scale
 from tests.support.problems import raises
 
@@ -121,17 +121,17 @@ def test_basic_composition_admits_pure_charges_that_gdp_refuses() -> None:
 
 def test_invalid_guarantees_and_budgets_admit_nothing() -> None:
     for mu in (math.nan, -1.0):
-        with raises(argument_out_of_range, argument="mu"):
+        with raises(families.ARGUMENT, argument="mu"):
             Guarantee(mu)
     assert not admits(Guarantee(math.inf), 10.0, 1e-6)
     assert not admits(Guarantee(0.1), math.nan, 1e-6)
     assert not admits(Guarantee(0.1), 10.0, math.nan)
     assert not admits(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
     for epsilon in (-1.0, math.nan):
-        with raises(argument_out_of_range, argument="epsilon"):
+        with raises(families.ARGUMENT, argument="epsilon"):
             gdp_mu(epsilon, 1e-6)
     for delta in (0.0, 1.0, math.nan):
-        with raises(argument_out_of_range, argument="delta"):
+        with raises(families.ARGUMENT, argument="delta"):
             gdp_mu(1.0, delta)
 
 

@@ -26,17 +26,11 @@ from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import command_line, keys, publication, verification
-from gramercy.schemas.problems import mechanism as problems
-from gramercy.schemas.problems.analysis import no_matrix, not_a_second_moment
-from gramercy.schemas.problems.contract import bounds_not_whole
-from gramercy.schemas.problems.publication import guarantee_too_weak, whole_numbers_mismatch
-from gramercy.schemas.problems.request import delta_zero, privacy_level_keys
-from gramercy.schemas.problems.table import cell_privacy_of_csv
+from gramercy.schemas.problem import Family
 from tests.support.conformance import ALL_PAIRS, CASES
 from tests.support.factories import (
     bundle_bytes,
@@ -49,7 +43,7 @@ from tests.support.factories import (
     write_request,
     write_table,
 )
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 ROWS, P = 400, 4
 
@@ -97,12 +91,12 @@ def test_release_estimate_report_verify(
     assert facts.guarantee.epsilon <= 2.0
     assert ledger.charges("toy")[0].guarantee.mu == facts.guarantee.mu
     if name == "output":
-        with raises(not_a_second_moment):
+        with raises(families.ESTIMATE):
             _ = release.second_moment
         assert (np.linalg.eigvalsh(release.projected) > -1e-9).all()
         return
     if name == "marginals":
-        with raises(no_matrix):
+        with raises(families.ANALYSIS):
             _ = release.second_moment
         totals = release.marginals.groupby("column")["count"].sum()
         bins = release.marginals.groupby("column").size()
@@ -259,32 +253,32 @@ def test_forged_sources_fail_verification(name: str, tmp_path: Path, home: Path)
     folder.chmod(0o755)
     reseal_forged(archive, folder, sources={"x/y#1": "0" * 64})
     assert read_release(folder).manifest.sources
-    with raises(verification.fact_contradicts) as refused:
+    with raises(families.CONTRADICTION) as refused:
         verify_release(archive, "toy", "v1-r1", None)
     assert refused.value.facts["key"] == "sources"
 
 
 ADD_REMOVE = {"neighbours": "add-remove"}
-REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Problem[..., Any], dict[str, Any]]] = [
-    ("k-norm", {"arithmetic": "exact"}, {}, problems.floating_point_not_accepted, {}),
-    ("wishart", {"arithmetic": "exact"}, {}, problems.floating_point_not_accepted, {}),
-    ("gaussian", {"arithmetic": "floating-point"}, {}, problems.arithmetic_is_exact, {}),
-    ("rows", {}, ADD_REMOVE, problems.neighbours_not_supported, ADD_REMOVE),
-    ("local", {}, ADD_REMOVE, problems.neighbours_not_supported, ADD_REMOVE),
-    ("output", {}, ADD_REMOVE, problems.neighbours_not_supported, ADD_REMOVE),
-    ("gaussian", {}, {"privacy_unit": "cell"}, problems.cells_not_protected, {}),
-    ("rows", {}, {"privacy_unit": "cell"}, problems.cells_need_box, {}),
-    ("gaussian", {"mu": 0.5}, {}, privacy_level_keys, {"keys": ("epsilon", "mu")}),
-    ("rows", {"snr": 3.0}, {}, privacy_level_keys, {"keys": ("epsilon", "mu", "snr")}),
-    ("wishart", {"delta": 0.0}, {}, delta_zero, {}),
-    ("gaussian", {"delta": 0.0}, {}, keys.out_of_range, {"key": "mechanism.delta"}),
-    ("output", {"penalty": -1.0}, {}, keys.out_of_range, {"key": "mechanism.penalty"}),
-    ("output", {"delta": 0.0}, {}, delta_zero, {}),
+REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Family[Any], dict[str, Any]]] = [
+    ("k-norm", {"arithmetic": "exact"}, {}, families.ARITHMETIC, {}),
+    ("wishart", {"arithmetic": "exact"}, {}, families.ARITHMETIC, {}),
+    ("gaussian", {"arithmetic": "floating-point"}, {}, families.ARITHMETIC, {}),
+    ("rows", {}, ADD_REMOVE, families.UNSUPPORTED, ADD_REMOVE),
+    ("local", {}, ADD_REMOVE, families.UNSUPPORTED, ADD_REMOVE),
+    ("output", {}, ADD_REMOVE, families.UNSUPPORTED, ADD_REMOVE),
+    ("gaussian", {}, {"privacy_unit": "cell"}, families.UNSUPPORTED, {}),
+    ("rows", {}, {"privacy_unit": "cell"}, families.UNSUPPORTED, {}),
+    ("gaussian", {"mu": 0.5}, {}, families.REQUEST_KEYS, {"keys": ("epsilon", "mu")}),
+    ("rows", {"snr": 3.0}, {}, families.REQUEST_KEYS, {"keys": ("epsilon", "mu", "snr")}),
+    ("wishart", {"delta": 0.0}, {}, families.VALUE, {}),
+    ("gaussian", {"delta": 0.0}, {}, families.VALUE, {"key": "mechanism.delta"}),
+    ("output", {"penalty": -1.0}, {}, families.VALUE, {"key": "mechanism.penalty"}),
+    ("output", {"delta": 0.0}, {}, families.VALUE, {}),
     (
         "gaussian",
         {"calibration": "papers"},
         {},
-        keys.value_not_allowed,
+        families.VALUE,
         {"key": "mechanism.calibration"},
     ),
 ]
@@ -295,7 +289,7 @@ def test_meaningless_request_is_refused_with_a_reason(
     name: str,
     mechanism: dict[str, Any],
     changes: dict[str, Any],
-    problem: Problem[..., Any],
+    problem: Family[Any],
     facts: dict[str, Any],
     tmp_path: Path,
 ) -> None:
@@ -306,14 +300,14 @@ def test_meaningless_request_is_refused_with_a_reason(
 
 def test_integer_rows_require_whole_numbers(tmp_path: Path) -> None:
     for name, normalisation in (("gaussian", "whole"), ("integer-rows", "unit")):
-        with raises(whole_numbers_mismatch):
+        with raises(families.REQUEST_USE):
             read_plan(
                 write_request(
                     tmp_path, request=request_for(name) | {"normalisation": normalisation}
                 )
             )
     columns = {"c0": {"lower": 0.1, "upper": 0.9}}
-    with raises(bounds_not_whole, column="c0"):
+    with raises(families.CONTRACT_USE, column="c0"):
         read_plan(write_request(tmp_path, request=request_for("integer-rows"), columns=columns))
 
 
@@ -340,11 +334,11 @@ def test_published_scale_with_a_false_claim_is_refused(
     facts["mechanism"] |= privacy
     request = write_request(tmp_path, request=facts)
     epsilon, delta = privacy["epsilon"], privacy["delta"]
-    with raises(guarantee_too_weak, mechanism=name, epsilon=epsilon, delta=delta) as refused:
+    with raises(families.GUARANTEE, mechanism=name, epsilon=epsilon, delta=delta) as refused:
         read_plan(request)
     assert refused.value.facts[fact] == pytest.approx(value, rel=0.02)
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
-    assert (code, guarantee_too_weak.code in err) == (2, True)
+    assert (code, families.GUARANTEE.code in err) == (2, True)
     assert Ledger(Home.default().ledger).datasets() == []
 
 
@@ -385,7 +379,7 @@ def test_cell_level_privacy_needs_less_noise(
         facts: dict[str, Any] = {"privacy_unit": unit, "id": f"toy-{unit}", "rows": ROWS}
         request = write_request(tmp_path, request=what, **facts)
         if unit == "cell":  # in CSV, a malformed cell makes its whole line unreadable
-            with raises(cell_privacy_of_csv):
+            with raises(families.SOURCE):
                 run_release(request)
             pd.read_csv(tmp_path / "table.csv").to_parquet(tmp_path / "table.parquet")
             request = write_request(tmp_path, request=what, **facts, source="table.parquet")
@@ -442,7 +436,7 @@ def test_randomize_and_aggregate(
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(release.path.parent, elsewhere / "server" / "v1-r1")
     verified = verify_release(open_archive(elsewhere), "server", "v1-r1", None)
-    assert verification.average_not_recomputed() in verified.unchecked
+    assert like(families.NOT_CHECKED) in verified.unchecked
 
     # The same request makes reports and averages them: these are two distinct releases.
     again = write_request(
@@ -454,7 +448,7 @@ def test_randomize_and_aggregate(
 
     # Another average needs another version, and reports must not be given twice.
     code, _, err = run_command("aggregate", request, folders[0], "--yes", capsys=capsys)
-    assert (code, publication.other_reports_averaged.code in err) == (2, True), err
+    assert (code, families.REPORTS.code in err) == (2, True), err
     run_release(
         write_request(
             tmp_path / "source-0",
@@ -469,16 +463,16 @@ def test_randomize_and_aggregate(
         server, request=request_for("local") | {"version": "v3"}, rows=60, id="server"
     )
     code, _, err = run_command("aggregate", doubled, folders[0], twice, "--yes", capsys=capsys)
-    assert (code, publication.reports_given_twice.code in err) == (2, True), err
+    assert (code, families.REPORTS.code in err) == (2, True), err
 
     wrong = write_request(
         server, request=request_for("local") | {"version": "v2"}, rows=80, id="server"
     )
     for given, expected in (
-        ([folders[0], folders[0]], publication.reports_given_twice.code),
-        ([folders[0]], publication.wrong_number_of_reports.code),
-        ([release.path], publication.not_reports.code),
-        ([tmp_path], command_line.not_a_sealed_release.code),
+        ([folders[0], folders[0]], families.REPORTS.code),
+        ([folders[0]], families.REPORTS.code),
+        ([release.path], families.REPORTS.code),
+        ([tmp_path], families.REPORTS.code),
     ):
         code, _, err = run_command("aggregate", wrong, *given, "--yes", capsys=capsys)
         assert (code, expected in err) == (2, True), err
@@ -486,11 +480,11 @@ def test_randomize_and_aggregate(
         server, request=request_for("local", epsilon=1.0) | {"version": "v2"}, rows=30
     )
     code, _, err = run_command("aggregate", less, folders[0], "--yes", capsys=capsys)
-    assert (code, publication.reports_made_differently.code in err) == (2, True), err
+    assert (code, families.REPORTS.code in err) == (2, True), err
     plain = write_request(server, request=request_for("gaussian"), rows=80)
     for command, problem in (
-        (("randomize", plain), command_line.not_the_local_mechanism),
-        (("aggregate", plain, folders[0]), publication.mechanism_makes_no_reports),
+        (("randomize", plain), families.REPORTS),
+        (("aggregate", plain, folders[0]), families.REPORTS),
     ):
         code, _, err = run_command(*command, "--yes", capsys=capsys)
         assert (code, problem.code in err) == (2, True), err

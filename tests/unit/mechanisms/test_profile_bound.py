@@ -10,7 +10,7 @@ import pytest
 
 from gramercy.mechanisms.accounting.gdp import exact_delta, gdp_delta
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.problems.mechanism import argument_out_of_range
+from gramercy.schemas import families
 from tests.support.problems import raises
 
 
@@ -49,10 +49,10 @@ def test_profile_of_a_gaussian_costs_little_more_than_its_mu(mu: float, target: 
 
 def test_guarantee_states_probabilities() -> None:
     for delta0 in (-5e-324, math.nextafter(1.0, 2.0), math.nan):
-        with raises(argument_out_of_range, argument="delta0"):
+        with raises(families.ARGUMENT, argument="delta0"):
             Guarantee(0.1, delta0)
     for pure in (-5e-324, math.nan):
-        with raises(argument_out_of_range, argument="pure"):
+        with raises(families.ARGUMENT, argument="pure"):
             Guarantee(0.1, pure=pure)
     for guarantee in (Guarantee(0.0), Guarantee(0.1, 1.0), Guarantee(0.1, pure=0.0)):
         assert guarantee.delta(1.0) <= 1.0

@@ -17,12 +17,8 @@ from gramercy.mechanisms.matrix_laplace import one_row_score_bound, two_row_scor
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.problems.mechanism import (
-    count_not_supported,
-    penalty_too_small,
-    too_many_degrees_of_freedom,
-)
 from tests.support.black_box.tape import patched_sampler
 from tests.support.conformance import BOTH, CASES, calibrated
 from tests.support.problems import raises
@@ -177,7 +173,7 @@ def test_published_degrees_of_freedom() -> None:
     assert published(2.0, 0.0).scale == 0.75
     most = math.sqrt(14 / 1e9 * math.log(4e6))
     assert published(most * (1 + 1e-9), 1e-6, p=500).dof == pytest.approx(1e9, rel=1e-5)
-    with raises(too_many_degrees_of_freedom):
+    with raises(families.NOISE_RANGE):
         published(most * (1 - 1e-9), 1e-6, p=500)
 
 
@@ -194,7 +190,7 @@ def test_failure_probability_of_wishart_noise(calibration: str) -> None:
 
 def test_wishart_noise_has_no_noisy_count() -> None:
     for calibration in ("exact", "published"):
-        with raises(count_not_supported):
+        with raises(families.UNSUPPORTED):
             calibrated("wishart", **WITH_COUNT, calibration=calibration)
 
 
@@ -216,5 +212,5 @@ def test_tolerance_covers_the_gap_and_rounding(p: int, penalty: float, n: int) -
 def test_least_penalty_grows_with_columns_from_a_hundred_on() -> None:
     for p, least in ((2, 0.01), (100, 0.01), (200, 0.02)):
         assert calibrated("output", p=p, penalty=least)
-        with raises(penalty_too_small):
+        with raises(families.NOISE_RANGE):
             calibrated("output", p=p, penalty=least * 0.99)

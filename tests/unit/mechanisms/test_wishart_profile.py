@@ -21,8 +21,8 @@ from gramercy.mechanisms.accounting.wishart_calibration import (
     smallest_variance,
 )
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
+from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.problems.mechanism import argument_out_of_range
 from tests.support.problems import raises
 
 TABLE = [
@@ -391,10 +391,10 @@ def test_out_of_range_parameters_are_refused() -> None:
         (3.0, 1.0, math.inf),
     ]:
         for profile in (add_remove_profile, replace_one_bound):
-            with raises(argument_out_of_range):
+            with raises(families.ARGUMENT):
                 profile(k, variance, epsilon)
     for delta in (0.0, 1.0, math.nan):
-        with raises(argument_out_of_range, argument="delta"):
+        with raises(families.ARGUMENT, argument="delta"):
             smallest_variance(3.0, 1.0, delta, "add-remove")
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
 from gramercy.estimators.own_units import own_units
 from gramercy.reports.accuracy_note import correlation_level, correlation_note, long_tails_notes
+from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.problems import warnings
 from tests.support.simulated_release import declared_columns, privately_scaled, released
 
 Array = NDArray[np.float64]
@@ -41,10 +41,10 @@ def level(evidence: Evidence) -> str:
     assert note.level == correlation_level(accuracy, evidence)
     codes = {
         "good": {""},
-        "warning": {warnings.correlations_uncertain.code, warnings.correlations_about_centres.code},
+        "warning": {families.NOISE.code, families.READING.code},
         "danger": {
-            warnings.correlations_unreliable.code,
-            warnings.correlations_about_centres.code,
+            families.NOISE.code,
+            families.READING.code,
         },
     }
     assert note.code in codes[note.level]
@@ -94,7 +94,7 @@ def test_far_centres_without_an_intercept_are_red() -> None:
     accuracy = correlation_accuracy(evidence)
     assert accuracy is not None
     note = correlation_note(accuracy, evidence, "")
-    assert (note.level, note.code) == ("danger", warnings.correlations_about_centres.code)
+    assert (note.level, note.code) == ("danger", families.READING.code)
 
 
 @cache
@@ -150,6 +150,6 @@ def test_columns_with_long_tails_are_named() -> None:
     assert long_tails_notes(accuracy, evidence) == []
     cut = replace(accuracy, spread=np.where(np.arange(P) % 4 == 0, 1.3, 1.05))
     (note,) = long_tails_notes(cut, evidence)
-    assert note.code == warnings.long_tails.code
+    assert note.code == families.TAILS.code
     names = [each.name for each in standardised()]
     assert [name in note.text for name in names] == [j % 4 == 0 for j in range(P)]

@@ -23,8 +23,8 @@ from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.reports.history_page import history_page, spending
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.timeline import Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
 from tests.support.ledger_writers import charge, contract
@@ -119,9 +119,9 @@ def test_history_page_contents(
     (timeline,) = run_json("history", capsys=capsys)  # a damaged release does not hide the spending
     assert [e["mechanism"] for e in timeline["events"][1:3]] == [None, "gaussian"]
     for path, problem in (
-        (tmp_path / "no/spent.html", problems.parent_folder_missing),
-        (tmp_path, problems.not_a_file),
-        (page / "spent.html", problems.parent_folder_missing),
+        (tmp_path / "no/spent.html", families.OUTPUT),
+        (tmp_path, families.OUTPUT),
+        (page / "spent.html", families.OUTPUT),
     ):
         code, out, err = run_command("history", "--page", path, "--json", capsys=capsys)
         assert code == 2
@@ -145,7 +145,7 @@ def test_failed_write_keeps_the_existing_page(
         code, out, _ = run_command("history", "--page", page, "--json", capsys=capsys)
     assert code == 2
     error = json.loads(out)
-    assert error["code"] == problems.cannot_write.code
+    assert error["code"] == families.OUTPUT.code
     reason = "No space left on device"
     assert error["facts"] == {"option": "--page", "path": str(page), "reason": reason}
     assert [(path.name, path.read_text()) for path in tmp_path.glob("*.html")] == [
@@ -266,7 +266,7 @@ def test_history_of_an_empty_ledger(
     assert "No data set is registered yet" in page.read_text()
     code, _, err = run_command("history", "toy", capsys=capsys)
     assert code == 2
-    assert problems.no_ledger.code in err
+    assert families.NO_LEDGER.code in err
     assert not home.exists()  # nothing was created
     charge(Ledger.of(Home.default()), "v1")
     code, _, err = run_command("history", "other", capsys=capsys)

@@ -14,8 +14,8 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.reports.correlations import correlations, repaired_correlations
 from gramercy.reports.own_columns import meaning_notes, own_columns
 from gramercy.reports.page import release_page
+from gramercy.schemas import families
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems.warnings import unit_rows
 from gramercy.schemas.scaling import ScalingFacts
 from tests.support.factories import run_release, write_request
 
@@ -84,7 +84,7 @@ def test_columns_are_in_their_own_units(tmp_path: Path, home: Path) -> None:
         assert matrix[0, 1] == pytest.approx(exact, abs=0.01)
     page = release_page(bundle, [])
     assert "for Gaussian rows" in page
-    assert unit_rows.code not in page
+    assert families.READING.code not in page
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_unit_rows_have_a_box_that_says_so(tmp_path: Path, home: Path) -> None:
     bundle = release(tmp_path, home, table(), how="unit")
     assert own_columns(bundle) is None
     (note,) = meaning_notes(bundle)
-    assert note.code == unit_rows.code
+    assert note.code == families.READING.code
     page = release_page(bundle, [])
     assert page.index(note.code) < page.index("What is guaranteed")
     assert "<h2>Columns</h2>" not in page

@@ -14,8 +14,7 @@ import pytest
 from gramercy.application.forecast import forecast
 from gramercy.application.ranking import rank_mechanisms
 from gramercy.reports.symbols import in_symbols
-from gramercy.schemas.problems.budget import budget_exceeded
-from gramercy.schemas.problems.command_line import parent_folder_missing
+from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
 from tests.support.pages import check_ids
 
@@ -131,7 +130,7 @@ def test_plan_over_budget_is_reported_without_an_error(
     assert facts["admitted"] is False
     out, page = plan_html(request, capsys)
     text = " ".join(out.split())
-    assert budget_exceeded.code in text
+    assert families.EXCEEDED.code in text
     assert f"epsilon={facts['budget_before']['remaining_epsilon']:.4g} " in text
     assert "It would be refused" in page
     assert 'class="taken"></i>this release' not in page
@@ -156,5 +155,5 @@ def test_unwritable_plan_page_is_reported_first(
     code, out, _ = run_command(*arguments, capsys=capsys)
     assert code == 2
     error = json.loads(out)  # a single document
-    assert error["code"] == parent_folder_missing.code
+    assert error["code"] == families.OUTPUT.code
     assert error["facts"] == {"option": "--page", "path": str(page)}

@@ -30,8 +30,8 @@ from gramercy.reports.explanations import (
 )
 from gramercy.reports.page import release_page
 from gramercy.reports.page_tables import strongest
+from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.problems import warnings
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import bundle_bytes, run_pipeline, write_request, write_table
 
@@ -203,22 +203,22 @@ def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
         return {note.code for note in notes}
 
     plain = bundle_with(root)
-    assert warnings.weak_protection.code not in warning_codes(plain)
+    assert families.PROTECTION.code not in warning_codes(plain)
     for mu, weak in ((0.9, False), (1.5, True), (4.0, True)):
         strength = plain.manifest.guarantee.model_copy(update={"mu": mu})
         codes = warning_codes(bundle_with(root, guarantee=strength))
-        assert (warnings.weak_protection.code in codes) == weak
+        assert (families.PROTECTION.code in codes) == weak
     quiet = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2e-4, sd_off_diagonal=1.4e-4)
-    assert warnings.mostly_noise.code not in warning_codes(bundle_with(root, noise=quiet))
+    assert families.NOISE.code not in warning_codes(bundle_with(root, noise=quiet))
     loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2.0, sd_off_diagonal=1.4)
     codes = warning_codes(bundle_with(root, noise=loud))
-    assert {warnings.mostly_noise.code, warnings.columns_lost.code} <= codes
+    assert {families.NOISE.code, families.NOISE.code} <= codes
     few = plain.manifest.rows.model_copy(update={"value": 2.0})
-    assert warnings.fewer_rows_than_columns.code in warning_codes(bundle_with(root, rows=few))
+    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=few))
     several = plain.manifest.rows.model_copy(update={"value": 20.0})
-    assert warnings.few_rows.code in warning_codes(bundle_with(root, rows=several))
+    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=several))
     unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
-    assert warnings.uncertain_count.code in warning_codes(bundle_with(root, rows=unsure))
+    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=unsure))
     exact = plain.manifest.guarantee
     assert best_attacker_accuracy(exact) == 0.548  # 0.5471, rounded up
     assert best_attacker_accuracy(exact.model_copy(update={"delta0": 0.1})) == 0.648

@@ -15,14 +15,8 @@ from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.package import read_manifest, write_descriptor
 from gramercy.archive.release_bundle import read_release, report_descriptor
 from gramercy.common.home import Home
+from gramercy.schemas import families
 from gramercy.schemas.manifest import ReportManifest
-from gramercy.schemas.problems.bundle import active_content, file_changed
-from gramercy.schemas.problems.verification import (
-    estimate_of_other_release,
-    fact_contradicts,
-    folder_mismatch,
-    recorded_bundle_replaced,
-)
 from tests.support.factories import run_command, run_pipeline, write_request
 from tests.support.problems import raises
 
@@ -74,24 +68,24 @@ def test_forged_reports_fail_verification(
     assert verify(with_ledger=False)[0] == 0
     change_file(place / "report.html", replace_text("ε = 1<", "ε = 0.1<"))
     code, out = verify(with_ledger=False)
-    assert (code, file_changed.code in out) == (2, True)
+    assert (code, families.SEAL.code in out) == (2, True)
     # A page that was sealed again is not the one that the ledger records.
     forge(place, "report.html", replace_text("ε = 1<", "ε = 0.1<"))
     code, out = verify(with_ledger=True)
-    assert (code, recorded_bundle_replaced.code in out) == (2, True)
+    assert (code, families.REPLACED.code in out) == (2, True)
     # What contradicts the release is found without the ledger.
     for file, change, problem in (
-        ("report.html", replace_text("</main>", "<script>1</script></main>"), active_content),
-        ("datapackage.json", replace_text('"v1-r1"', '"v9-r9"'), fact_contradicts),
+        ("report.html", replace_text("</main>", "<script>1</script></main>"), families.DESCRIPTION),
+        ("datapackage.json", replace_text('"v1-r1"', '"v9-r9"'), families.CONTRADICTION),
         (
             "datapackage.json",
             replace_pattern(r'"[0-9a-f]{64}"', f'"{"0" * 64}"'),
-            folder_mismatch,
+            families.CONTRADICTION,
         ),
         (
             "datapackage.json",
             replace_pattern(r'"estimates": \{[^}]*\}', '"estimates": {}'),
-            fact_contradicts,
+            families.CONTRADICTION,
         ),
     ):
         forge(place, file, change)
@@ -111,5 +105,5 @@ def test_report_refuses_estimates_of_other_releases(
     forge(place, "datapackage.json", replace_text(f'"{one}"', f'"../other/{one}"'))
     assert run_command("verify", "--archive", Home.default().archive, capsys=capsys)[0] == 2
     other = run_pipeline(write_request(tmp_path, request={"version": "v2"}))
-    with raises(estimate_of_other_release):
+    with raises(families.CONTRADICTION):
         report_manifest(read_release(root / "release"), [read_estimate(other / "estimates" / one)])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gramercy.reports.symbols import in_symbols, message_in_symbols
-from gramercy.schemas.problems.budget import budget_exceeded
-from gramercy.schemas.problems.verification import budget_changed
-from gramercy.schemas.problems.warnings import columns_lost, weak_protection
+from gramercy.schemas import families
 
 
 @pytest.mark.parametrize(
@@ -27,13 +25,23 @@ def test_symbols_replace_names(text: str, expected: str) -> None:
 
 
 def test_message_of_a_problem_has_symbols() -> None:
-    assert message_in_symbols(weak_protection(94.8)).endswith("A smaller ε protects more.")
+    weak = families.PROTECTION("{correct:.1f} %.", "A smaller epsilon protects more.", correct=94.8)
+    assert message_in_symbols(weak) == "94.8 %. A smaller ε protects more."
 
 
 def test_names_from_outside_stay() -> None:
-    lost = message_in_symbols(columns_lost("delta, mu and epsilon"))
-    assert "delta, mu and epsilon" in lost
-    note = message_in_symbols(budget_changed("2026-01-01", "mu", "raised", 4.0, 1e-6, "more delta"))
-    assert "the budget of mu was raised to ε = 4, δ = 10⁻⁶: more delta" in note
-    refusal = budget_exceeded("delta", 1.5, 0.2, 0.1, 0.05, 2.0, 1e-6, 1.9, 0.3)
-    assert "The budget of delta is exceeded. At its δ = 10⁻⁶" in message_in_symbols(refusal)
+    lost = families.NOISE("Columns lost: {columns}.", columns="delta, mu and epsilon")
+    assert "delta, mu and epsilon" in message_in_symbols(lost)
+    changed = families.RECORDED(
+        "The budget of {dataset} was raised to epsilon={epsilon}, delta={delta}: {reason}",
+        dataset="mu",
+        epsilon=4.0,
+        delta=1e-6,
+        reason="more delta",
+    )
+    note = message_in_symbols(changed)
+    assert note == "The budget of mu was raised to ε = 4, δ = 10⁻⁶: more delta"
+    exceeded = families.EXCEEDED(
+        "The budget of {budget} is exceeded. At its delta={delta:g}.", budget="delta", delta=1e-6
+    )
+    assert "The budget of delta is exceeded. At its δ = 10⁻⁶" in message_in_symbols(exceeded)

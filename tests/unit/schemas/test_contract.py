@@ -15,10 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import Span, label_of
 from gramercy.schemas.placeholders import PLACEHOLDERS
-from gramercy.schemas.problems import contract as problems
 from gramercy.tables.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -212,7 +212,7 @@ def test_no_file_name_matches_two_periods(
 def test_budget_per_period_is_refused_for_person_level_privacy(per: str) -> None:
     """Parallel composition holds only for rows, and persons have rows in many periods."""
     persons = {"privacy_unit": "person_id", "persons": 7}
-    with raises(problems.periodic_budget_of_persons, column="person_id", per=per):
+    with raises(families.PERSONS, column="person_id", per=per):
         periodic("{year}.csv", per, **persons)
     assert yearly("{year}.csv").protected_unit == "row"
     assert yearly("{year}.csv", privacy_unit="cell").protected_unit == "cell"
@@ -232,11 +232,11 @@ def test_number_of_rows_of_each_period() -> None:
 
 
 def test_number_of_rows_must_be_that_of_a_period() -> None:
-    with raises(problems.rows_of_unknown_period, label="2026-Q1", per="month"):
+    with raises(families.PERIODS, label="2026-Q1", per="month"):
         periodic("{year}-{month}.csv", "month", rows_by_period={"2026-Q1": 8})
-    with raises(problems.rows_by_period_not_possible):
+    with raises(families.PERIODS):
         periodic("t.csv", "lifetime", rows_by_period={"2026": 8})
-    with raises(problems.delta_too_large, count_key="rows"):
+    with raises(families.VALUE, count_key="rows"):
         yearly("{year}.csv", rows_by_period={"2026": 10**9})
 
 
@@ -246,11 +246,11 @@ def test_column_of_dates_needs_private_numbers_of_rows() -> None:
     assert contract.terms()["period"] == {"column": "visited", "timezone": "UTC"}
     assert contract.for_version("2026-11").source == "t.csv"
     for keys in ({}, private | {"privacy_unit": "cell"}):
-        with raises(problems.date_column_not_possible):
+        with raises(families.PERIODS):
             periodic("t.csv", "month", period=period, **keys)
-    with raises(problems.date_column_not_possible):
+    with raises(families.PERIODS):
         periodic("t.csv", "lifetime", period=period, **private)
-    with raises(problems.date_column_is_published, column="c0"):
+    with raises(families.PERIODS, column="c0"):
         periodic("t.csv", "month", period={"column": "c0"}, **private)
-    with raises(problems.source_and_period_disagree, placeholders=("none",)):
+    with raises(families.PERIODS, placeholders=("none",)):
         periodic("{year}-{month}.csv", "month", period=period, **private)

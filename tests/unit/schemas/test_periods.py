@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, Per, budget_window
 from gramercy.schemas.periods import (
     Span,
@@ -21,7 +22,6 @@ from gramercy.schemas.periods import (
     leading_label,
     parts_of,
 )
-from gramercy.schemas.problems.request import version_without_period
 from tests.support.problems import raises
 
 SPANS = st.sampled_from(get_args(Span))
@@ -69,7 +69,7 @@ def test_version_is_charged_to_the_period_at_its_start(
 ) -> None:
     budget, label = Budget(epsilon=1.0, delta=1e-6, per=span), label_of(span, day)
     if re.match("[0-9]", rest):
-        with raises(version_without_period, version=label + rest, per=span):
+        with raises(families.PERIOD, version=label + rest, per=span):
             budget_window(budget, label + rest)
     else:
         assert budget_window(budget, label + rest) == label

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import ASSERTION, DatabaseTable
 from gramercy.schemas.errors import ContractError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import contract as contract_problems
-from gramercy.schemas.problems import keys
-from gramercy.schemas.problems import source as problems
+from gramercy.schemas.problem import Family
 from gramercy.schemas.row_condition import columns_of, parse_condition
 from gramercy.schemas.source import Files, display_name, location
 from tests.support.factories import contract_facts
@@ -39,43 +37,43 @@ def test_a_path_may_have_a_format() -> None:
 @pytest.mark.parametrize(
     ("source", "problem", "key"),
     [
-        ({"path": "t.csv", "sheet": "a"}, keys.key_unknown, "source"),
-        ({"path": "t.csv", "decimal": ","}, problems.separator_is_decimal_mark, "source"),
-        ({"path": "t.csv", "separators": ";"}, keys.key_misspelt, "source"),
-        ({"separator": ";"}, keys.key_missing, "source.path"),
-        ({"url": "env:CLINIC_DB"}, problems.relation_missing, "source"),
-        (DATABASE | {"view": "v"}, problems.relation_missing, "source"),
-        (DATABASE | {"url": "postgresql://u:p@h/d"}, problems.database_url_not_public, None),
-        (DATABASE | {"url": "CLINIC_DB"}, problems.database_url_not_public, "source.url"),
-        ({"table": "visits"}, keys.key_missing, "source.url"),
-        (DATABASE | {"assertion": ASSERTION}, problems.key_of_other_relation, "source"),
-        (QUERY, problems.assertion_missing, "source"),
-        (QUERY | {"assertion": "Yes."}, problems.assertion_missing, "source"),
+        ({"path": "t.csv", "sheet": "a"}, families.KEY, "source"),
+        ({"path": "t.csv", "decimal": ","}, families.DATABASE, "source"),
+        ({"path": "t.csv", "separators": ";"}, families.KEY, "source"),
+        ({"separator": ";"}, families.KEY, "source.path"),
+        ({"url": "env:CLINIC_DB"}, families.DATABASE, "source"),
+        (DATABASE | {"view": "v"}, families.DATABASE, "source"),
+        (DATABASE | {"url": "postgresql://u:p@h/d"}, families.DATABASE, None),
+        (DATABASE | {"url": "CLINIC_DB"}, families.DATABASE, "source.url"),
+        ({"table": "visits"}, families.KEY, "source.url"),
+        (DATABASE | {"assertion": ASSERTION}, families.DATABASE, "source"),
+        (QUERY, families.DATABASE, "source"),
+        (QUERY | {"assertion": "Yes."}, families.DATABASE, "source"),
         (
             QUERY | {"assertion": ASSERTION, "where": "x = 1"},
-            problems.key_of_other_relation,
+            families.DATABASE,
             "source",
         ),
         (
             QUERY | {"assertion": ASSERTION, "query": "DELETE FROM t"},
-            problems.query_not_a_select,
+            families.DATABASE,
             "source",
         ),
         (
             QUERY | {"assertion": ASSERTION, "query": "SELECT 1; DROP TABLE t"},
-            problems.query_not_a_select,
+            families.DATABASE,
             "source",
         ),
-        (DATABASE | {"where": "x = '{year}'"}, problems.placeholder_not_in_table, "source"),
+        (DATABASE | {"where": "x = '{year}'"}, families.DATABASE, "source"),
         (
             {"url": "env:CLINIC_DB", "view": "visits_{year}"},  # views may share rows
-            problems.placeholder_not_in_table,
+            families.DATABASE,
             "source",
         ),
-        (DATABASE | {"where": "x = 1 LIMIT 5"}, problems.condition_not_understood, "source"),
+        (DATABASE | {"where": "x = 1 LIMIT 5"}, families.WHERE, "source"),
     ],
 )
-def test_sources_that_are_refused(source: Any, problem: Problem[..., Any], key: str | None) -> None:
+def test_sources_that_are_refused(source: Any, problem: Family[Any], key: str | None) -> None:
     with raises(problem, key=key) as caught:
         contract(source)
     assert "u:p" not in str(caught.value)
@@ -92,7 +90,7 @@ def test_a_table_of_a_database_names_no_secret() -> None:
 
 
 def test_cells_of_a_database_cannot_be_protected() -> None:
-    with raises(problems.cell_privacy_of_database):
+    with raises(families.DATABASE):
         contract(DATABASE, privacy_unit="cell")
 
 
@@ -102,7 +100,7 @@ def test_the_table_of_a_period_has_its_name() -> None:
     declared = contract(monthly, budget=budget).for_version("2026-11-v1")
     assert isinstance(declared.source, DatabaseTable)
     assert declared.source.table == "visits_2026_11"
-    with raises(contract_problems.source_and_period_disagree):
+    with raises(families.PERIODS):
         contract(DATABASE, budget=budget)
     files = contract({"path": "{year}/{month}.csv", "separator": ";"}, budget=budget)
     assert location(files.for_version("2026-11").source) == "2026/11.csv"
@@ -191,7 +189,7 @@ def test_conditions_on_one_row(text: str, columns: list[str]) -> None:
     ],
 )
 def test_everything_else_is_refused(text: str) -> None:
-    with raises(problems.condition_not_understood):
+    with raises(families.WHERE):
         parse_condition(text)
 
 
@@ -206,5 +204,5 @@ def test_everything_else_is_refused(text: str) -> None:
     ],
 )
 def test_refused_condition_states_where(text: str, position: int) -> None:
-    with raises(problems.condition_not_understood, position=position):
+    with raises(families.WHERE, position=position):
         parse_condition(text)

@@ -21,13 +21,9 @@ import pytest
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.grid import first_grid
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems import cluster as problems
-from gramercy.schemas.problems import keys
-from gramercy.schemas.problems import table as table_problems
-from gramercy.schemas.problems.publication import rows_need_one_process
-from gramercy.schemas.problems.request import scheduler_address
 from gramercy.tables import cluster
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.counting import count_bins, count_lengths
@@ -297,16 +293,16 @@ def test_worker_errors_carry_no_private_values(
     table(20).to_csv(path, index=False)
     source, declared = open_source(str(path)), contract(str(path), rows=20)
     path.unlink()
-    with raises(table_problems.file_not_readable, file=str(path), format="CSV"):
+    with raises(families.FILE, file=str(path), format="CSV"):
         accumulate(source, declared, Unit(), Lattice(P, 14), engine=Cluster(scheduler))
     table(20).to_csv(path, index=False)
     monkeypatch.setattr(cluster, "run", _raise_private_value)
-    with raises(problems.worker_failed, step="_raise_private_value", error="KeyError") as caught:
+    with raises(families.DASK_FAILED, step="_raise_private_value", error="KeyError") as caught:
         summed(str(path), declared, Cluster(scheduler))
     assert MARK not in str(caught.value)
     assert MARK not in repr(caught.value.__context__)
     monkeypatch.undo()
-    with raises(table_problems.row_count_differs, rows=20, declared=21):
+    with raises(families.ROW_COUNT, rows=20, declared=21):
         summed(str(path), contract(str(path), rows=21), Cluster(scheduler))
 
 
@@ -316,7 +312,7 @@ def _raise_private_value(*args: Any) -> Any:
 
 def test_error_from_a_worker_keeps_code_and_facts_without_history() -> None:
     def fail(*args: Any) -> Any:
-        error = table_problems.file_not_readable("t.parquet", "Parquet")
+        error = families.FILE("{file}: cannot be read.", file="t.parquet", format="Parquet")
         error.add_note(MARK)
         raise error from KeyError(MARK)
 
@@ -324,12 +320,12 @@ def test_error_from_a_worker_keeps_code_and_facts_without_history() -> None:
     assert MARK.encode() not in sent
     error = pickle.loads(sent)
     assert (error.__cause__, error.__context__, error.__traceback__) == (None, None, None)
-    assert error.code == table_problems.file_not_readable.code
+    assert error.code == families.FILE.code
     assert error.facts == {"file": "t.parquet", "format": "Parquet"}
 
 
 def _caught(step: Any) -> Any:
-    with raises(table_problems.file_not_readable) as caught:
+    with raises(families.FILE) as caught:
         step()
     return caught.value
 
@@ -340,12 +336,12 @@ def test_unreachable_scheduler_is_refused(
     address: str, files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_TIMEOUT", "1s")
-    with raises(problems.scheduler_unreachable, address=address):
+    with raises(families.DASK, address=address):
         summed(files, contract(files), Cluster(address))
 
 
 def test_missing_scheduler_address_is_refused(files: str) -> None:
-    with raises(problems.scheduler_missing):
+    with raises(families.DASK):
         summed(files, contract(files), Cluster(None))
 
 
@@ -361,11 +357,11 @@ def test_workers_that_may_spill_to_disk_are_refused(
             n_workers=1, processes=False, dashboard_address=":0", memory_limit="16GB"
         ) as local_cluster,
     ):
-        with raises(problems.workers_may_spill):
+        with raises(families.DASK):
             summed(files, contract(files), Cluster(local_cluster.scheduler_address))
         # As on a worker that joined after the check.
         monkeypatch.setattr(cluster, "_check_workers", lambda client: None)
-        with raises(problems.workers_may_spill):
+        with raises(families.DASK):
             summed(files, contract(files), Cluster(local_cluster.scheduler_address))
 
 
@@ -377,7 +373,7 @@ def test_workers_without_gramercy_are_refused(
         raise ModuleNotFoundError("tables")
 
     monkeypatch.setattr(cluster, "_worker_status", without_gramercy)
-    with raises(problems.worker_versions_differ):
+    with raises(families.DASK):
         summed(files, contract(files), Cluster(scheduler))
 
 
@@ -386,7 +382,7 @@ def test_workers_with_another_version_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_version", lambda: "9.9")
-    with raises(problems.worker_versions_differ, version="9.9"):
+    with raises(families.DASK, version="9.9"):
         summed(files, contract(files), Cluster(scheduler))
 
 
@@ -399,13 +395,13 @@ def test_engine_does_not_change_the_request_key(tmp_path: Path) -> None:
     assert local.key == remote.key
     assert "engine" not in remote.spec.model_dump_json()
     rows = {"name": "rows", "epsilon": 1.0, "delta": 1e-6}
-    with raises(rows_need_one_process, mechanism="rows"):
+    with raises(families.REQUEST_USE, mechanism="rows"):
         read_plan(write_request(tmp_path, request={"engine": dask, "mechanism": rows}))
     nowhere = {"kind": "dask", "scheduler": "nowhere"}
     for engine, problem, key in (
-        ("dusk", keys.value_misspelt, "engine"),
-        (nowhere, scheduler_address, "engine.scheduler"),
-        ({"kind": "local", "x": 1}, keys.key_unknown, "engine"),
+        ("dusk", families.KEY, "engine"),
+        (nowhere, families.VALUE, "engine.scheduler"),
+        ({"kind": "local", "x": 1}, families.KEY, "engine"),
     ):
         with raises(problem, key=key):
             read_plan(write_request(tmp_path, request={"engine": engine}))

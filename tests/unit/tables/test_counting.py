@@ -17,9 +17,9 @@ import gramercy.tables.row_transform
 from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.grid import Grid, LevelGrid, first_grid
 from gramercy.scaling.radius import length_edges
+from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.problems.table import row_count_differs, row_limit_exceeded
 from gramercy.tables.counting import BinCounts, count_bins, count_lengths
 from gramercy.tables.lengths import RowLengths, length_histogram, length_thresholds
 from gramercy.tables.source import open_source
@@ -192,12 +192,12 @@ def test_wrong_number_of_rows_is_refused_only_where_it_is_public(
         declared = contract(path, rows, **changes)
         return count_lengths(open_source(str(path)), declared, length_edges(6))
 
-    with raises(row_count_differs, source=str(path), rows=50, declared=49):
+    with raises(families.ROW_COUNT, source=str(path), rows=50, declared=49):
         run(49)
     assert run(49, neighbours="add-remove").units == 50
     for module in ("passes", "streaming"):
         monkeypatch.setattr(f"gramercy.tables.{module}.EXCESS_ROWS", 10)
-    with raises(row_limit_exceeded, limit=17, declared=7):
+    with raises(families.ROW_COUNT, limit=17, declared=7):
         run(7)
 
 

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems.table import compression_not_supported, file_not_readable
 from gramercy.tables import csv_reader
 from gramercy.tables.lines import BLOCK, Records
 from gramercy.tables.reader import cell_batches
@@ -140,7 +140,7 @@ def test_compressed_csv_is_read_and_truncation_refused(tmp_path: Path) -> None:
         rows, dropped = read(file, "a", "b")
         assert (len(rows), dropped, rows[-1]) == (60_000, 0, [59_999, -59_999])
         file.write_bytes(packed[: len(packed) // 2])
-        with raises(file_not_readable, file=str(file), format="CSV"):
+        with raises(families.FILE, file=str(file), format="CSV"):
             read(file, "a", "b")
 
 
@@ -154,7 +154,7 @@ def test_zip_must_hold_exactly_one_readable_file(tmp_path: Path) -> None:
         with zipfile.ZipFile(path, "w", method) as packed:
             for name in names:
                 packed.writestr(name, "a\n1\n")
-        with raises(compression_not_supported, file=str(path)):
+        with raises(families.FILE, file=str(path)):
             read(path, "a")
 
 
@@ -169,7 +169,7 @@ def test_truncated_gzip_error_names_the_file_and_no_value(tmp_path: Path) -> Non
         stream.write(b"a,b\n" + b"123.456,2\n" * 100_000)
     content = (tmp_path / "t.csv.gz").read_bytes()
     (tmp_path / "t.csv.gz").write_bytes(content[: len(content) // 2])
-    with raises(file_not_readable, file=str(tmp_path / "t.csv.gz")) as caught:
+    with raises(families.FILE, file=str(tmp_path / "t.csv.gz")) as caught:
         read(tmp_path / "t.csv.gz", "a", "b")
     assert "123" not in str(caught.value)
 

@@ -15,10 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gramercy.application.table_header import check_table_header
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import publication
-from gramercy.schemas.problems import source as problems
-from gramercy.schemas.problems.table import file_not_readable
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.source import open_source
@@ -101,15 +99,15 @@ def test_a_version_stays_as_it_was_while_the_table_changes(tmp_path: Path) -> No
     for file in (tmp_path / "d").glob("*.parquet"):
         file.unlink()
     assert cells(copy, {"x": None}) == [[1], [2]]
-    with raises(file_not_readable, format="Delta"):
+    with raises(families.FILE, format="Delta"):
         copy_rows(path, CopiedColumns({"x": None}), tmp_path / "again")
 
 
 def test_header_is_compared_with_the_contract(tmp_path: Path) -> None:
     path = written(tmp_path / "d", pa.table({"x": ["1"], "y": [1.0]}))
-    with raises(publication.column_types_differ, file=path):
+    with raises(families.TABLE_COLUMNS, file=path):
         check_table_header(contract(path, columns={"x": WIDE}))
-    with raises(publication.columns_missing, file=path):
+    with raises(families.TABLE_COLUMNS, file=path):
         check_table_header(contract(path, columns={"z": WIDE}))
 
 
@@ -123,22 +121,22 @@ VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinal
         (
             "protocol",
             READER | {"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]},
-            problems.delta_feature_not_supported,
+            families.DELTA_TABLE,
         ),
-        ("add", {"path": "../other.parquet"}, problems.delta_file_elsewhere),
-        ("add", {"path": "file:///etc/passwd"}, file_not_readable),
-        ("add", {"path": "link.parquet"}, problems.delta_file_elsewhere),
-        ("add", {"path": "broken.parquet"}, file_not_readable),
-        ("metaData", {"schemaString": "{"}, file_not_readable),
+        ("add", {"path": "../other.parquet"}, families.DELTA_TABLE),
+        ("add", {"path": "file:///etc/passwd"}, families.FILE),
+        ("add", {"path": "link.parquet"}, families.DELTA_TABLE),
+        ("add", {"path": "broken.parquet"}, families.FILE),
+        ("metaData", {"schemaString": "{"}, families.FILE),
         (
             "metaData",
             {"configuration": {"delta.columnMapping.mode": "name"}},
-            problems.delta_feature_not_supported,
+            families.DELTA_TABLE,
         ),
     ],
 )
 def test_what_would_change_the_rows_is_refused(
-    kind: str, keys: dict[str, Any], problem: Problem[..., Any], tmp_path: Path
+    kind: str, keys: dict[str, Any], problem: Family[Any], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "d", pa.table({"x": [1.0, 2.0]}))
     pq.write_table(pa.table({"x": [9.0]}), tmp_path / "other.parquet")
@@ -150,7 +148,7 @@ def test_what_would_change_the_rows_is_refused(
     assert caught.value.__context__ is None
     shutil.rmtree(tmp_path / "d" / "_delta_log")
     (tmp_path / "d" / "_delta_log").mkdir()
-    with raises(file_not_readable, file=path, format="Delta"):
+    with raises(families.FILE, file=path, format="Delta"):
         schema_of(open_source(path))
 
 
@@ -160,14 +158,14 @@ def test_rows_that_are_marked_as_deleted_are_refused(
     path = written(tmp_path / "d", pa.table({"x": [1.0, 2.0]}))
     marked = pa.record_batch({"filepath": ["f"], "selection_vector": [[True, False]]})
     monkeypatch.setattr(DeltaTable, "deletion_vectors", lambda _: iter([marked]))
-    with raises(problems.delta_feature_not_supported, feature="deletion vectors"):
+    with raises(families.DELTA_TABLE, feature="deletion vectors"):
         schema_of(open_source(path))
 
 
 def test_the_reader_of_logs_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "d", pa.table({"x": [1.0]}))
     monkeypatch.setattr("gramercy.tables.delta.is_installed", lambda _: False)
-    with raises(problems.delta_reader_missing, source=path):
+    with raises(families.DELTA_TABLE, source=path):
         schema_of(open_source(path))
 
 
@@ -176,5 +174,5 @@ def test_log_that_would_not_fit_into_memory(tmp_path: Path) -> None:
     (tmp_path / "d/_delta_log/_sidecars").mkdir()
     with (tmp_path / "d/_delta_log/_sidecars/part.parquet").open("wb") as stream:
         stream.truncate(1 << 40)
-    with raises(problems.delta_log_too_large, source=path, mebibytes=(1 << 20) + 1, most=128):
+    with raises(families.DELTA_TABLE, source=path, mebibytes=(1 << 20) + 1, most=128):
         check_table_header(contract(path, 1))

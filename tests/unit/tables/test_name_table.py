@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramercy.schemas.problems.table import table_changed
+from gramercy.schemas import families
 from gramercy.tables import name_table, row_transform
 from gramercy.tables.name_table import NameDict, NameTable
 from gramercy.tables.person_index import IndexedPersons
@@ -121,7 +121,7 @@ def test_large_index_equals_small_one(order: int) -> None:
         closed = IndexedPersons(index.known, closed=True, large=index.large)
         for column in COLUMNS.values():
             np.testing.assert_array_equal(closed.indices(column), small.indices(column))
-        with raises(table_changed):
+        with raises(families.CHANGED):
             closed.indices(pa.array(["7", "7.00", "unknown"]))
         assert closed.names == small.names
 

@@ -15,10 +15,10 @@ import pytest
 
 import gramercy.tables.row_transform
 from gramercy.common.lattice import Lattice, UnscaledLattice
+from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.schemas.problems.table import table_changed
 from gramercy.tables.normalise_kernel import NormaliseKernel
 from gramercy.tables.parts import Parts
 from gramercy.tables.repair import Repairs
@@ -188,10 +188,10 @@ def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda: 3)
 
     def broken(*cells_: Any) -> Any:
-        raise table_changed()
+        raise wordings.table_changed_of_table()
 
     monkeypatch.setattr(RowTransform, "integers", broken)
-    with raises(table_changed):
+    with raises(families.CHANGED):
         accumulate(open_source(path), contract, Unit(), Lattice(6, 16))
 
 

@@ -16,14 +16,12 @@ import pytest
 import gramercy.tables.row_transform
 from gramercy.application.table_header import check_table_header
 from gramercy.common.lattice import Lattice
+from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError
 from gramercy.schemas.model import parse
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import contract as contract_problems
-from gramercy.schemas.problems import keys, publication
-from gramercy.schemas.problems import table as problems
+from gramercy.schemas.problem import Family
 from gramercy.tables.persons import Persons
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
@@ -245,17 +243,17 @@ def test_non_utf8_name_is_one_person_in_csv_and_parquet(name: bytes, tmp_path: P
 @pytest.mark.parametrize(
     ("kinds", "problem", "facts"),
     [
-        ([pa.int64(), pa.string()], publication.person_column_mixed, {"column": "who"}),
-        ([pa.int64(), None], publication.person_column_mixed, {"column": "who"}),
-        ([pa.float64()], publication.person_column_type, {"type": "double"}),
-        ([pa.decimal128(21, 2)], publication.person_column_type, {"type": "double"}),
-        ([pa.bool_()], publication.person_column_type, {"type": "double"}),
+        ([pa.int64(), pa.string()], families.TABLE_COLUMNS, {"column": "who"}),
+        ([pa.int64(), None], families.TABLE_COLUMNS, {"column": "who"}),
+        ([pa.float64()], families.TABLE_COLUMNS, {"type": "double"}),
+        ([pa.decimal128(21, 2)], families.TABLE_COLUMNS, {"type": "double"}),
+        ([pa.bool_()], families.TABLE_COLUMNS, {"type": "double"}),
         ([pa.int64(), pa.int16(), pa.uint64()], None, {}),
         ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], None, {}),
     ],
 )
 def test_files_must_agree_on_the_type_of_the_person_column(
-    kinds: list[Any], problem: Problem[..., Any] | None, facts: dict[str, str], tmp_path: Path
+    kinds: list[Any], problem: Family[Any] | None, facts: dict[str, str], tmp_path: Path
 ) -> None:
     """Types that files state are compared before any row is read."""
     for k, kind in enumerate(kinds):
@@ -306,7 +304,7 @@ def test_fitted_lattice_of_persons_cannot_overflow(
 
 
 def test_too_coarse_lattice_is_refused() -> None:
-    with raises(problems.lattice_too_coarse, bits=10, columns=1000, rows=1e5):
+    with raises(families.REQUEST_KEYS, bits=10, columns=1000, rows=1e5):
         Lattice(1000, 10, rows_in_ball=1e5)
 
 
@@ -325,7 +323,7 @@ def test_table_that_changes_between_passes_is_refused(
 
     for text in ("someone,1,1,1\n", "id-3,5,5,5\n" * 100):
         monkeypatch.setattr(Persons, "factors", changing(text))
-        with raises(problems.table_changed):
+        with raises(families.CHANGED):
             summed(frame(10), tmp_path, 10)
 
 
@@ -355,17 +353,17 @@ def test_person_with_overflowing_squares_contributes_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "problem", "key"),
     [
-        ({"persons": None}, contract_problems.persons_missing, ""),
-        ({"privacy_unit": "row"}, contract_problems.persons_without_unit, ""),
-        ({"privacy_unit": "c0"}, contract_problems.unit_is_published, ""),
-        ({"persons": 0}, keys.out_of_range, "persons"),
-        ({"persons": 10_000}, contract_problems.more_persons_than_rows, ""),
-        ({"privacy_unit": " who"}, contract_problems.unit_not_a_name, ""),
-        ({"privacy_unit": "w\no"}, contract_problems.unit_not_a_name, ""),
+        ({"persons": None}, families.PERSONS, ""),
+        ({"privacy_unit": "row"}, families.PERSONS, ""),
+        ({"privacy_unit": "c0"}, families.PERSONS, ""),
+        ({"persons": 0}, families.VALUE, "persons"),
+        ({"persons": 10_000}, families.PERSONS, ""),
+        ({"privacy_unit": " who"}, families.PERSONS, ""),
+        ({"privacy_unit": "w\no"}, families.PERSONS, ""),
     ],
 )
 def test_inconsistent_person_contract_is_refused(
-    change: dict[str, Any], problem: Problem[..., Any], key: str
+    change: dict[str, Any], problem: Family[Any], key: str
 ) -> None:
     facts = contract_facts("t.csv", p=P) | {"privacy_unit": "who", "persons": 7}
     with raises(problem, key=key):

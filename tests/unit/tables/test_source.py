@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.schemas.problem import Problem
-from gramercy.schemas.problems import table as problems
-from gramercy.schemas.problems.source import folder_of_versions
+from gramercy.schemas import families
+from gramercy.schemas.problem import Family
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
@@ -33,20 +32,20 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem", "facts"),
     [
-        ("t.csv", b"", problems.header_missing, {}),
-        ("t.csv", b"\n1,2\n", problems.header_missing, {}),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), problems.header_not_utf8, {}),
-        ("t.csv", b"a,a\n1,2\n", problems.column_repeated, {"first": 1, "second": 2}),
-        ("t.csv.gz", b"not gzip", problems.file_not_readable, {"format": "CSV"}),
-        ("t.parquet", b"not parquet", problems.file_not_readable, {"format": "Parquet"}),
-        ("t.xlsx", b"", problems.unknown_format, {}),
+        ("t.csv", b"", families.HEADER, {}),
+        ("t.csv", b"\n1,2\n", families.HEADER, {}),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), families.HEADER, {}),
+        ("t.csv", b"a,a\n1,2\n", families.TABLE_COLUMNS, {"first": 1, "second": 2}),
+        ("t.csv.gz", b"not gzip", families.FILE, {"format": "CSV"}),
+        ("t.parquet", b"not parquet", families.FILE, {"format": "Parquet"}),
+        ("t.xlsx", b"", families.SOURCE, {}),
     ],
 )
 def test_unusable_file_is_refused_by_name(
     tmp_path: Path,
     name: str,
     content: bytes,
-    problem: Problem[..., Any],
+    problem: Family[Any],
     facts: dict[str, Any],
 ) -> None:
     path = tmp_path / name
@@ -58,10 +57,10 @@ def test_unusable_file_is_refused_by_name(
 
 def test_missing_source_is_refused(tmp_path: Path) -> None:
     for url, problem in (
-        (tmp_path / "no.csv", problems.source_missing),
-        (tmp_path / "*.parquet", problems.source_missing),
-        (tmp_path, problems.folder_without_tables),
-        ("nowhere://x/t.csv", problems.source_not_opened),
+        (tmp_path / "no.csv", families.SOURCE),
+        (tmp_path / "*.parquet", families.SOURCE),
+        (tmp_path, families.SOURCE),
+        ("nowhere://x/t.csv", families.SOURCE),
     ):
         with raises(problem, source=str(url)):
             open_source(str(url))
@@ -113,10 +112,10 @@ def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
         np.concatenate(batches, axis=1),
         [[0, 0, 0, NAN, NAN, NAN], [1, NAN, 11, 2, NAN, 12], [2024] * 3 + [2025] * 3],
     )
-    with raises(problems.only_partition_columns, file=source.files[0].display_name):
+    with raises(families.TABLE_COLUMNS, file=source.files[0].display_name):
         list(cell_batches(source, {"year": None}, MalformedLines()))
     (tmp_path / "none").mkdir()
-    with raises(problems.folder_without_tables, source=str(tmp_path / "none")):
+    with raises(families.SOURCE, source=str(tmp_path / "none")):
         open_source(str(tmp_path / "none"))
 
 
@@ -135,5 +134,5 @@ def test_folder_with_versions_of_rows_is_refused(kind: str, file: str, tmp_path:
     assert len(open_source(str(tmp_path)).files) == 2
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text("{}")
-    with raises(folder_of_versions, source=str(tmp_path), kind=kind):
+    with raises(families.SOURCE, source=str(tmp_path), kind=kind):
         open_source(str(tmp_path))

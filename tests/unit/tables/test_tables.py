@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
+from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.schemas.problems.table import row_count_differs, row_limit_exceeded
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.normalise import normalise
 from gramercy.tables.reader import cell_batches
@@ -58,7 +58,7 @@ def test_row_count_is_checked_only_under_replace_one(tmp_path: Path, rows: int) 
     if rows == 1:
         assert accumulate(source, contract, Unit(), lattice).rows == 1
     else:
-        with raises(row_count_differs, source=str(file), rows=rows, declared=1):
+        with raises(families.ROW_COUNT, source=str(file), rows=rows, declared=1):
             accumulate(source, contract, Unit(), lattice)
     hidden = contract.model_copy(update={"neighbours": "add-remove"})
     assert accumulate(source, hidden, Unit(), lattice).rows == rows
@@ -72,7 +72,7 @@ def test_reading_stops_far_beyond_the_declared_rows(
     for module in ("passes", "streaming"):
         monkeypatch.setattr(f"gramercy.tables.{module}.EXCESS_ROWS", 10)
     contract = Contract.model_validate(contract_facts(file, rows=7))
-    with raises(row_limit_exceeded, source=str(file), limit=17, declared=7):
+    with raises(families.ROW_COUNT, source=str(file), limit=17, declared=7):
         accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10))
 
 

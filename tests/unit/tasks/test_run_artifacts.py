@@ -9,7 +9,7 @@ import pytest
 
 from gramercy.application.context import Context
 from gramercy.common.home import Home
-from gramercy.schemas.problems.installation import public_url_not_valid
+from gramercy.schemas import families
 from gramercy.tasks import run_artifacts
 from tests.support.problems import raises
 
@@ -60,5 +60,5 @@ def test_public_url_is_an_http_address_without_secrets(
     home: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAMERCY_PUBLIC_URL", url)
-    with raises(public_url_not_valid):
+    with raises(families.SETTING):
         _ = Home(home).public_url
