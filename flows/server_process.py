@@ -60,7 +60,11 @@ def main(handle: int, users: str | None = None, minutes: str = "0") -> None:
 
 
 def _end_unused(server: uvicorn.Server, users: str, seconds: float) -> None:
-    lock = os.open(users, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock = os.open(users, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:  # with its folder: no command can find this server
+        server.should_exit = True
+        return
     unused_since = time.monotonic()
     while True:
         time.sleep(_LOOK_SECONDS)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -141,3 +142,14 @@ def test_server_ends_when_it_is_not_used(prefect: Path, monkeypatch: pytest.Monk
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < end
         time.sleep(0.2)
+
+
+def test_server_whose_folder_was_removed_ends(prefect: Path, tmp_path: Path) -> None:
+    """No command can find it any more, and none would end it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        handle = listener.fileno()
+        words = ("gramercy.flows.server_process", str(handle), str(tmp_path / "gone/x.users"), "10")
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", *words], pass_fds=[handle], check=False, timeout=180
+        )
+    assert done.returncode == 0
