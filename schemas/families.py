@@ -14,7 +14,7 @@ from typing import Any
 from gramercy.schemas import errors
 from gramercy.schemas.problem import Family, Notice
 
-# command_line
+# The command line.
 USAGE = Family(
     "GRM-001",
     errors.RequestError,
@@ -88,7 +88,7 @@ INTERRUPTED = Family(
     "The command was ended by Ctrl-C or a signal.",
     "The same command continues: a charge is never made twice.",
 )
-# installation
+# This machine.
 MISSING_PACKAGES = Family(
     "GRM-050",
     errors.MissingPackages,
@@ -121,7 +121,7 @@ SETTING = Family(
     "An environment variable of Gramercy has a value that it cannot have.",
     "Write the value as the message says, or unset the variable.",
 )
-# keys
+# Files and keys of contracts and requests.
 CONTRACT_FILE = Family(
     "GRM-100",
     errors.ContractError,
@@ -173,21 +173,21 @@ CONTRACT_USE = Family(
     "looks like another one, or its bounds enclose no range of whole numbers.",
     "Rename the column in the table or a view, or state wider bounds.",
 )
-# contract
+# Contracts.
 PERSONS = Family(
     "GRM-130",
     errors.InvalidValue,
     "The keys that protect persons contradict each other.",
     "State 'privacy_unit: COLUMN', 'persons' and a budget for the lifetime together.",
 )
-# source
+# Sources.
 DELTA_TABLE = Family(
     "GRM-890",
     errors.TableError,
     "A Delta table cannot be read.",
     "Install gramercy[delta], or export the table to Parquet.",
 )
-# contract
+# Contracts.
 PERIODS = Family(
     "GRM-137",
     errors.InvalidValue,
@@ -212,7 +212,7 @@ LEVELS = Family(
     "The levels of a column are mixed, repeated, or read as missing.",
     "List each level once, all as text or all as numbers.",
 )
-# request
+# Requests.
 VERSION = Family(
     "GRM-160",
     errors.InvalidValue,
@@ -264,7 +264,7 @@ ESTIMATES = Family(
     "The estimates of a request cannot be made from its release.",
     "Leave 'estimates' empty, or split them into several runs.",
 )
-# table
+# Tables.
 SOURCE = Family(
     "GRM-200",
     errors.TableError,
@@ -302,7 +302,7 @@ CHANGED = Family(
     "The table changed while it was read. Nothing was charged.",
     "Release again when no one writes to it.",
 )
-# cluster
+# Clusters.
 DASK = Family(
     "GRM-260",
     errors.RequestError,
@@ -315,7 +315,7 @@ DASK_FAILED = Family(
     "A worker of the Dask cluster failed, or the cluster lost a result. Nothing was charged.",
     "Release again; the cluster's logs may say more.",
 )
-# budget
+# The budget.
 EXCEEDED = Family(
     "GRM-300",
     errors.BudgetRefused,
@@ -341,7 +341,7 @@ CHANGE = Family(
     "A change of a budget lacks its reason, goes the wrong way, or is of an unknown data set.",
     "Give a one-line reason, and numbers that --raise or --lower may have.",
 )
-# ledger
+# The ledger.
 LEDGER = Family(
     "GRM-330",
     errors.LedgerError,
@@ -360,7 +360,7 @@ ENTRY = Family(
     "An audit found an entry of the ledger that contradicts the others or its anchors.",
     "Find out who can write to the database; restore it from a backup.",
 )
-# archive
+# The archive.
 UNKNOWN_RELEASE = Family(
     "GRM-400",
     errors.UnknownRelease,
@@ -403,7 +403,7 @@ ANCHOR = Family(
     "Anchors of the ledger in the archive contradict each other, their names or the trusted keys.",
     "Find out who can write to the archive; restore the anchors from a copy.",
 )
-# bundle
+# Bundles.
 INCOMPLETE_FACTS = Family(
     "GRM-430",
     errors.InvalidValue,
@@ -446,7 +446,7 @@ PRIVATE_KEY = Family(
     "The private key of this home is missing, malformed or readable by others.",
     "Restore it, or create another with 'gramercy keys new'.",
 )
-# listing
+# The listing.
 LISTING = Family(
     "GRM-481",
     errors.BundleError,
@@ -455,7 +455,7 @@ LISTING = Family(
     "If no command was interrupted, find out who can write to the archive; 'gramercy site' "
     "writes it again.",
 )
-# mechanism
+# Mechanisms.
 UNSUPPORTED = Family(
     "GRM-500",
     errors.RequestError,
@@ -494,7 +494,7 @@ GUARANTEE = Family(
     "The exact guarantee of the noise is weaker than requested.",
     "Ask for what the message states, or choose another mechanism.",
 )
-# analyses
+# Analyses.
 FORMULA = Family(
     "GRM-550",
     errors.InvalidValue,
@@ -519,7 +519,7 @@ UNKNOWN_NAME = Family(
     "The release has no estimate, matrix, group, column or period of this name.",
     "The message lists the most similar names.",
 )
-# estimation
+# Estimates.
 MATRIX = Family(
     "GRM-600",
     errors.InvalidValue,
@@ -557,7 +557,7 @@ NOT_CERTIFIED = Family(
     "A solution could not be certified, so it was not published. The charge is spent.",
     "Choose a larger penalty for another release.",
 )
-# publication
+# Publication.
 LATE_RUN = Family(
     "GRM-719",
     errors.LateRun,
@@ -570,7 +570,7 @@ INTERNAL = Family(
     "A step of a release failed before it was published.",
     "See the reason; the ledger says what was charged.",
 )
-# prefect
+# Prefect.
 STEP_FAILED = Family(
     "GRM-750",
     errors.StepFailed,
@@ -608,7 +608,7 @@ NO_LOGIN = Family(
     "A Prefect server answers without a login.",
     "Set PREFECT_SERVER_API_AUTH_STRING for that server.",
 )
-# verification
+# Verification and audits.
 CONTRADICTION = Family(
     "GRM-802",
     errors.BundleError,
@@ -658,7 +658,7 @@ RECORDED = Family(
     "deleted run history.",
     "Ask the steward for the reason, if the message does not have one.",
 )
-# source
+# Sources.
 DATABASE = Family(
     "GRM-850",
     errors.InvalidValue,
@@ -683,7 +683,7 @@ COPY = Family(
     "The private copy of a table cannot be written.",
     "Free some space, or make the home writable.",
 )
-# warnings
+# Warnings.
 LATER_STEP = Family(
     "GRM-900",
     Notice,
