@@ -290,6 +290,12 @@ TABLE_COLUMNS = Family(
     "The columns of a file are not those of the contract: missing, repeated, or of another type.",
     "Correct the contract or the file; 'gramercy check' shows what a release could use.",
 )
+UNUSABLE_TABLE = Family(
+    "GRM-742",
+    errors.TableError,
+    "A check found columns of the table without a single cell that a release could use.",
+    "Correct the contract or the file before a release is charged.",
+)
 ROW_COUNT = Family(
     "GRM-240",
     errors.TableError,
@@ -696,17 +702,11 @@ WITHDRAWN = Family(
     "A release was withdrawn by its curator.",
     "Do not use it; the notice says why.",
 )
-PERIOD_NOT_OVER = Family(
+VERSION_NOT_FINAL = Family(
     "GRM-905",
     Notice,
-    "A period is published before it is over.",
-    "Wait until its end, unless no more rows are expected.",
-)
-TABLE_CHANGED = Family(
-    "GRM-910",
-    Notice,
-    "The table has changed since this version was published.",
-    "Choose a new version to publish it.",
+    "A period is published before it is over, or the table has changed since its version was.",
+    "Wait for the end of the period; choose a new version to publish the changed table.",
 )
 PERSON_IDS = Family(
     "GRM-911",
@@ -729,8 +729,14 @@ MANY_CELLS = Family(
 UNUSABLE_COLUMNS = Family(
     "GRM-931",
     Notice,
-    "No cell of a column, or of a declared level, could be used.",
+    "No cell of a column could be used.",
     "Correct the contract: kinds, levels, names.",
+)
+LEVELS_WITHOUT_CELLS = Family(
+    "GRM-936",
+    Notice,
+    "No cell of the table has one of the declared levels.",
+    "Correct the levels; one that cannot occur only adds noise.",
 )
 NOTHING_USED = Family(
     "GRM-930",
@@ -759,14 +765,8 @@ PROTECTION = Family(
 NOISE = Family(
     "GRM-921",
     Notice,
-    "The noise hides much of what is published.",
+    "The noise, or the small number of rows, hides much of what is published.",
     "Ask for a larger epsilon, fewer columns or more rows.",
-)
-FEW_ROWS = Family(
-    "GRM-925",
-    Notice,
-    "There are few rows for so many columns, or their number is uncertain.",
-    "Publish fewer columns.",
 )
 TAILS = Family(
     "GRM-928",

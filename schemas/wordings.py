@@ -674,7 +674,7 @@ def release_withdrawn(release: str, reason: str) -> Notice:
 
 def table_changed_of_warnings() -> Notice:
     """The size or date of a file has changed."""
-    return families.TABLE_CHANGED(
+    return families.VERSION_NOT_FINAL(
         "The files have changed since this version was published.",
         "To publish the new data, give it a new version: it is a new release and a new charge.",
     )

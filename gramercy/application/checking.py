@@ -79,7 +79,7 @@ class TableCheck:
             omitted = len(unusable) - _MOST_NAMED
             others = [f"and {omitted} more"] if omitted > 0 else []
             errors.append(
-                families.TABLE_COLUMNS(
+                families.UNUSABLE_TABLE(
                     "{source}: columns without a single cell that a release could use: {columns}.",
                     "Fix the table or the contract before a release is charged.",
                     source=source,
@@ -128,7 +128,7 @@ class TableCheck:
             )
         if self.complete and self.levels_without_cells:
             notices.append(
-                families.UNUSABLE_COLUMNS(
+                families.LEVELS_WITHOUT_CELLS(
                     "Declared levels that no cell has: {levels}.",
                     "If that is unexpected, compare their spelling with the table's.",
                     levels=self.levels_without_cells,

@@ -20,7 +20,7 @@ def unfinished_period(plan: Plan) -> Notice | None:
     days = days_of(per, period)
     if days is None or days[1] < plan.request.day_of(contract, plan.planned_for):
         return None
-    return families.PERIOD_NOT_OVER(
+    return families.VERSION_NOT_FINAL(
         "{period} ends on {last_day}: rows that are added until then would not be in this release.",
         "Publish it when it is over: another release of the same period needs a "
         "version such as '{period}.2', and another charge.",

@@ -107,14 +107,14 @@ def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
     if count >= 10 * p:
         return []
     if count < p and unit == "rows":  # persons may have several rows each
-        notice = families.FEW_ROWS(
+        notice = families.NOISE(
             "{count:.0f} rows for {columns} columns: the matrix is singular.",
             "Use penalised estimates only; the intervals here cover the noise alone.",
             count=count,
             columns=p,
         )
     else:
-        notice = families.FEW_ROWS(
+        notice = families.NOISE(
             "{count:.0f} {unit} for {columns} columns: sampling alone makes many "
             "entries uncertain.",
             "Use penalised estimates only; the intervals here cover the noise alone.",
@@ -135,7 +135,7 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
     return [
         warning(
             head,
-            families.FEW_ROWS(
+            families.NOISE(
                 "This number is private, and known to about {percent:.0f} %. All entries "
                 "share that error.",
                 "Correlations are not affected.",

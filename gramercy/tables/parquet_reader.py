@@ -110,6 +110,8 @@ class _Reader:
         names: Collection[str],
     ) -> None:
         self._stream, self._metadata, self._groups = stream, metadata, groups
+        fields = metadata.schema.to_arrow_schema()
+        self._dictionaries = {x.name for x in fields if pa.types.is_dictionary(x.type)}
         leaves = [metadata.schema.column(k) for k in range(len(metadata.schema))]
         # The path of a column in a struct may equal the name of a column with a dot in it.
         self._leaves = {leaf.name: k for k, leaf in enumerate(leaves) if leaf.name == leaf.path}
@@ -139,10 +141,12 @@ class _Reader:
                 rest = chunk.total_uncompressed_size - stored
                 all_encoded = all_encoded and rest < _LENGTH * chunk.num_values
                 longest = max(longest, pc.max(lengths).as_py() or 0)
-        # Arrow encodes texts outside of dictionaries slowly, and not if stored as differences.
+        # Arrow encodes texts outside of dictionaries slowly, and not if stored as differences. To
+        # make a dictionary of decoded texts, as the file's schema may ask for, it checks their
+        # UTF-8: no cell may decide whether a table is read.
         stays_encoded = (
             is_text(coding)
-            and (all_encoded or longest > _LONG)
+            and (all_encoded or longest > _LONG or name in self._dictionaries)
             and not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings)
         )
         text_bytes = average if stays_encoded else max(average, longest)

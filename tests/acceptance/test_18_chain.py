@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -23,7 +24,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.model import canonical_json
-from gramercy.schemas.problem import Notice, Problem
+from gramercy.schemas.problem import Family
 from tests.support.factories import at_scale
 from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
 from tests.support.ledger_writers import TENTH, charge, contract
@@ -89,7 +90,7 @@ def swap(db: sa.Connection, seq: int) -> None:
         db.execute(sa.update(entries).where(entries.c.seq == old).values(seq=new))
 
 
-TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], Problem[..., Notice]]] = {
+TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], Family[Any]]] = {
     "edited": (edit, families.ENTRY),
     "cheapened": (cheapen, families.ENTRY),
     "deleted": (delete, families.ENTRY),

@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from gramercy.archive.signed_listing import read_part, read_root, write_root
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas import families
-from gramercy.schemas.problem import Problem
+from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
 from tests.support.web_server import serve
 
@@ -227,7 +228,7 @@ def at(name: str, change: Callable[[Path], None]) -> Callable[[Path], None]:
     return lambda root: change(root / name)
 
 
-Tamper = tuple[Callable[[Path], None], Problem[..., object], str | None]
+Tamper = tuple[Callable[[Path], None], Family[Any], str | None]
 TOY, WARD = "toy/v2-r2", "ward/v1-r1"
 
 # What is done, what an audit says, and the release whose verification finds it as well.

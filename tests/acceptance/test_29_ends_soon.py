@@ -22,7 +22,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas import families
 from tests.support.factories import FULL, at_scale, read_plan, run_release, write_request
-from tests.support.problems import like, raises
+from tests.support.problems import raises
 
 SECONDS = 10
 # A flow that does not end after Ctrl-C, as Prefect while its server is gone.
@@ -80,7 +80,7 @@ def test_stubborn_flow_ends(name: str) -> None:
 def test_errors_of_gramercy_are_kept() -> None:
     before = signal.getsignal(signal.SIGINT)  # ignored, where a shell has started the tests with &
     with raises(families.INTERRUPTED), interruptible(lambda: "NOTHING"):
-        raise like(families.INTERRUPTED, outcome="")
+        raise families.INTERRUPTED("Interrupted.")
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -53,7 +53,7 @@ PARTLY: dict[str, tuple[str, list[Family[Any]]]] = {
     "blank lines": (HEADER + "17,3,2\n\n" * (ROWS // 2), [families.UNUSABLE_LINES]),
 }
 PRIVATE = [
-    families.TABLE_COLUMNS,
+    families.UNUSABLE_TABLE,
     families.NOTHING_USED,
     families.UNUSABLE_COLUMNS,
     families.UNUSABLE_COLUMNS,
@@ -93,7 +93,7 @@ def test_check_finds_it_without_a_charge(
     assert code == (2 if unusable else 0)
     assert unusable == (name not in {"many gaps", "blank lines"})
     codes = {problem.code for problem in expected}
-    assert private_codes(err) == codes | ({families.TABLE_COLUMNS.code} if unusable else set())
+    assert private_codes(err) == codes | ({families.UNUSABLE_TABLE.code} if unusable else set())
     assert families.PRIVATE.code in err
     assert files(tmp_path) == before
 

@@ -12,8 +12,7 @@ import pytest
 import gramercy
 from gramercy.cli.main import app
 from gramercy.schemas import families
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problem import Problem
+from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
 from tests.support.problems import like, raises
 
@@ -199,7 +198,7 @@ def test_repairs_are_shown_only_on_a_terminal(
 def test_invalid_keys_are_refused_by_name(
     request_change: Any,
     contract_change: Any,
-    problem: Problem[..., GramercyError],
+    problem: Family[Any],
     key: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -26,7 +26,7 @@ from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
 from tests.support.factories import bundle_bytes, read_registered, write_request
 from tests.support.leaks import prefect_results, prefect_texts
 from tests.support.marginals import marginals_request
-from tests.support.problems import like, raises
+from tests.support.problems import raises
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -88,7 +88,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
 
     # The report omits an estimate that cannot be computed; the run of the estimate states why.
     def refuse(*_: object, **__: object) -> None:
-        raise like(families.NO_MINIMISER, penalty=0.1, feasible=0.2)
+        raise families.NO_MINIMISER("No minimiser.", penalty=0.1, feasible=0.2)
 
     monkeypatch.setattr("gramercy.estimators.graphical_lasso.graphical_lasso", refuse)
     unsolvable = request.estimates[1].model_copy(update={"input": "raw"})
@@ -208,7 +208,7 @@ def test_error_loses_its_context_even_if_dask_is_imported(
         try:
             raise ValueError(SECRET)
         except ValueError:
-            raise like(families.USAGE) from None
+            raise families.USAGE("Not text.") from None
 
     with raises(families.USAGE) as caught:
         step()

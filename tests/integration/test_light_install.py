@@ -19,14 +19,12 @@ from gramercy.common.home import Home
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas import families
 from tests.support.factories import run_pipeline, write_request
-from tests.support.problems import like
 
 ROOT = Path(__file__).parents[2]
 # Import names of packages whose name on the index differs.
 IMPORTED_AS = {"great-expectations": "great_expectations", "pillow": "PIL", "ruamel.yaml": "ruamel"}
 # FastAPI comes with Prefect, and numba has a substitute: errors do not name them.
 NOT_REPORTED = {"fastapi", "numba"}
-MISSING = like(families.MISSING_PACKAGES, command=INSTALL_PUBLISH)
 HIDE = f"import sys; sys.modules |= dict.fromkeys({sorted(PUBLISH | NOT_REPORTED)!r})\n"
 # Several commands in one process: their exit codes, outputs and errors.
 COMMANDS = """
@@ -42,6 +40,11 @@ for words in json.loads(sys.argv[1]):
             done.append((end.code or 0, out.getvalue(), " ".join(err.getvalue().split())))
 print(json.dumps(done))
 """
+
+
+def names_the_extra(message: str) -> bool:
+    """Whether it is the error that packages for publishing are missing, with the command."""
+    return message.startswith(families.MISSING_PACKAGES.code) and INSTALL_PUBLISH in message
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +138,7 @@ def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None
         assert any("graphical-lasso" in check for check in release["checks"])
         charge, listing = release["unchecked"]
         assert listing.startswith(f"{families.NOT_CHECKED.code}: ")
-        assert charge == str(like(families.NOT_CHECKED))
+        assert charge.startswith(f"{families.NOT_CHECKED.code}: ")
 
 
 @pytest.mark.slow
@@ -166,7 +169,7 @@ def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> 
         commands, run_commands(*commands, home=archive.parent), strict=True
     ):
         assert (words, code) == (words, 1)
-        assert err.endswith(f"Error {MISSING}"), words
+        assert names_the_extra(err.rpartition("Error ")[2]), words
 
 
 def test_imports_that_publish_name_the_extra(tmp_path: Path) -> None:
@@ -181,7 +184,7 @@ for module in sys.argv[1:]:
         errors.append(str(error) * isinstance(error, ImportError))
 print(json.dumps(errors))
 """
-    assert run_light(code, *modules, home=tmp_path) == [str(MISSING)] * len(modules)
+    assert all(map(names_the_extra, run_light(code, *modules, home=tmp_path)))
 
 
 def test_extra_lists_all_optional_packages() -> None:

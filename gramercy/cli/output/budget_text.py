@@ -10,8 +10,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import privacy_loss_text
-from gramercy.cli.output.terminal import bold, out, say
+from gramercy.cli.output.terminal import bold, say
 from gramercy.ledger import BudgetChange, Charge, Statement
 from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -112,7 +113,7 @@ def print_budget(
         else:
             say(f"{account.charged} charges; {command} lists them.")
     if charges:
-        out.print(_charges_table(statement, charges))
+        terminal.out.print(_charges_table(statement, charges))
     if charges and len(charges) > _LISTED_CHARGES:
         say(f"... the last {_LISTED_CHARGES} of {len(charges)}; --json lists all.")
 

@@ -12,7 +12,8 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.cli.output.terminal import bold, out, plain, say
+from gramercy.cli.output import terminal
+from gramercy.cli.output.terminal import bold, plain, say
 
 _ROWS, _EDGES = 20, 10
 _EXPONENT = 1e15  # from here on, numbers have an exponent
@@ -55,7 +56,7 @@ def _print_table(title: str, rows: pd.DataFrame, most: int) -> None:
     if rows.empty:
         return
     for part in _parts_that_fit(rows.head(most)):
-        out.print(part)
+        terminal.out.print(part)
     if len(rows) > most:
         say(f"and {len(rows) - most} more rows")
 
@@ -86,7 +87,7 @@ def _table(rows: pd.DataFrame, columns: list[int]) -> Table:
 
 def _fits(table: Table) -> bool:
     unlimited = out.options.update(width=1 << 20)
-    return Measurement.get(out, unlimited, table).maximum <= out.width
+    return Measurement.get(out, unlimited, table).maximum <= terminal.out.width
 
 
 def _cell(value: object) -> str:

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from gramercy.application.ranking import RankedMechanism, UnsuitableMechanism
 from gramercy.application.request_model import Request
-from gramercy.cli.output.terminal import bold, out, say
+from gramercy.cli.output import terminal
+from gramercy.cli.output.terminal import bold, say
 
 
 def ranking_facts(
@@ -55,6 +56,6 @@ def print_ranking(
             each.arithmetic,
             each.publishes,
         )
-    out.print(table)
+    terminal.out.print(table)
     for mechanism in unsuitable:
         say(Text(f"  not {mechanism.name}: ", style="dim"), mechanism.reason)

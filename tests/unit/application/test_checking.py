@@ -104,7 +104,7 @@ def test_unusable_columns_are_named(tmp_path: Path) -> None:
     contract = declared(tmp_path, text)
     found = check_table(contract)
     (error,) = found.errors
-    assert error.code == families.TABLE_COLUMNS.code
+    assert error.code == families.UNUSABLE_TABLE.code
     assert error.facts == {"source": contract.source, "columns": ("size", "free", "ward")}
     assert notices(found) == [
         each.code
@@ -113,14 +113,14 @@ def test_unusable_columns_are_named(tmp_path: Path) -> None:
             families.UNUSABLE_COLUMNS,
             families.MANY_CELLS,
             families.MANY_CELLS,
-            families.UNUSABLE_COLUMNS,
+            families.LEVELS_WITHOUT_CELLS,
         )
     ]
 
 
 def test_an_empty_table_is_unusable(tmp_path: Path) -> None:
     found = check_table(declared(tmp_path, "size,free,ward,stage\n"))
-    assert errors(found) == [families.TABLE_COLUMNS.code]
+    assert errors(found) == [families.UNUSABLE_TABLE.code]
     assert [column.verdict for column in found.columns] == ["unusable"] * 4
 
 

@@ -62,7 +62,7 @@ def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert code == 2
     assert "[bold]" in out
     for problem in (
-        families.TABLE_COLUMNS,
+        families.UNUSABLE_TABLE,
         families.UNUSABLE_COLUMNS,
         families.MANY_CELLS,
         families.MANY_CELLS,
@@ -99,7 +99,7 @@ def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert facts["usable"] is False
     assert facts["columns"]["c0"] == {"missing": 39, "out_of_bounds": 0, "verdict": "unusable"}
     assert [each["code"] for each in facts["problems"]] == [
-        families.TABLE_COLUMNS.code,
+        families.UNUSABLE_TABLE.code,
         families.UNUSABLE_COLUMNS.code,
     ]
     assert len(facts["notice"]) > 40

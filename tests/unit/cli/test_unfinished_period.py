@@ -33,7 +33,7 @@ def test_period_is_over_after_its_last_day(tmp_path: Path, version: str) -> None
     before, after = (make_plan(Context.default(), request, at=end + k * second) for k in (-1, 0))
     notice = unfinished_period(before)
     assert notice is not None
-    assert notice.code == families.PERIOD_NOT_OVER.code
+    assert notice.code == families.VERSION_NOT_FINAL.code
     assert notice.facts == {"period": "2026-11", "last_day": "2026-11-30"}
     assert unfinished_period(after) is None
 
@@ -51,8 +51,8 @@ def test_plan_and_release_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str
         for command in ("plan", "release"):
             # Without a terminal, `release` ends before the question whether to publish.
             _, out, _ = run_command(command, request, "--period", period, capsys=capsys)
-            assert (families.PERIOD_NOT_OVER.code in out) is warned
+            assert (families.VERSION_NOT_FINAL.code in out) is warned
         _, _, err = run_command("release", request, "--period", period, "--json", capsys=capsys)
-        assert (families.PERIOD_NOT_OVER.code in err) is warned
+        assert (families.VERSION_NOT_FINAL.code in err) is warned
         facts = run_json("plan", request, "--period", period, capsys=capsys)
         assert (facts["unfinished_period"] is not None) is warned

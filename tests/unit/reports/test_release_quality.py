@@ -114,7 +114,7 @@ def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None
     assert stability is not None
     summary = EstimateSummary.of(sparse, stability)
     assert 0 <= summary.stable_edges <= summary.edges == 2
-    counts = re.search(r"(\d+)</span> of the (\d+) edges recur", page)
+    counts = re.search(r"(\d+) of the (\d+) edges recur", page)
     assert counts
     assert [int(x) for x in counts.groups()] == [summary.stable_edges, summary.edges]
     assert page.count("stability</th>") == 1

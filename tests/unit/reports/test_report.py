@@ -214,11 +214,11 @@ def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     codes = warning_codes(bundle_with(root, noise=loud))
     assert {families.NOISE.code, families.NOISE.code} <= codes
     few = plain.manifest.rows.model_copy(update={"value": 2.0})
-    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=few))
+    assert families.NOISE.code in warning_codes(bundle_with(root, rows=few))
     several = plain.manifest.rows.model_copy(update={"value": 20.0})
-    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=several))
+    assert families.NOISE.code in warning_codes(bundle_with(root, rows=several))
     unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
-    assert families.FEW_ROWS.code in warning_codes(bundle_with(root, rows=unsure))
+    assert families.NOISE.code in warning_codes(bundle_with(root, rows=unsure))
     exact = plain.manifest.guarantee
     assert best_attacker_accuracy(exact) == 0.548  # 0.5471, rounded up
     assert best_attacker_accuracy(exact.model_copy(update={"delta0": 0.1})) == 0.648
