@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from gramercy.common.home import Home
@@ -22,6 +23,10 @@ from tests.support.faults.forkserver import ForkServer
 from tests.support.scratch import SCRATCH, is_worker
 
 TESTS = Path(__file__).parent
+
+# A case may take any time where the machine is busy.
+hypothesis.settings.register_profile("busy", deadline=None)
+hypothesis.settings.load_profile("busy")
 
 if is_worker():
     # Called last. To take a worker's imports apart takes seconds, in which the session waits.

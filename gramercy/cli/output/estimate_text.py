@@ -86,8 +86,8 @@ def _table(rows: pd.DataFrame, columns: list[int]) -> Table:
 
 
 def _fits(table: Table) -> bool:
-    unlimited = out.options.update(width=1 << 20)
-    return Measurement.get(out, unlimited, table).maximum <= terminal.out.width
+    unlimited = terminal.out.options.update(width=1 << 20)
+    return Measurement.get(terminal.out, unlimited, table).maximum <= terminal.out.width
 
 
 def _cell(value: object) -> str:

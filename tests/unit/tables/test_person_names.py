@@ -8,7 +8,7 @@ import unicodedata
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gramercy.common.machine import compiled
@@ -157,7 +157,6 @@ def certainly_canonical(names: list[str]) -> list[bool]:
 NAME = st.text(st.sampled_from("0123456789+-.eE \"'`=anNAul/?\x1f\x7f\u00e9\uff17"), max_size=9)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     NAME | st.text(max_size=9) | st.from_regex(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", fullmatch=True)
 )
