@@ -52,7 +52,7 @@ def main() -> None:
                 )
                 client.set_flow_run_state(run_id, state, force=True)
                 return
-        if name in _TIMED and hasattr(signal, "setitimer"):
+        if name in _TIMED:
             # The kernel ends the process, even while compiled code runs.
             signal.setitimer(signal.ITIMER_REAL, 60 * estimate_minutes())
         # A state, because a result could be loaded from where the server says.

@@ -7,14 +7,12 @@ address or file. What the contract allows is left: versions, mechanisms, estimat
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
 import re
 
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator, Request
 from gramercy.application.yaml_files import read_contract
+from gramercy.common.home import minutes_stated
 from gramercy.schemas import families
 from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.model import SLUG
@@ -73,11 +71,4 @@ def estimate_minutes() -> float:
     RequestError
         If ``GRAMERCY_ESTIMATE_MINUTES`` is not a positive number.
     """
-    with contextlib.suppress(ValueError):
-        minutes = float(os.environ.get("GRAMERCY_ESTIMATE_MINUTES", _MINUTES))
-        if 0 < minutes < math.inf:
-            return minutes
-    raise families.SETTING(
-        "GRAMERCY_ESTIMATE_MINUTES must be a positive number.",
-        "Write a number such as 60, or unset it.",
-    )
+    return minutes_stated("GRAMERCY_ESTIMATE_MINUTES", _MINUTES)

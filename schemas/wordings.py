@@ -141,7 +141,7 @@ def row_limit_exceeded(source: str, limit: int, declared: int) -> TableError:
     )
 
 
-def table_changed_of_table() -> TableError:
+def table_changed() -> TableError:
     """A file was changed, added or removed during the release, which could count a row twice."""
     return families.CHANGED(
         "The table changed while it was read.",
@@ -302,7 +302,7 @@ def not_histograms(path: str) -> BundleError:
     )
 
 
-def file_too_large_of_bundle(path: str, most: int) -> BundleError:
+def bundle_file_too_large(path: str, most: int) -> BundleError:
     """A file of a bundle is larger than Gramercy writes it; reading it may need any memory."""
     return families.SEAL(
         "{path} is larger than {most} bytes.",
@@ -330,7 +330,7 @@ def listed_bundle_missing(path: str) -> BundleError:
     )
 
 
-def file_too_large_of_listing(url: str, most: int) -> ArchiveError:
+def served_file_too_large(url: str, most: int) -> ArchiveError:
     """A server sends more than a file of an archive can contain; the rest was not read."""
     return families.FILE_TOO_LARGE(
         "{url} is larger than {most} bytes.",
@@ -672,7 +672,7 @@ def release_withdrawn(release: str, reason: str) -> Notice:
     )
 
 
-def table_changed_of_warnings() -> Notice:
+def files_changed() -> Notice:
     """The size or date of a file has changed."""
     return families.VERSION_NOT_FINAL(
         "The files have changed since this version was published.",

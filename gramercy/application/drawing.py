@@ -181,6 +181,6 @@ def _publish_rows(
             on_rows(q.shape[1])
     verify_unchanged(data.state, plan.contract.source)
     if writer.rows != rows:
-        raise wordings.table_changed_of_table()
+        raise wordings.table_changed()
     # Computed from the published rows alone, so that it is post-processing.
     return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))

@@ -196,7 +196,7 @@ def file_digest(path: Path) -> str:
     try:
         _refuse_special_file(path)
         if path.stat().st_size > MOST_BYTES and path.name not in ROWS:
-            raise wordings.file_too_large_of_bundle(str(path), MOST_BYTES)
+            raise wordings.bundle_file_too_large(str(path), MOST_BYTES)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as caught:
@@ -226,5 +226,5 @@ def read_limited(
     except OSError:
         raise missing(str(path)) from None
     if len(data) > most_bytes:
-        raise wordings.file_too_large_of_bundle(str(path), most_bytes)
+        raise wordings.bundle_file_too_large(str(path), most_bytes)
     return data

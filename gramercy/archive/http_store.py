@@ -106,7 +106,7 @@ class HttpStore(MirroredStore):
             with response:
                 content = b"".join(self._pieces(response, most + 1))
         if len(content) > most:
-            raise wordings.file_too_large_of_listing(self.location(name), most)
+            raise wordings.served_file_too_large(self.location(name), most)
         return content
 
     def sizes_in(self, folder: str) -> dict[str, int]:
@@ -125,12 +125,12 @@ class HttpStore(MirroredStore):
                 raise wordings.store_failed(self.location(name), "read", "not found")
             with response:
                 if int(response.headers.get("Content-Length") or 0) > size:
-                    raise wordings.file_too_large_of_listing(self.location(name), size)
+                    raise wordings.served_file_too_large(self.location(name), size)
                 for piece in self._pieces(response, size + 1):
                     left -= len(piece)
                     yield piece
         if left < 0:
-            raise wordings.file_too_large_of_listing(self.location(name), size)
+            raise wordings.served_file_too_large(self.location(name), size)
 
     def _open(self, name: str) -> _Response | None:
         """The server's answer, or None if there is no such file."""

@@ -296,7 +296,7 @@ def _check_rows_size(folder: Path) -> None:
             manifest = read_release_manifest(folder)
             cells = manifest.dataset.rows * len(published_columns(manifest))
             if path.stat().st_size > bounded_bytes(cells):
-                raise wordings.file_too_large_of_bundle(str(path), bounded_bytes(cells))
+                raise wordings.bundle_file_too_large(str(path), bounded_bytes(cells))
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:

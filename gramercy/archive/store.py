@@ -189,7 +189,7 @@ class FolderStore(Store):
             except FileNotFoundError:
                 return None
         if most is not None and len(content) > most:
-            raise wordings.file_too_large_of_listing(str(path), most)
+            raise wordings.served_file_too_large(str(path), most)
         return content
 
     def write(self, name: str, data: bytes) -> None:

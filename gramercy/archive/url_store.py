@@ -102,7 +102,7 @@ class UrlStore(MirroredStore):
             except FileNotFoundError:
                 return None
         if most is not None and len(data) > most:
-            raise wordings.file_too_large_of_listing(self.location(name), most)
+            raise wordings.served_file_too_large(self.location(name), most)
         return data
 
     def chunks(self, name: str, size: int) -> Iterator[bytes]:

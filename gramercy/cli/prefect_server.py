@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from gramercy.common.home import Home
+from gramercy.common.home import Home, minutes_stated
 
 _MINUTES = 10.0
 _FILES = (".env", "prefect.toml", "pyproject.toml")  # with Prefect's settings, in any folder
@@ -167,4 +167,4 @@ def _record() -> Path:
 
 def _minutes() -> float:
     """How long the shared server waits for another command."""
-    return float(os.environ.get("GRAMERCY_SERVER_MINUTES", _MINUTES))
+    return minutes_stated("GRAMERCY_SERVER_MINUTES", _MINUTES, or_zero=True)

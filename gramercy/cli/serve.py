@@ -146,9 +146,8 @@ def stop_children_on_signals() -> None:
         terminal.say("Stopping ...", to=terminal.err)
         raise SystemExit(0 if number == signal.SIGINT else 128 + number)
 
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
 
 
 @contextlib.contextmanager

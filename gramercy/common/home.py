@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import socket
 from dataclasses import dataclass
@@ -141,3 +143,33 @@ class Home:
                 known=known,
             )
         return path
+
+
+def minutes_stated(variable: str, usual: float, *, or_zero: bool = False) -> float:
+    """The minutes that an environment variable states.
+
+    Parameters
+    ----------
+    variable
+        Its name.
+    usual
+        The minutes if it is not set.
+    or_zero
+        Whether zero is allowed.
+
+    Raises
+    ------
+    RequestError
+        If it is not a positive number.
+    """
+    with contextlib.suppress(ValueError):
+        minutes = float(os.environ.get(variable, usual))
+        if 0 < minutes < math.inf or (or_zero and minutes == 0):
+            return minutes
+    raise families.SETTING(
+        "{variable} must be a {allowed} number.",
+        "Write a number such as {usual:g}, or unset it.",
+        variable=variable,
+        allowed="non-negative" if or_zero else "positive",
+        usual=usual,
+    )

@@ -38,7 +38,7 @@ def internal_page(
     many = tuple(name for name, *counts in repairs if max(counts) > _MANY * max(rows, 1))
     notes = []
     if facts.get("table_changed_since"):
-        notes.append(warning("The files have changed since", wordings.table_changed_of_warnings()))
+        notes.append(warning("The files have changed since", wordings.files_changed()))
     if many:
         notes.append(
             warning(

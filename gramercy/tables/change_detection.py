@@ -82,4 +82,4 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
         open_source(source).fs.invalidate_cache()
         current = store_digest(open_source(source))
     if current != digest:
-        raise wordings.table_changed_of_table()
+        raise wordings.table_changed()

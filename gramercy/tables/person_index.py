@@ -114,7 +114,7 @@ class IndexedPersons:
             return self.known.add(names)
         indices = self.known.find(names)
         if (indices == UNKNOWN).any():
-            raise wordings.table_changed_of_table()
+            raise wordings.table_changed()
         return indices
 
     def _canonical(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:

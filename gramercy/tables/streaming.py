@@ -173,7 +173,7 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
     """The total over persons. A malformed line belongs to no person, and adds nothing."""
     persons = sums.contributions
     if not persons.are_in_ball(lattice):
-        raise wordings.table_changed_of_table()
+        raise wordings.table_changed()
     counts = [len(persons)] if sums.sample is None else sums.sample.histograms()[0].tolist()
     parts = zip(sums.part_sums, counts, strict=True)
     malformed = sums.malformed.dropped + sums.malformed.kept

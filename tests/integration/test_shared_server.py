@@ -19,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from gramercy.cli.prefect_server import start_ahead
 from gramercy.schemas import families
 from tests.support.factories import write_request
 from tests.support.prefect_services import copy_migrated_database
+from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 
@@ -153,3 +155,12 @@ def test_server_whose_folder_was_removed_ends(prefect: Path, tmp_path: Path) -> 
             [sys.executable, "-P", "-m", *words], pass_fds=[handle], check=False, timeout=180
         )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("minutes", ["-1", "inf", "nan", "long", ""])
+def test_minutes_are_a_number_that_is_not_negative(
+    minutes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", minutes)
+    with raises(families.SETTING, variable="GRAMERCY_SERVER_MINUTES"):
+        start_ahead()

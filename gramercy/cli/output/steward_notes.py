@@ -69,7 +69,7 @@ def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iter
 
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
     if internal.get("table_changed_since"):
-        yield wordings.table_changed_of_warnings()
+        yield wordings.files_changed()
     counted, declared = internal.get("persons"), internal.get("persons_declared")
     if counted != declared:
         yield wordings.persons_differ(counted, declared)

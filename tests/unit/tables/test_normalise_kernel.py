@@ -188,7 +188,7 @@ def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda: 3)
 
     def broken(*cells_: Any) -> Any:
-        raise wordings.table_changed_of_table()
+        raise wordings.table_changed()
 
     monkeypatch.setattr(RowTransform, "integers", broken)
     with raises(families.CHANGED):
