@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan
-from gramercy.application.request_model import Request
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow

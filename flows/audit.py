@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gramercy.application.audit_record import new_audit_folder
-from gramercy.application.context import Context
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.audit_record import new_audit_folder
 from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.history import read_history

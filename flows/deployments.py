@@ -18,12 +18,12 @@ from prefect.types.entrypoint import EntrypointType
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from gramercy.application.context import Context
-from gramercy.application.planning import make_plan
-from gramercy.application.registration import registered_request
-from gramercy.application.request_model import Request
 from gramercy.common.home import Home
 from gramercy.flows.untrusted import check_request
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.registration import registered_request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.request import PERIOD

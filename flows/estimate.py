@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from gramercy.application.context import Context
-from gramercy.application.request_model import AnyEstimator
 from gramercy.flows.untrusted import check_estimates
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
-from gramercy.application.request_model import Request
-from gramercy.application.table_copy import copy_folder, remove_abandoned_copies
 from gramercy.flows.untrusted import check_request
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.publish.table_copy import copy_folder, remove_abandoned_copies
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from gramercy.application.context import Context
-from gramercy.application.request_model import AnyEstimator, Request
-from gramercy.application.yaml_files import read_contract
 from gramercy.common.home import minutes_stated
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_model import AnyEstimator, Request
+from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.model import SLUG

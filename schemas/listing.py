@@ -1,7 +1,7 @@
 """The signed listing of an archive: what it contains, so that readers need not search it.
 
 The root names the parts of every data set by their digests; a part lists some of its releases.
-`gramercy.archive.signed_listing` writes, signs and reads them.
+`gramercy.archive.listing.signed_listing` writes, signs and reads them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of `gramercy.application` as private Prefect tasks, and the artifacts of runs."""
+"""The steps of `gramercy.pipeline` as private Prefect tasks, and the artifacts of runs."""
 
 from gramercy.common.extras import publishing
 

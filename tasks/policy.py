@@ -12,7 +12,7 @@ from prefect import Task, flow
 from prefect.cache_policies import NO_CACHE
 from prefect.utilities.annotations import quote
 
-from gramercy.application.progress import announce_step
+from gramercy.pipeline.progress import announce_step
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.run_log import log_step

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect.events import emit_event
 
-from gramercy.application.planning import Plan
 from gramercy.common.home import Home
+from gramercy.pipeline.plan.planning import Plan
 
 PUBLISHED = "release.published"
 HOME = "gramercy.home"  # label that tells homes apart on a shared server

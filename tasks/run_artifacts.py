@@ -20,11 +20,11 @@ from prefect.artifacts import (
 )
 from prefect.runtime import flow_run
 
-from gramercy.application.context import Context
-from gramercy.application.planning import utc_now
-from gramercy.archive.archive import Archive
-from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.store.archive import Archive
 from gramercy.estimators.noise.spectrum import spectrum
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import utc_now
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tasks.history import attach_anchor, ledger_tag
 from gramercy.tasks.run_log import log_fact

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from gramercy.application import (
+from gramercy.pipeline.catalogue import catalogue_pages
+from gramercy.pipeline.plan import table_header
+from gramercy.pipeline.publish import (
     accumulation,
-    auditing,
-    catalogue_pages,
     estimating,
     publishing,
     report_sum,
     reporting,
     table_copy,
-    table_header,
 )
+from gramercy.pipeline.verify import auditing
 from gramercy.tasks.policy import private_task
 
 replay = private_task(publishing.replay)

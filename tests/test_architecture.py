@@ -26,14 +26,14 @@ MAY_IMPORT = {
     "archive": BASE,
     "reports": BASE | {"estimators", "archive"},
     "api": BASE | {"archive", "estimators"},
-    "application": LOWER,
-    "tasks": LOWER | {"application"},
-    "flows": BASE | {"application", "tasks"},
-    "cli": LOWER | {"api", "application", "tasks", "flows"},
+    "pipeline": LOWER,
+    "tasks": LOWER | {"pipeline"},
+    "flows": BASE | {"pipeline", "tasks"},
+    "cli": LOWER | {"api", "pipeline", "tasks", "flows"},
 }
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
-USES_GREAT_EXPECTATIONS = {"gramercy/application/expectations.py"}
+USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/publish/expectations.py"}
 # At the top of the repository, and linked into the package.
 LINKED = {"flows", "tasks", "estimators", "schemas"}
 

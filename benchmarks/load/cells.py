@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from benchmarks.measuring import read_lines
 
 if TYPE_CHECKING:
-    from gramercy.application.planning import Plan
+    from gramercy.pipeline.plan.planning import Plan
 
 Run = Callable[[], object]
 
@@ -126,9 +126,9 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
     """
     import gramercy
     from benchmarks.load import synthetic
-    from gramercy.application.catalogue_pages import write_site
-    from gramercy.application.context import Context
-    from gramercy.application.listing_update import read_entries, write_listing
+    from gramercy.pipeline.catalogue.catalogue_pages import write_site
+    from gramercy.pipeline.catalogue.listing_update import read_entries, write_listing
+    from gramercy.pipeline.context import Context
 
     context, (dataset, _, number) = Context.default(), last
 

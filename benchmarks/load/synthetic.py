@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.throughput.jobs import inputs
-from gramercy.application.accumulation import accumulate
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan, make_plan
-from gramercy.application.publishing import publish
-from gramercy.application.yaml_files import read_request
-from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, file_digest
-from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.signature import sign
-from gramercy.archive.signing_keys import steward_key
+from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, file_digest
+from gramercy.archive.seal.signature import sign
+from gramercy.archive.seal.signing_keys import steward_key
 from gramercy.ledger import new_entries, queries
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.publishing import publish
 from gramercy.schemas.model import digest
 
 _MECHANISM = {"name": "gaussian", "epsilon": 0.01, "delta": 1e-9}

@@ -11,10 +11,10 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
-from gramercy.archive.contents import Contents
-from gramercy.archive.listing import ListedRelease
-from gramercy.archive.opening import open_archive
-from gramercy.archive.signing_keys import read_public_key
+from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.seal.signing_keys import read_public_key
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError, WithdrawnRelease

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.schemas import families, wordings
 
 

@@ -17,7 +17,7 @@ from gramercy.schemas.evidence import Evidence
 if TYPE_CHECKING:
     from gramercy.api.results.comparison import Comparison
     from gramercy.api.results.quadratic_classifier import QuadraticClassifier
-    from gramercy.archive.release_bundle import ReleaseBundle
+    from gramercy.archive.bundles.release_bundle import ReleaseBundle
 
 
 class Published(Protocol):

@@ -11,8 +11,8 @@ import pandas as pd
 from gramercy.api.notebook import html_table
 from gramercy.api.pool import PooledRelease
 from gramercy.api.release import Release
-from gramercy.archive.archive import Archive
-from gramercy.archive.listing import ListedRelease, newest_of_periods
+from gramercy.archive.listing.listing import ListedRelease, newest_of_periods
+from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 

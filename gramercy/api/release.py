@@ -18,13 +18,13 @@ from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.api.release_facts import ReleaseFacts
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import signer
-from gramercy.archive.contents import Contents
-from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.release_bundle import published_columns, read_release, rows_file
-from gramercy.archive.rows_file import read_rows
-from gramercy.archive.signature import key_id
+from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.bundles.release_bundle import published_columns, read_release, rows_file
+from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.seal.bundle import signer
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.seal.signature import key_id
+from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError

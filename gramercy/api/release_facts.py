@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.schemas.evidence import ReleaseEvidence
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gramercy.application.context import Context
-from gramercy.archive.archive import Archive
-from gramercy.archive.opening import open_archive
-from gramercy.archive.signing_keys import read_public_key
+from gramercy.archive.seal.signing_keys import read_public_key
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import open_archive
+from gramercy.pipeline.context import Context
 
 
 def archive_of_options(

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from gramercy.application.audit_record import new_audit_folder, write_audit
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.archive.signing_keys import read_public_key
+from gramercy.archive.seal.signing_keys import read_public_key
 from gramercy.cli import flow_runner
 from gramercy.cli.options import AsJson, IsCopy
 from gramercy.cli.output import terminal
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.audit_record import new_audit_folder, write_audit
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import wordings
 from gramercy.schemas.errors import Discrepancies
 

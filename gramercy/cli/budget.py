@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.reader import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import RequestError

@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.checking import check_table
-from gramercy.application.context import Context
-from gramercy.application.dated_requests import dated_request
-from gramercy.application.planning import load_contract, utc_now
-from gramercy.application.progress import is_terminal, rows_bar
-from gramercy.application.table_copy import (
+from gramercy.cli.options import AsJson, PeriodOption, RequestPath
+from gramercy.cli.output import terminal
+from gramercy.cli.output.check_text import check_facts, print_check
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.checking import check_table
+from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.planning import load_contract, utc_now
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.progress import is_terminal, rows_bar
+from gramercy.pipeline.publish.table_copy import (
     copied_contract,
     copy_folder,
     remove_abandoned_copies,
 )
-from gramercy.application.yaml_files import read_request
-from gramercy.cli.options import AsJson, PeriodOption, RequestPath
-from gramercy.cli.output import terminal
-from gramercy.cli.output.check_text import check_facts, print_check
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 

@@ -10,17 +10,17 @@ import typer
 from rich.table import Table
 
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.page_links import archive_links
-from gramercy.application.release_changes import compare_releases
-from gramercy.archive.archive import Archive
-from gramercy.archive.descriptions import DescribedRelease, describe_release
-from gramercy.archive.layout import in_release_order
+from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.layout import in_release_order
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.estimators.uncertainty.difference import comparable
+from gramercy.pipeline.catalogue.page_links import archive_links
+from gramercy.pipeline.catalogue.release_changes import compare_releases
+from gramercy.pipeline.context import Context
 from gramercy.reports.change_summary import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError

@@ -12,10 +12,10 @@ from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors
 from gramercy.schemas import wordings
-from gramercy.tables.column_types import schema_of
-from gramercy.tables.conversion import Reading, read_other, write_parquet
-from gramercy.tables.source import open_source
-from gramercy.tables.source_file import format_of
+from gramercy.tables.formats.column_types import schema_of
+from gramercy.tables.formats.conversion import Reading, read_other, write_parquet
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source_file import format_of
 
 _TYPES = {"whole": "whole numbers", "double": "numbers", "text": "text", "any": "no cells"}
 

@@ -6,18 +6,18 @@ import sys
 from pathlib import Path
 
 from gramercy.api.release import Release
-from gramercy.application.budget_preview import preview_budget
-from gramercy.application.context import Context
-from gramercy.application.demo import FORMULA, write_demo_files
-from gramercy.application.demo.visits import PRESSURE
-from gramercy.application.internal_record import page_path
-from gramercy.application.planning import make_plan
-from gramercy.application.yaml_files import read_request
-from gramercy.archive.layout import INDEX
+from gramercy.archive.store.layout import INDEX
 from gramercy.cli import flow_runner
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.plan_text import print_plan
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.demo import FORMULA, write_demo_files
+from gramercy.pipeline.demo.visits import PRESSURE
+from gramercy.pipeline.plan.budget_preview import preview_budget
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.internal_record import page_path
 
 
 def demo() -> None:

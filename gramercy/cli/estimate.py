@@ -9,15 +9,15 @@ import typer
 
 from gramercy import estimators
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.estimable import check_estimable, check_group, check_other_releases
-from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.cli import flow_runner
 from gramercy.cli.choices import check_choice
 from gramercy.cli.options import AsJson, ReleaseName, completed, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.estimators import Estimator
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimable import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gramercy.application.context import Context
-from gramercy.application.verification import select_releases
-from gramercy.archive.registry_entry import RegistryAnswers
+from gramercy.archive.export.registry_entry import RegistryAnswers
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.choices import check_choice
 from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
@@ -17,6 +15,8 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.exports import sealed_releases, write_package, write_registry
 from gramercy.cli.output.output_files import check_output_folder
 from gramercy.cli.output.timelines import timelines_of
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.verification import select_releases
 from gramercy.schemas import families
 from gramercy.schemas.deployments_registry import CURATOR_TYPES, SECTORS
 from gramercy.schemas.errors import RequestError

@@ -16,15 +16,9 @@ from typing import ParamSpec, TypeVar
 from rich.text import Text
 
 from gramercy.api.release import Release
-from gramercy.application.audit_record import new_audit_folder
-from gramercy.application.context import Context
-from gramercy.application.estimating import estimator_from_settings
-from gramercy.application.finished_request import finished_release
-from gramercy.application.planning import Plan
-from gramercy.application.progress import PROGRESS_VARIABLE
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import SUMS
-from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.seal.bundle import SUMS
+from gramercy.archive.store.archive import Archive
 from gramercy.cli.interruption import interruptible
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
@@ -32,6 +26,12 @@ from gramercy.cli.prefect_server import shared_server, start_ahead
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.finished_request import finished_release
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.progress import PROGRESS_VARIABLE
+from gramercy.pipeline.publish.estimating import estimator_from_settings
+from gramercy.pipeline.verify.audit_record import new_audit_folder
 from gramercy.schemas import families
 from gramercy.schemas.errors import Discrepancies, GramercyError
 

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.context import Context
-from gramercy.application.page_links import archive_links
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.cli.output.spending import print_timeline
 from gramercy.cli.output.timelines import timelines_of
+from gramercy.pipeline.catalogue.page_links import archive_links
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.schemas.timeline import Timeline
 

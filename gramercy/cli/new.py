@@ -22,8 +22,8 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.url import has_secrets, without_secrets
-from gramercy.tables.row_count import count_rows
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.source import open_source
 
 
 class _DatasetId(Model):

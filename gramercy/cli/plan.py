@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.budget_preview import preview_budget, reads_table
-from gramercy.application.context import Context
-from gramercy.application.dated_requests import dated_request
-from gramercy.application.expectations import save_suite
-from gramercy.application.forecast import plan_html
-from gramercy.application.page_links import archive_links
-from gramercy.application.planning import Plan, load_contract, make_plan, utc_now
-from gramercy.application.ranking import rank_mechanisms
-from gramercy.application.request_model import Request
-from gramercy.application.specification import release_spec
-from gramercy.application.table_header import check_table_header
-from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors, write_page
 from gramercy.cli.output.plan_text import plan_facts, print_plan
 from gramercy.cli.output.ranking_text import print_ranking, ranking_facts
+from gramercy.pipeline.catalogue.page_links import archive_links
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
+from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.forecast import plan_html
+from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_now
+from gramercy.pipeline.plan.ranking import rank_mechanisms
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.specification import release_spec
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.expectations import save_suite
 
 
 def plan(

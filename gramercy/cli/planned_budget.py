@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gramercy.application.budget_preview import preview_budget
-from gramercy.application.context import Context
-from gramercy.application.planning import make_plan
-from gramercy.application.yaml_files import read_request
 from gramercy.cli.output import terminal
 from gramercy.cli.output.budget_text import Account, print_budget
 from gramercy.cli.output.plan_text import plan_facts
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import preview_budget
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.yaml_files import read_request
 
 
 def print_planned(context: Context, request: Path, json: bool) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.context import Context
-from gramercy.application.registration import register as register_contract
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.registration import register as register_contract
 
 
 def register(

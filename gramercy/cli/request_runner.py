@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from gramercy.application.budget_preview import (
-    BudgetPreview,
-    budget_effect,
-    check_preview,
-    preview_budget,
-    reads_table,
-)
-from gramercy.application.context import Context
-from gramercy.application.internal_record import page_path, read_record
-from gramercy.application.planning import Plan, make_plan
-from gramercy.application.table_header import check_table_header
-from gramercy.application.verdict import useless
-from gramercy.application.yaml_files import read_request
 from gramercy.cli import flow_runner
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.plan_text import period_warning, print_plan
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.cli.prefect_server import start_ahead
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import (
+    BudgetPreview,
+    budget_effect,
+    check_preview,
+    preview_budget,
+    reads_table,
+)
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.verdict import useless
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.schemas import families, wordings
 
 

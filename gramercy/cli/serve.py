@@ -24,14 +24,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gramercy.application.context import Context
-from gramercy.application.yaml_files import read_request
 from gramercy.cli.output import terminal
 from gramercy.cli.prefect_server import new_login, start_server
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments
 from gramercy.flows.work_pool import WorkPool
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gramercy.api.release import Release
-from gramercy.application.context import Context
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import attacker_text, concentrated_text, guarantee_text
+from gramercy.pipeline.context import Context
 from gramercy.schemas.errors import printable
 from gramercy.schemas.manifest import ReleaseManifest
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.archive.layout import INDEX
+from gramercy.archive.store.layout import INDEX
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
 
 
 def site(json: AsJson = False) -> None:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from gramercy.application.context import Context
-from gramercy.application.listing_checks import listing_problem, missing_listing
-from gramercy.application.readable_ledger import readable_ledger
-from gramercy.application.verification import select_releases, verify_release
-from gramercy.archive.archive import Archive
-from gramercy.archive.signing_keys import signing_public_key
+from gramercy.archive.seal.signing_keys import signing_public_key
+from gramercy.archive.store.archive import Archive
 from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, ReleaseNames
 from gramercy.cli.output import terminal
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.listing_checks import listing_problem, missing_listing
+from gramercy.pipeline.verify.readable_ledger import readable_ledger
+from gramercy.pipeline.verify.verification import select_releases, verify_release
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
 
@@ -93,7 +93,7 @@ def _ledger_facts(
         publishes = signing_public_key(context.home.keys) is not None
         missing = {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
         return [missing] if publishes else []
-    from gramercy.application.ledger_trust import check_ledger  # needs SQLAlchemy
+    from gramercy.pipeline.verify.ledger_trust import check_ledger  # needs SQLAlchemy
 
     check = check_ledger(ledger, archive, releases, context.witness, of_copy=of_copy)
     notes = [str(note) for note in check.notes]

@@ -12,7 +12,7 @@ import hashlib
 
 import numpy as np
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.layout import INDEX, index_page, older_page
-from gramercy.archive.listing import ListedRelease
-from gramercy.archive.release_bundle import ReleaseBundle, stems
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
+from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.store.layout import INDEX, index_page, older_page
 from gramercy.common.heat_maps import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures

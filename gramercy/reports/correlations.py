@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.moments import centred_moment, schur_complement
 from gramercy.estimators.own_units import OwnUnits, own_units, weight_lost
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.reports.page_tables import TableExcerpt
 from gramercy.schemas.column import INTERCEPT
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.accuracy_note import accuracy_notes
 from gramercy.reports.correlations import NOISE_BAND

@@ -16,7 +16,7 @@ _MANY = 0.05  # share of the rows
 def internal_page(
     dataset: str, release: str, facts: Mapping[str, Any], links: Links = no_links
 ) -> str:
-    """The internal page of a release, from the record of `application.internal_record`.
+    """The internal page of a release, from the record of `pipeline.publish.internal_record`.
 
     Parameters
     ----------

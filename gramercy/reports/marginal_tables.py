@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports import figures
 from gramercy.reports.explanations import (
     attack_scenario,

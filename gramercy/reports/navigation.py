@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gramercy.archive.layout import GLOSSARY, INDEX
+from gramercy.archive.store.layout import GLOSSARY, INDEX
 from gramercy.schemas.manifest import ReleaseManifest
 
 # The address of a page of the archive, by its name in the archive; empty if it cannot be linked to.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.own_units import OwnUnits, effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, rows_file, stems
 from gramercy.common.graph_figure import graph
 from gramercy.common.heat_maps import FEWEST, heat_map
 from gramercy.common.notation import significant

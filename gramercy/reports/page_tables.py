@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.moments import means
 from gramercy.reports.correlations import repaired_correlations
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

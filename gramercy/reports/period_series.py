@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.listing import ListedRelease
+from gramercy.archive.listing.listing import ListedRelease
 from gramercy.estimators.welch import OverTime
 from gramercy.reports.explanations import display_name
 from gramercy.reports.svg import ACCENT, FAINT, WARM, figure

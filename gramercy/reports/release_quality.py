@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.tuning.selection import edge_frequencies
 from gramercy.estimators.uncertainty.entries import covariance
 from gramercy.reports.correlations import correlations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.heat_maps import small_heat_map
 from gramercy.reports.correlations import correlations
 from gramercy.reports.explanations import display_name

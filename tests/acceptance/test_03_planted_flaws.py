@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gramercy.application.drawing
-import gramercy.application.publishing
-import gramercy.tables.row_transform
-import gramercy.tables.streaming
+import gramercy.pipeline.publish.drawing
+import gramercy.pipeline.publish.publishing
+import gramercy.tables.sums.row_transform
+import gramercy.tables.sums.streaming
 from gramercy import mechanisms
-from gramercy.application.accumulation import PrivateCounts, PrivateSums
-from gramercy.application.calibration import Calibration
-from gramercy.application.drawing import draw_into
-from gramercy.application.planning import Plan
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive, NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
-from gramercy.tables.repair import repair
+from gramercy.pipeline.plan.calibration import Calibration
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums
+from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.tables.sums.repair import repair
 from tests.support.black_box.audit import audit, audit_statistics, count_impossible, draws_differ
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
 from tests.support.black_box.outputs import single_outputs, worst_pair
@@ -115,7 +115,7 @@ def caches() -> None:
 @pytest.fixture(autouse=True)
 def _steps_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flaws are planted there; a test before may have loaded the compiled code that replaces it."""
-    monkeypatch.setattr("gramercy.tables.row_transform.is_loaded", lambda _: False)
+    monkeypatch.setattr("gramercy.tables.sums.row_transform.is_loaded", lambda _: False)
 
 
 @pytest.fixture
@@ -259,12 +259,12 @@ def test_missing_clipping_is_detected(
 ) -> None:
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
-        gramercy.tables.row_transform, "normalise", lambda scaled, normalisation: scaled
+        gramercy.tables.sums.row_transform, "normalise", lambda scaled, normalisation: scaled
     )
     # The lattice keeps rows inside the ball, so this flaw alone is harmless ...
     assert largest_share(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... but not without the lattice.
-    monkeypatch.setattr(gramercy.tables.row_transform, "integer_rows", unbounded_integers)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "integer_rows", unbounded_integers)
     assert largest_share(plan, tmp_path, "far out") > 1.5
 
 
@@ -285,10 +285,10 @@ def test_clipping_that_passes_nan_is_detected(
         return np.where(length > 1, scaled / length, scaled)
 
     plan = plan_for(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(gramercy.tables.row_transform, "repair", repair_except_nan)
-    monkeypatch.setattr(gramercy.tables.row_transform, "normalise", clip_ignoring_nan)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "repair", repair_except_nan)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "normalise", clip_ignoring_nan)
     assert largest_share(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
-    monkeypatch.setattr(gramercy.tables.row_transform, "integer_rows", unbounded_integers)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "integer_rows", unbounded_integers)
     assert largest_share(plan, tmp_path, "missing") > 1.2
 
 
@@ -298,7 +298,7 @@ def test_scaling_by_the_largest_row_is_detected(
     """Every row is inside the ball, but a long row changes all the others."""
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
-        gramercy.tables.row_transform,
+        gramercy.tables.sums.row_transform,
         "normalise",
         lambda scaled, normalisation: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
     )
@@ -315,8 +315,8 @@ def test_dropping_bad_rows_is_detected(
     """The remaining rows are divided by their own number."""
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     integers, release_manifest = (
-        gramercy.tables.row_transform.RowTransform.integers,
-        gramercy.application.drawing.release_manifest,
+        gramercy.tables.sums.row_transform.RowTransform.integers,
+        gramercy.pipeline.publish.drawing.release_manifest,
     )
     valid_counts: list[int] = []
 
@@ -331,8 +331,12 @@ def test_dropping_bad_rows_is_detected(
         rows = manifest.rows.model_copy(update={"value": float(valid_counts[-1])})
         return manifest.model_copy(update={"rows": rows})
 
-    monkeypatch.setattr(gramercy.tables.row_transform.RowTransform, "integers", without_zero_rows)
-    monkeypatch.setattr(gramercy.application.drawing, "release_manifest", divided_by_valid_rows)
+    monkeypatch.setattr(
+        gramercy.tables.sums.row_transform.RowTransform, "integers", without_zero_rows
+    )
+    monkeypatch.setattr(
+        gramercy.pipeline.publish.drawing, "release_manifest", divided_by_valid_rows
+    )
     assert largest_share(plan, tmp_path, "malformed") > 1.0
 
 
@@ -342,9 +346,9 @@ Reader = Callable[..., Iterator[Any]]
 
 
 def patch_batches(flaw: Callable[[Reader], Reader], monkeypatch: pytest.MonkeyPatch) -> None:
-    flawed = flaw(gramercy.tables.streaming.integer_batches)
-    monkeypatch.setattr(gramercy.tables.streaming, "integer_batches", flawed)
-    monkeypatch.setattr(gramercy.application.drawing, "integer_batches", flawed)
+    flawed = flaw(gramercy.tables.sums.streaming.integer_batches)
+    monkeypatch.setattr(gramercy.tables.sums.streaming, "integer_batches", flawed)
+    monkeypatch.setattr(gramercy.pipeline.publish.drawing, "integer_batches", flawed)
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
@@ -408,7 +412,7 @@ def test_quality_report_with_true_values_is_detected(
         file.write_text((file.read_text() if file.exists() else "") + leak)
         return drawn
 
-    monkeypatch.setattr(gramercy.application.publishing, "draw_into", draw_with_quality)
+    monkeypatch.setattr(gramercy.pipeline.publish.publishing, "draw_into", draw_with_quality)
     first, second = published_with_frozen_matrix(
         tmp_path, [csv_text("5,0,0"), csv_text("0,5,0")], rows=ROWS
     )

@@ -8,9 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.gram import ExactGram
-from gramercy.tables.integers import integer_rows
-from gramercy.tables.normalise import normalise
+from gramercy.tables.sums.gram import ExactGram
+from gramercy.tables.sums.integers import integer_rows
+from gramercy.tables.sums.normalise import normalise
 from tests.support.factories import at_scale
 
 P, ROWS = 30, at_scale(20_000, 200_000)

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from gramercy import mechanisms
-from gramercy.application.request_model import Request
 from gramercy.cli.commands import COMMANDS, load
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.contract import Contract
 from tests.support.conformance import ALL_PAIRS, CASES, calibrated
 from tests.support.factories import run_release, write_request
@@ -117,7 +117,7 @@ def test_no_parameter_sets_the_seed() -> None:
     assert not {field for field in fields if any(word in field for word in seed_names)}
     subpackages = (
         "mechanisms",
-        "application",
+        "pipeline",
         "tasks",
         "flows",
         "tables",
@@ -126,7 +126,7 @@ def test_no_parameter_sets_the_seed() -> None:
         "schemas",
     )
     for subpackage in subpackages:
-        files = list((ROOT / "gramercy" / subpackage).glob("*.py"))
+        files = list((ROOT / "gramercy" / subpackage).rglob("*.py"))
         assert files
         for path in files:
             words = path.read_text().lower()

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.checking import check_table
-from gramercy.application.context import Context
-from gramercy.application.planning import make_plan
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.checking import check_table
+from gramercy.pipeline.plan.planning import make_plan
 from gramercy.schemas.errors import GramercyError
 from tests.support.conformance import CASES
 from tests.support.factories import at_scale, contract_facts, read_registered, write_request
@@ -85,28 +85,28 @@ def failing_with(*inputs: Any) -> Any:
 
 # Functions that are made to fail while they hold private values.
 PLACES = [
-    "gramercy.tables.row_transform.repair",
-    "gramercy.tables.row_transform.normalise",
-    "gramercy.tables.row_transform.integer_rows",
-    "gramercy.tables.passes.cell_batches",
-    "gramercy.tables.gram.ExactGram.add",
-    "gramercy.tables.gram.ExactGram.matrix",
-    "gramercy.application.table_header._fits",
-    "gramercy.application.accumulation.open_source",
-    "gramercy.application.accumulation.streaming.accumulate",
-    "gramercy.application.publishing.sampler.self_test",
-    "gramercy.application.publishing.draw_into",
-    "gramercy.application.publishing.internal_record.error_against_truth",
-    "gramercy.application.publishing.internal_record.update_record",
-    "gramercy.application.drawing.release_manifest",
-    "gramercy.application.drawing.denoise",
-    "gramercy.application.drawing.write_release",
+    "gramercy.tables.sums.row_transform.repair",
+    "gramercy.tables.sums.row_transform.normalise",
+    "gramercy.tables.sums.row_transform.integer_rows",
+    "gramercy.tables.sums.passes.cell_batches",
+    "gramercy.tables.sums.gram.ExactGram.add",
+    "gramercy.tables.sums.gram.ExactGram.matrix",
+    "gramercy.pipeline.plan.table_header._fits",
+    "gramercy.pipeline.publish.accumulation.open_source",
+    "gramercy.pipeline.publish.accumulation.streaming.accumulate",
+    "gramercy.pipeline.publish.publishing.sampler.self_test",
+    "gramercy.pipeline.publish.publishing.draw_into",
+    "gramercy.pipeline.publish.publishing.internal_record.error_against_truth",
+    "gramercy.pipeline.publish.publishing.internal_record.update_record",
+    "gramercy.pipeline.publish.drawing.release_manifest",
+    "gramercy.pipeline.publish.drawing.denoise",
+    "gramercy.pipeline.publish.drawing.write_release",
     "gramercy.mechanisms.gaussian.Gaussian.perturb",
     "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
-    "gramercy.archive.archive.Archive.seal",
-    "gramercy.archive.archive.Archive.preserve_sealed",
-    "gramercy.archive.archive.Archive.commit",
-    "gramercy.archive.archive.Archive.write_anchor",
+    "gramercy.archive.store.archive.Archive.seal",
+    "gramercy.archive.store.archive.Archive.preserve_sealed",
+    "gramercy.archive.store.archive.Archive.commit",
+    "gramercy.archive.store.archive.Archive.write_anchor",
     "gramercy.ledger.writer.Ledger.charge",
     "gramercy.ledger.writer.Ledger.mark",
 ]
@@ -147,7 +147,7 @@ MISTAKES: dict[str, Callable[[Path], Path]] = {
 @pytest.fixture(autouse=True)
 def not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of a small table can be made to fail, regardless of what ran before."""
-    monkeypatch.setattr("gramercy.tables.row_transform.is_loaded", lambda _: False)
+    monkeypatch.setattr("gramercy.tables.sums.row_transform.is_loaded", lambda _: False)
 
 
 @pytest.fixture
@@ -245,9 +245,9 @@ ROWWISE = [
     ("rows", None),
     ("local", None),
     ("rows", "gramercy.mechanisms.gaussian_rows.Rows.randomize"),
-    ("rows", "gramercy.application.drawing.integer_batches"),
-    ("local", "gramercy.archive.rows_file.RowWriter.write"),
-    ("output", "gramercy.application.drawing.solve_within"),
+    ("rows", "gramercy.pipeline.publish.drawing.integer_batches"),
+    ("local", "gramercy.archive.bundles.rows_file.RowWriter.write"),
+    ("output", "gramercy.pipeline.publish.drawing.solve_within"),
 ]
 
 

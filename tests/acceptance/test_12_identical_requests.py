@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.application.internal_record import page_path, read_record
-from gramercy.archive.signing_keys import create_signing_key
+from gramercy.archive.seal.signing_keys import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.additive import NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from tests.support.factories import (
@@ -46,7 +46,7 @@ def interrupt(folder: Path) -> None:
         raise OSError(28, "no space left")
 
     with pytest.MonkeyPatch.context() as broke:
-        broke.setattr("gramercy.application.drawing.denoise", broken)
+        broke.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
         assert_refused(folder, lambda _: None)
     with raises(families.SPENT):
         run_release(folder / "request.yaml")

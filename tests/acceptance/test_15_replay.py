@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gramercy.application.internal_record import read_record
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.publish.internal_record import read_record
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request, write_table
 from tests.support.processes import processes
 

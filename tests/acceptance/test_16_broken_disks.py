@@ -23,14 +23,14 @@ import psycopg
 import pytest
 
 import gramercy.ledger.writer
-from gramercy.application.accumulation import accumulate
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.publishing import publish, replay
-from gramercy.archive.layout import STAGING
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.layout import STAGING
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.publishing import publish, replay
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import LedgerError
 from tests.support.archives import update_listing

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from gramercy.application.auditing import make_audit
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
-from gramercy.archive.archive import Archive
-from gramercy.archive.layout import LISTING_FILE
-from gramercy.archive.opening import open_archive
-from gramercy.archive.signed_listing import read_part, read_root, write_root
+from gramercy.archive.listing.signed_listing import read_part, read_root, write_root
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.layout import LISTING_FILE
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.bundle import SEAL
-from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.release_bundle import read_release, read_report
+from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.release_bundle import read_release, read_report
+from gramercy.archive.seal.bundle import SEAL
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
 from tests.support.factories import at_scale, run_pipeline, write_request

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from gramercy.application.request_model import Request
 from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.errors import Invalid
 from tests.support.factories import MECHANISM, run_release, write_request
@@ -32,8 +32,9 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    for module in ("accumulation", "drawing", "publishing", "table_header"):
-        monkeypatch.setattr(f"gramercy.application.{module}.open_source", refuse)
+    readers = ("publish.accumulation", "publish.drawing", "publish.publishing", "plan.table_header")
+    for module in readers:
+        monkeypatch.setattr(f"gramercy.pipeline.{module}.open_source", refuse)
 
 
 CASES = [("mechanism", "epsilon", x) for x in INVALID]

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.table_header import check_table_header
 from gramercy.common.lattice import Lattice
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.schemas import families
-from gramercy.tables import parquet_reader
-from gramercy.tables.streaming import Accumulated
+from gramercy.tables.formats import parquet_reader
+from gramercy.tables.sums.streaming import Accumulated
 from tests.acceptance.hostile.readable_tables import ALL_READ, ROWS, SPELLINGS, TEXT
 from tests.acceptance.hostile.refused_tables import (
     ALL_REFUSED,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gramercy.schemas import families
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
 from tests.acceptance.hostile.memory_server import MemoryClient, memory_server
 from tests.acceptance.hostile.table_cases import COLUMNS, PLANTED, Reference

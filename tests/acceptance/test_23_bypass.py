@@ -12,11 +12,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import (
     GramercyError,
@@ -392,7 +392,7 @@ def test_new_charge_must_name_the_spent_release(
         raise MemoryError
 
     with monkeypatch.context() as failing:
-        failing.setattr("gramercy.application.drawing.denoise", broken)
+        failing.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
         with pytest.raises(GramercyError):
             run_release(request_for(tmp_path))
     for release in ("v1-r2", "v2-r1", "V1-R1", "v1-r01"):

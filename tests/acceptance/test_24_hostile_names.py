@@ -24,15 +24,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
-from gramercy.application.verification import verify_release
-from gramercy.application.yaml_files import read_contract
-from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.opening import open_archive
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.ledger import Ledger
+from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import (

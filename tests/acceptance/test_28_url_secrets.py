@@ -18,17 +18,17 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError
 from gramercy.schemas.url import has_secrets, without_secrets
-from gramercy.tables.cluster import _connect
-from gramercy.tables.column_types import column_types
-from gramercy.tables.source import Source, format_of, open_source
-from gramercy.tables.source_file import source_file
+from gramercy.tables.formats.column_types import column_types
+from gramercy.tables.formats.source import Source, format_of, open_source
+from gramercy.tables.formats.source_file import source_file
+from gramercy.tables.sums.cluster import _connect
 from tests.acceptance.test_11_leaks import stored_contents
 from tests.support.factories import FULL, read_registered, run_command, run_release, write_request
 from tests.support.problems import raises
@@ -480,7 +480,7 @@ CONTRACTS = {
 
 @pytest.mark.parametrize("fault", CONTRACTS)
 def test_unreadable_contracts_leak_no_secrets(fault: str, tmp_path: Path) -> None:
-    from gramercy.application.yaml_files import read_contract
+    from gramercy.pipeline.plan.yaml_files import read_contract
 
     url = f"https://{LOGIN}@host/table.csv?{QUERY}"
     (tmp_path / "contract.yaml").write_text(CONTRACTS[fault].format(url=url))

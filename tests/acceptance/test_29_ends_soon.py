@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.context import Context
 from gramercy.cli import flow_runner
 from gramercy.cli.interruption import interruptible
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from tests.support.factories import FULL, at_scale, read_plan, run_release, write_request
 from tests.support.problems import raises

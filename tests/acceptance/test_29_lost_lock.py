@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-import gramercy.application.publishing
-import gramercy.archive.store
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import SIGNATURE, check
-from gramercy.archive.opening import archive_of
-from gramercy.archive.url_store import UrlStore
+import gramercy.archive.store.store
+import gramercy.pipeline.publish.publishing
+from gramercy.archive.seal.bundle import SIGNATURE, check
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import archive_of
+from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, advisory_lock
 from gramercy.mechanisms.sampling import sampler
@@ -35,11 +35,11 @@ DRAWS = 2  # per release: a diagonal, and an upper triangle
 STEPS: dict[str, tuple[Any, str, str]] = {
     "before the charge": (Ledger, "charge", "before"),
     "after the charge": (Ledger, "charge", "after"),
-    "while drawing": (gramercy.application.publishing, "draw_into", "after"),
+    "while drawing": (gramercy.pipeline.publish.publishing, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "preserve_sealed", "after"),
     "after the mark 'sealed'": (Archive, "commit", "before"),
-    "before the rename": (gramercy.archive.store, "rename_folder", "before"),
+    "before the rename": (gramercy.archive.store.store, "rename_folder", "before"),
     "after the rename": (Archive, "commit", "after"),
 }
 CLOSED = {"after the charge", "while drawing", "before the seal", "before the mark 'sealed'"}

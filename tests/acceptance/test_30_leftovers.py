@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.archive.layout import STAGING
-from gramercy.archive.signing_keys import STEWARD, create_signing_key, steward_key
+from gramercy.archive.seal.signing_keys import STEWARD, create_signing_key, steward_key
+from gramercy.archive.store.layout import STAGING
 from gramercy.common.disk import write_atomically
 from gramercy.common.scratch_folders import scratch_folder
 from gramercy.common.temporary_files import is_temporary, sweep, temporary_file
+from gramercy.pipeline.context import Context
 from tests.support.archives import unknown_files
 from tests.support.factories import at_scale, run_release, write_request
 from tests.support.faults.forkserver import ForkServer

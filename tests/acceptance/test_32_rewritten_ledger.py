@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.reporting import make_report
-from gramercy.archive.anchors import write_anchor
-from gramercy.archive.layout import ANCHORS
-from gramercy.archive.opening import archive_of
-from gramercy.archive.signing_keys import create_signing_key
-from gramercy.archive.store import FolderStore
+from gramercy.archive.seal.anchors import write_anchor
+from gramercy.archive.seal.signing_keys import create_signing_key
+from gramercy.archive.store.layout import ANCHORS
+from gramercy.archive.store.opening import archive_of
+from gramercy.archive.store.store import FolderStore
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problem import Family

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.planning import Plan
 from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise
+from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.schemas.normalisation import Clip
-from gramercy.tables.binning import Binning
+from gramercy.tables.counts.binning import Binning
 from tests.support.black_box.chain import Replayed, replay_chain, squared_distance
 from tests.support.conformance import BOTH
 from tests.support.factories import at_scale, read_plan, write_request

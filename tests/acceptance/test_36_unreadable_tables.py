@@ -16,8 +16,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.context import Context
 from gramercy.cli import flow_runner
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, write_request

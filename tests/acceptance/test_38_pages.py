@@ -23,11 +23,11 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.internal_record import page_path
 from gramercy.cli.main import main
 from gramercy.common.home import Home
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.internal_record import page_path
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import run_pipeline, write_request
 from tests.support.page_structure import Structure, colour_schemes, contrast
@@ -57,7 +57,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     folder = tmp_path_factory.mktemp("pages")
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("GRAMERCY_HOME", str(folder / "home"))
-        environ.setattr("gramercy.application.forecast._STEPS", 2)
+        environ.setattr("gramercy.pipeline.plan.forecast._STEPS", 2)
         yield _made(folder)
 
 

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.verification import verify_release
-from gramercy.archive.opening import archive_of
-from gramercy.archive.signing_keys import STEWARD
+from gramercy.archive.seal.signing_keys import STEWARD
+from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas.manifest import FORMAT
 from tests.support.archives import update_listing
 from tests.support.factories import run_pipeline, run_release, write_request

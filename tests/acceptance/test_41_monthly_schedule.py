@@ -22,16 +22,16 @@ import sqlalchemy as sa
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import gramercy
-from gramercy.application.auditing import make_audit
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.planning import make_plan
-from gramercy.application.publishing import replay
-from gramercy.application.yaml_files import read_request
-from gramercy.archive.layout import INDEX
+from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.publishing import replay
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.tasks.history import read_history
 from tests.support.database_tables import engine_of, execute, new_url
 from tests.support.factories import FULL, MECHANISM, read_registered, write_request

@@ -22,13 +22,13 @@ from prefect.workers.base import BaseJobConfiguration
 from prefect.workers.process import ProcessJobConfiguration
 from pydantic import ConfigDict
 
-from gramercy.application.context import Context
 from gramercy.flows.estimate import estimate
 from gramercy.flows.release import release
 from gramercy.flows.report import report
 from gramercy.flows.untrusted import MOST_ESTIMATES, estimate_minutes
 from gramercy.flows.work_pool import job_template
 from gramercy.flows.worker import FixedJob
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError, UnknownRelease
 from tests.support.browser import Browser, needs_chromium
@@ -497,8 +497,8 @@ def test_registered_contract_is_a_copy(
     assert read_registered(request).dataset == "toy"
     write_request(tmp_path, title="Another")
     with raises(families.NOT_REGISTERED, dataset="toy"):
-        from gramercy.application.registration import registered_request
-        from gramercy.application.yaml_files import read_request
+        from gramercy.pipeline.plan.registration import registered_request
+        from gramercy.pipeline.plan.yaml_files import read_request
 
         registered_request(Context.default().home, read_request(request))
     before = registered.read_bytes()

@@ -10,14 +10,14 @@ import pytest
 import gramercy
 from benchmarks.load import cells, page, synthetic
 from benchmarks.measuring import append
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.listing_checks import listing_problem
-from gramercy.archive.archive import Archive
-from gramercy.archive.contents import Contents
-from gramercy.archive.listing import ListedRelease
-from gramercy.archive.opening import open_archive
-from gramercy.archive.signed_listing import PART, read_root
+from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.signed_listing import PART, read_root
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import open_archive
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.listing_checks import listing_problem
 from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
 from tests.support.archives import unknown_files, update_listing
@@ -67,7 +67,7 @@ def test_neither_lists_nor_releases_read_other_bundles(
     def unexpected(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("gramercy.archive.descriptions.describe_release", unexpected)
+    monkeypatch.setattr("gramercy.archive.bundles.descriptions.describe_release", unexpected)
     assert len(run_json("list", capsys=capsys)) == MANY + 1 + FEW + 1
     (timeline,) = run_json("history", "many", capsys=capsys)
     assert len(timeline["events"]) == 1 + MANY + 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.opening import archive_of
+from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from tests.support.documents import ROOT, ApproximateOutput, blocks, documents
 from tests.support.factories import run_release, write_request

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import gramercy
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
-from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.signing_keys import public_keys
+from gramercy.archive.seal.signing_keys import public_keys
+from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from tests.support.archives import update_listing
 from tests.support.databases import ledger_location

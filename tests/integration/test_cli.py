@@ -388,7 +388,7 @@ def test_new_charge_option_recharges_a_spent_failure(
         raise MemoryError("63.1234")
 
     with pytest.MonkeyPatch.context() as failing:
-        failing.setattr("gramercy.application.drawing.denoise", broken)
+        failing.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
         code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 1
     assert families.STEP_FAILED.code in err

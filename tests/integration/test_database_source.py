@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.accumulation import PrivateSums
-from gramercy.application.context import Context
-from gramercy.application.verification import verify_release
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.accumulation import PrivateSums
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.tasks import steps
 from tests.support.database_tables import execute, new_url
 from tests.support.factories import MECHANISM, read_registered, write_request

@@ -15,10 +15,10 @@ from prefect import Task
 from prefect.cache_policies import INPUTS
 from prefect.settings import get_current_settings
 
-from gramercy.application.verification import verify_release
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError, RequestError, SpentFailure, StepFailed
 from gramercy.tasks.history import ledger_tag
@@ -64,7 +64,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     request = read_registered(write_request(tmp_path))
     clock = itertools.count(step=1000.0)  # every step seems to take long
     monkeypatch.setattr(
-        "gramercy.application.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
+        "gramercy.pipeline.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
     )
     release_id = release(request)
     assert release_id == "toy/v1-r1"
@@ -278,7 +278,7 @@ def test_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError("no space left")
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)
-    monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
+    monkeypatch.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
     request = read_registered(write_request(tmp_path))
     retrying = release.with_options(retries=2)
     with pytest.raises((StepFailed, SpentFailure)):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.application.verification import verify_release
-from gramercy.archive.archive import Archive
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import bundle_bytes, run_release, write_request
 from tests.support.problems import raises
@@ -32,7 +32,7 @@ def test_interrupted_release_needs_a_new_charge(
 ) -> None:
     request = write_request(tmp_path)
     with monkeypatch.context() as failing:
-        failing.setattr("gramercy.application.drawing.denoise", broken)
+        failing.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
         with raises(families.STEP_FAILED, step="publish", error="MemoryError"):
             run_release(request)
     with raises(families.SPENT, release="toy/v1-r1"):
@@ -49,7 +49,7 @@ def test_every_new_charge_counts_against_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every new charge is made once, until the budget is exhausted."""
-    monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
+    monkeypatch.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
     budget = {"epsilon": 1.9, "delta": 1e-6}
     with raises(families.STEP_FAILED, step="publish", error="MemoryError"):
         run_release(write_request(tmp_path, budget=budget))

@@ -35,8 +35,8 @@ def broken(*_: object, **__: object) -> None:
 
 # By the state of the charge at the failure: what fails, the state after the next run, its answer.
 BROKEN = {
-    "drawn": ("gramercy.application.drawing.denoise", "spent", "SpentFailure"),
-    "sealed": ("gramercy.archive.archive.Archive.commit", "published", "toy/v1-r1"),
+    "drawn": ("gramercy.pipeline.publish.drawing.denoise", "spent", "SpentFailure"),
+    "sealed": ("gramercy.archive.store.archive.Archive.commit", "published", "toy/v1-r1"),
 }
 
 
@@ -79,7 +79,7 @@ def retry_manually(run: FlowRun, state: Callable[[], State]) -> str:
 def test_retries_draw_nothing(
     retries: str, tmp_path: Path, draws: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
+    monkeypatch.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
     again = release.with_options(retries=2) if retries == "of the flow" else release
     settings = {
         PREFECT_FLOW_DEFAULT_RETRIES: 2,

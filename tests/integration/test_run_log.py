@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.policy import PrivateTask
@@ -114,7 +114,7 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError("a cell")
 
-    monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
+    monkeypatch.setattr("gramercy.pipeline.publish.accumulation.open_source", broken)
     with raises(families.STEP_FAILED, step="accumulate", error="ValueError"):
         release(read_registered(write_request(tmp_path)))
     logged = logged_messages("release")

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.demo import write_demo_files
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
 from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.demo import write_demo_files
 from gramercy.schemas import families
 from tests.support.factories import read_registered, run_command, write_request
 from tests.support.prefect_api import Login, is_healthy, post

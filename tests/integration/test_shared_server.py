@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 # A command whose server is killed between charge and draw.
 WITHOUT_SERVER = """
 import json, os, pathlib, signal, sys
-from gramercy.application import drawing
+from gramercy.pipeline.publish import drawing
 from gramercy.cli import main
 
 def denoise(*args, **named):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO
 
-from gramercy.tables.lines import Records
+from gramercy.tables.formats.lines import Records
 
 
 def records_of(records: Records, stream: IO[bytes]) -> list[bytes]:

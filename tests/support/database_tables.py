@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.source import AnySource
-from gramercy.tables.copies.copying import CopiedColumns, copy_rows
-from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
-from gramercy.tables.values import Levels
+from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.values import Levels
 from tests.support.databases import ledger_location
 
 Rows = Sequence[Mapping[str, Any]]

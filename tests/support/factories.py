@@ -14,17 +14,17 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.planning import Plan, make_plan
-from gramercy.application.publishing import publish, replay
-from gramercy.application.registration import register, registered_request
-from gramercy.application.reporting import make_report
-from gramercy.application.request_model import Request
-from gramercy.application.yaml_files import read_request
 from gramercy.cli.main import main
 from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.registration import register, registered_request
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.publishing import publish, replay
+from gramercy.pipeline.publish.reporting import make_report
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledger_writers import FACTS
@@ -122,7 +122,7 @@ def without_salts(patch: pytest.MonkeyPatch) -> None:
     """Equal releases state equal heads of their ledgers, whose entries are salted otherwise."""
     constant = {"ledger": "0" * 32, "hash": "0" * 64}
     patch.setattr(
-        "gramercy.application.publication.LedgerFacts",
+        "gramercy.pipeline.publish.publication.LedgerFacts",
         lambda **facts: LedgerFacts(**facts | constant),
     )
 

@@ -10,8 +10,8 @@ import pandas as pd
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables import streaming
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.sums import streaming
 from tests.support.factories import contract_facts
 
 WIDE = {"lower": -100.0, "upper": 100.0}

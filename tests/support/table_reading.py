@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
 
 
 def read(path: Path, *names: str) -> tuple[list[list[float]], int]:

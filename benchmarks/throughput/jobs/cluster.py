@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.cluster import Cluster
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.cluster import Cluster
+from gramercy.tables.sums.streaming import accumulate
 
 FILES = 8
 

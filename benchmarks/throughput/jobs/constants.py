@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from gramercy.application.accumulation import PrivateCounts, accumulate, sum_rows
-from gramercy.application.constants_estimation import estimate_constants
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan, make_plan
-from gramercy.application.yaml_files import read_request
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.accumulation import PrivateCounts, accumulate, sum_rows
+from gramercy.pipeline.publish.constants_estimation import estimate_constants
 
 _MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
 

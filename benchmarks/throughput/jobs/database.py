@@ -14,10 +14,10 @@ import psycopg
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from gramercy.application.table_copy import copied_contract
+from gramercy.pipeline.publish.table_copy import copied_contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 
 _FETCHED = 1000  # rows that the driver fetches at once
 _URL = "GRAMERCY_BENCHMARK_DB"

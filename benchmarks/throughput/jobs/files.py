@@ -13,10 +13,10 @@ import pyarrow as pa
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.inputs import Array
-from gramercy.application.checking import check_table
+from gramercy.pipeline.plan.checking import check_table
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 
 Reader = Callable[[Path], Any]
 

@@ -25,13 +25,13 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     from prefect.testing.utilities import prefect_test_harness
 
-    from gramercy.application.accumulation import accumulate
-    from gramercy.application.context import Context
-    from gramercy.application.planning import make_plan
-    from gramercy.application.publishing import publish, replay
-    from gramercy.application.table_header import check_table_header
-    from gramercy.application.yaml_files import read_request
     from gramercy.flows.release import release
+    from gramercy.pipeline.context import Context
+    from gramercy.pipeline.plan.planning import make_plan
+    from gramercy.pipeline.plan.table_header import check_table_header
+    from gramercy.pipeline.plan.yaml_files import read_request
+    from gramercy.pipeline.publish.accumulation import accumulate
+    from gramercy.pipeline.publish.publishing import publish, replay
     from gramercy.tasks.policy import typed_errors_only
 
     versions = itertools.count()

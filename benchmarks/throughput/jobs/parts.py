@@ -17,9 +17,9 @@ from benchmarks.throughput.jobs import inputs
 from gramercy.mechanisms.sampling.sampler import uniform_integers
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.parts import ONE_PART, Parts
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.parts import ONE_PART, Parts
+from gramercy.tables.sums.streaming import accumulate
 
 COUNT = 20
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 
 _EACH = 10
 

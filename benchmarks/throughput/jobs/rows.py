@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs, noise
-from gramercy.application.accumulation import PrivateSums
-from gramercy.application.context import Context
-from gramercy.application.drawing import draw_into
-from gramercy.application.planning import make_plan
-from gramercy.application.public_parameters import row_normalisation
-from gramercy.application.yaml_files import read_request
-from gramercy.archive.rows_file import read_rows
+from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.tables.change_detection import store_digest
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.public_parameters import row_normalisation
+from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.publish.accumulation import PrivateSums
+from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.tables.formats.change_detection import store_digest
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.inputs import Array
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 
 MOST_IN_FILE = 1_000_000  # rows
 _ROWS_AT_ONCE = 20_000

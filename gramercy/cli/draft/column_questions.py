@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gramercy.application.scaling_plan import rows_needed
 from gramercy.cli.draft.column_answers import Columns, ask_bounds, ask_levels
 from gramercy.cli.draft.drafting import LEVELS, NUMBERS, Column
 from gramercy.cli.draft.prompts import BACK, Back, ask_choice, ask_text, print_text, until_valid
@@ -14,6 +13,7 @@ from gramercy.cli.draft.proposals import Run, propose, runs, summary
 from gramercy.cli.draft.session import Session
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.pipeline.plan.scaling_plan import rows_needed
 from gramercy.schemas import families, wordings
 
 _EACH, _ABOVE, _SKIP, _DONE = "each", "above", "skip", "done"

@@ -21,9 +21,9 @@ from gramercy.schemas.model import has_unprintable, parse
 from gramercy.schemas.periods import Span, last_complete
 from gramercy.schemas.placeholders import glob_of_any_period, span_of, with_period
 from gramercy.schemas.source import AnySource, CsvFormat, Files
-from gramercy.tables.column_types import MIXED, PARTIAL, schema_of
-from gramercy.tables.csv_detection import detect_format
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.column_types import MIXED, PARTIAL, schema_of
+from gramercy.tables.formats.csv_detection import detect_format
+from gramercy.tables.formats.source import open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
@@ -38,7 +38,7 @@ class Column:
     Parameters
     ----------
     kind
-        Its type in the table's schema, as in `tables.column_types`.
+        Its type in the table's schema, as in `tables.formats.column_types`.
     lower, upper
         Bounds of a numeric column.
     levels

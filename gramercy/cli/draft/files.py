@@ -9,10 +9,10 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gramercy.application.fold_proposal import folds_of_draft
 from gramercy.cli.draft.drafting import Draft
 from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.cli.output.output_files import check_output_folder, write_errors
+from gramercy.pipeline.plan.fold_proposal import folds_of_draft
 from gramercy.schemas import families
 
 CONTRACT, REQUEST = "contract.yaml", "request.yaml"

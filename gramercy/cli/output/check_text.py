@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gramercy.application.checking import TableCheck
-from gramercy.application.table_quality import ColumnQuality, percentage
 from gramercy.cli.output import terminal
+from gramercy.pipeline.plan.checking import TableCheck
+from gramercy.pipeline.plan.table_quality import ColumnQuality, percentage
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.measure import Measurement
 from rich.table import Column, Table
 
-from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.cli.output import terminal
 from gramercy.cli.output.terminal import bold, plain, say
 

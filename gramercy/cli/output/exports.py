@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gramercy.api.release import Release
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import SUMS, file_digest
-from gramercy.archive.collection import CollectedRelease, write_collection
-from gramercy.archive.registry_entry import (
+from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
+from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
     entry_text,
     registry_entry,
 )
-from gramercy.archive.staging import StagingArea
-from gramercy.archive.withdrawal_notice import read_withdrawal
+from gramercy.archive.listing.collection import CollectedRelease, write_collection
+from gramercy.archive.seal.bundle import SUMS, file_digest
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.staging import StagingArea
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
 from gramercy.schemas import families
@@ -62,7 +62,7 @@ def write_registry(
 def write_package(
     folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
 ) -> None:
-    """Write one data package of all releases; see `archive.collection.write_collection`.
+    """Write one data package of all releases; see `archive.listing.collection.write_collection`.
 
     It is written next to its folder and moved there when it is complete. What an export that was
     killed has left there is removed.

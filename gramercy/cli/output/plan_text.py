@@ -7,13 +7,6 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.application.budget_preview import BudgetPreview, budget_effect
-from gramercy.application.calibration import guarantee_facts
-from gramercy.application.fold_proposal import proposed_folds
-from gramercy.application.planning import Plan
-from gramercy.application.scaling_plan import rows_needed
-from gramercy.application.unfinished_period import unfinished_period
-from gramercy.application.verdict import plan_verdict, share_of_typical_entry
 from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
 from gramercy.cli.output.phrases import (
     attacker_text,
@@ -22,6 +15,13 @@ from gramercy.cli.output.phrases import (
     privacy_loss_text,
 )
 from gramercy.cli.output.terminal import facts_table
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
+from gramercy.pipeline.plan.calibration import guarantee_facts
+from gramercy.pipeline.plan.fold_proposal import proposed_folds
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.plan.unfinished_period import unfinished_period
+from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice

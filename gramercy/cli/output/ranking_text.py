@@ -8,10 +8,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gramercy.application.ranking import RankedMechanism, UnsuitableMechanism
-from gramercy.application.request_model import Request
 from gramercy.cli.output import terminal
 from gramercy.cli.output.terminal import bold, say
+from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism
+from gramercy.pipeline.plan.request_model import Request
 
 
 def ranking_facts(

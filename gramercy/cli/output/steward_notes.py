@@ -8,14 +8,14 @@ from typing import Any
 from rich.panel import Panel
 from rich.text import Text
 
-from gramercy.application.planning import Plan
-from gramercy.application.progress import is_terminal
-from gramercy.application.table_quality import (
+from gramercy.cli.output import terminal
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.table_quality import (
     holds_nothing,
     quality_notices,
     recorded_quality,
 )
-from gramercy.cli.output import terminal
+from gramercy.pipeline.progress import is_terminal
 from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Notice
 

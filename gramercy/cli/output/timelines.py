@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gramercy.archive.archive import Archive
-from gramercy.archive.contents import Contents
-from gramercy.archive.listing import ListedRelease
+from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.store.archive import Archive
 from gramercy.schemas.timeline import Timeline
 
 if TYPE_CHECKING:

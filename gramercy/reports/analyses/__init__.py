@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.analyses import (
     components,
     cross_tables,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.rendering import render
 
 _MOST_TABLES, _MOST_LINES = 10, 30  # that the page shows; the files have all

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.explanations import display_name
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.rendering import render
 
 _MOST_LINES = 100  # of each table; the files have all

@@ -9,8 +9,8 @@ import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, figure
 from gramercy.schemas.histogram import Histogram

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import gramercy
-from gramercy.application.verification import verify_release
-from gramercy.archive.opening import open_archive
-from gramercy.archive.release_bundle import published_columns, rows_file
-from gramercy.archive.rows_file import read_rows
+from gramercy.archive.bundles.release_bundle import published_columns, rows_file
+from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.store.opening import open_archive
 from gramercy.cli.main import main
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas.errors import GramercyError
 
 

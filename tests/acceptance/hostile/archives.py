@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.archive import signature
-from gramercy.archive.bundle import SIGNATURE, SUMS, seal
-from gramercy.archive.signing_keys import steward_key
+from gramercy.archive.seal import signature
+from gramercy.archive.seal.bundle import SIGNATURE, SUMS, seal
+from gramercy.archive.seal.signing_keys import steward_key
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.acceptance.hostile.parquet_builder import (

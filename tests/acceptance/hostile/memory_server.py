@@ -30,12 +30,12 @@ def _peak_memory() -> int:
 
 
 def _outcome(request: Path, mode: str) -> dict[str, Any]:
-    from gramercy.application.accumulation import accumulate as accumulated
-    from gramercy.application.checking import check_table
-    from gramercy.application.public_parameters import row_normalisation
+    from gramercy.pipeline.plan.checking import check_table
+    from gramercy.pipeline.plan.public_parameters import row_normalisation
+    from gramercy.pipeline.publish.accumulation import accumulate as accumulated
     from gramercy.schemas.errors import GramercyError
-    from gramercy.tables.source import open_source
-    from gramercy.tables.streaming import accumulate
+    from gramercy.tables.formats.source import open_source
+    from gramercy.tables.sums.streaming import accumulate
     from tests.acceptance.hostile.archive_visit import visit
     from tests.support.factories import as_flow_step, read_plan, run_release
 

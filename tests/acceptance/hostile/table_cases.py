@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.checking import TableCheck, check_table
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.pipeline.plan.checking import TableCheck, check_table
+from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.schemas.problem import Family
-from gramercy.tables.streaming import Accumulated
+from gramercy.tables.sums.streaming import Accumulated
 from tests.support.factories import as_flow_step, read_plan, write_request
 
 NAN, INF = math.nan, math.inf

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.drawing import draw_into
-from gramercy.application.planning import Plan
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
@@ -96,8 +96,8 @@ def replay_chain(plan: Plan, table: bytes, folder: Path, history: History = ()) 
             histograms = (each for each in listed if isinstance(each, Histogram))
             replayed.published += [*constants, *map(_plain, histograms)]
 
-        patch.setattr("gramercy.application.drawing.write_matrices", written)
-        patch.setattr("gramercy.application.drawing.write_release", written)
+        patch.setattr("gramercy.pipeline.publish.drawing.write_matrices", written)
+        patch.setattr("gramercy.pipeline.publish.drawing.write_release", written)
         draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")
     return replayed
 

@@ -29,8 +29,8 @@ from gramercy.mechanisms.rowwise import RowWise, sensitivity_bounds
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.request import Unit
-from gramercy.tables.integers import integer_rows
-from gramercy.tables.normalise import normalise
+from gramercy.tables.sums.integers import integer_rows
+from gramercy.tables.sums.normalise import normalise
 from tests.support.black_box.tape import SOURCES, Array, Request, patched_sampler
 
 

@@ -13,11 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.calibration import guarantee_facts
-from gramercy.application.drawing import draw_into
-from gramercy.application.planning import Plan
-from gramercy.archive.signing_keys import create_signing_key
+from gramercy.archive.seal.signing_keys import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.additive import COUNT_WEIGHT, NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
@@ -26,6 +22,10 @@ from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.wishart import Wishart
+from gramercy.pipeline.plan.calibration import guarantee_facts
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.drawing import draw_into
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step, run_release, without_salts, write_request
 
@@ -75,15 +75,16 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
         # These follow from public facts alone, so they are computed once for all tables.
         patch.setattr(
-            "gramercy.application.release_manifest.calibrate", lambda spec: plan.calibration
+            "gramercy.pipeline.publish.release_manifest.calibrate", lambda spec: plan.calibration
         )
-        patch.setattr("gramercy.application.release_manifest.guarantee_facts", _facts)
-        patch.setattr("gramercy.application.drawing.RowWriter", lambda path, columns: writer)
+        patch.setattr("gramercy.pipeline.publish.release_manifest.guarantee_facts", _facts)
+        patch.setattr("gramercy.pipeline.publish.drawing.RowWriter", lambda path, columns: writer)
         patch.setattr(
-            "gramercy.application.drawing.read_rows", lambda path, columns, rows: iter(writer.parts)
+            "gramercy.pipeline.publish.drawing.read_rows",
+            lambda path, columns, rows: iter(writer.parts),
         )
         patch.setattr(
-            "gramercy.application.drawing.write_matrices",
+            "gramercy.pipeline.publish.drawing.write_matrices",
             lambda *written: written_files.append(written[1:]),
         )
         draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from gramercy.application import reporting
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.internal_record import update_record
-from gramercy.application.planning import Plan
-from gramercy.archive.bundle import check
-from gramercy.archive.opening import archive_of
-from gramercy.archive.signing_keys import create_signing_key, steward_key
-from gramercy.archive.store import FolderStore
+from gramercy.archive.seal.bundle import check
+from gramercy.archive.seal.signing_keys import create_signing_key, steward_key
+from gramercy.archive.store.opening import archive_of
+from gramercy.archive.store.store import FolderStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish import reporting
+from gramercy.pipeline.publish.internal_record import update_record
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
 from tests.support.archives import update_listing

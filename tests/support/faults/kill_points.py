@@ -16,14 +16,14 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
-import gramercy.application.publishing
-import gramercy.archive.mirrored_store
-import gramercy.archive.release_bundle
-import gramercy.archive.store
-import gramercy.archive.url_store
-from gramercy.archive.archive import Archive
-from gramercy.archive.store import FolderStore
-from gramercy.archive.url_store import UrlStore
+import gramercy.archive.bundles.release_bundle
+import gramercy.archive.store.mirrored_store
+import gramercy.archive.store.store
+import gramercy.archive.store.url_store
+import gramercy.pipeline.publish.publishing
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.store import FolderStore
+from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import Additive
@@ -129,11 +129,11 @@ class KillPoints:
         for kind in (RowWise, *RowWise.__subclasses__()):
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
-        self._wrap(gramercy.archive.release_bundle, "write_matrix", "matrix")
+        self._wrap(gramercy.archive.bundles.release_bundle, "write_matrix", "matrix")
         stores = gramercy.archive
         for module in (stores.store, stores.mirrored_store, stores.url_store):
             self._wrap(module, "rename_folder", "rename")
-        self._wrap(gramercy.application.publishing, "_table_facts", "record")
+        self._wrap(gramercy.pipeline.publish.publishing, "_table_facts", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
         for name in ("mkdir", "rename", "replace", "link"):

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gramercy.application.accumulation import accumulate
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.planning import Plan
-from gramercy.application.publishing import publish, replay
-from gramercy.application.reporting import make_report
-from gramercy.application.withdrawal import withdraw
 from gramercy.estimators.ridge import Ridge
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.publishing import publish, replay
+from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError
 from tests.support.archives import update_listing

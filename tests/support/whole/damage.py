@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from gramercy.archive.bundle import content
+from gramercy.archive.seal.bundle import content
 from gramercy.ledger import Ledger
 from gramercy.ledger.entry import Entry
 from tests.support.ledger_tampering import cheaper, rewrite

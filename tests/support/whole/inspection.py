@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import gramercy
-from gramercy.application.auditing import make_audit
-from gramercy.application.verification import verify_release
-from gramercy.archive.bundle import check
-from gramercy.archive.contents import Contents
-from gramercy.archive.layout import STAGING
-from gramercy.archive.opening import open_archive
-from gramercy.archive.staging import LOCK_SUFFIX
+from gramercy.archive.seal.bundle import check
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.store.layout import STAGING
+from gramercy.archive.store.opening import open_archive
+from gramercy.archive.store.staging import LOCK_SUFFIX
 from gramercy.common.temporary_files import is_temporary
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.composition import compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas.budget import Budget
 from tests.support.whole.model import PUBLIC, DatasetModel, fits
 from tests.support.whole.world import World

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-from gramercy.application.planning import Plan
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gramercy.application import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.publish import publishing
 
 Name = tuple[str, str, str]  # home, data set and release
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from gramercy.application import internal_record, listing_update, publishing
-from gramercy.application.publication import Publication
-from gramercy.archive.archive import Archive
+from gramercy.archive.store.archive import Archive
 from gramercy.ledger import Ledger, checks, queries
 from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.catalogue import listing_update
+from gramercy.pipeline.publish import internal_record, publishing
+from gramercy.pipeline.publish.publication import Publication
 from tests.support.whole import commands
 
 Patch = pytest.MonkeyPatch
@@ -189,7 +190,7 @@ def withdrawn_release_is_listed_as_valid(patch: Patch) -> None:
 
 @_fault
 def leftovers_are_kept(patch: Patch) -> None:
-    patch.setattr("gramercy.archive.staging.StagingArea.sweep", lambda *_: None)
+    patch.setattr("gramercy.archive.store.staging.StagingArea.sweep", lambda *_: None)
 
 
 @_fault

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
-from gramercy.application import reporting
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish import reporting
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError
 from tests.support.faults.forkserver import ForkServer

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.application.context import Context
-from gramercy.application.planning import Plan
 from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
 from tests.support.databases import ledger_location
 from tests.support.factories import contract_facts, read_plan, write_yaml
 

@@ -19,12 +19,12 @@ import pytest
 import gramercy
 from gramercy.api.measured import Measured
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
 from gramercy.common.home import Home
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.uncertainty.entries import second_moment
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw

@@ -17,13 +17,13 @@ import gramercy
 from gramercy.api.results.components import ComponentsResult
 from gramercy.api.results.cross_table import CrossTable
 from gramercy.api.results.description import Description
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.reporting import make_report
-from gramercy.application.verification import verify_release
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Evidence, registry
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts
 from tests.support.problems import raises

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import gramercy
 from gramercy.api.groups import GroupRelease, Groups
-from gramercy.archive import release_bundle
+from gramercy.archive.bundles import release_bundle
 from gramercy.estimators.own_numbers import CORRELATION, MEAN
 from gramercy.estimators.welch import differences
 from gramercy.schemas import families
@@ -23,8 +23,8 @@ from gramercy.schemas.groups import OTHER
 from tests.support.factories import run_release
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
-from tests.unit.application.test_groups import COLUMNS as LEVELS
-from tests.unit.application.test_groups import plan_of_groups
+from tests.unit.pipeline.test_groups import COLUMNS as LEVELS
+from tests.unit.pipeline.test_groups import plan_of_groups
 
 
 def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:

@@ -20,9 +20,6 @@ from matplotlib.axes import Axes
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.api.plotting import forest
-from gramercy.application.context import Context
-from gramercy.application.estimating import estimate
-from gramercy.application.withdrawal import withdraw
 from gramercy.common import plotting
 from gramercy.common.graphs import weighted_graph
 from gramercy.common.home import Home
@@ -30,6 +27,9 @@ from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import estimate
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from tests.support.factories import MECHANISM, run_release, write_request, write_table

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 
 import gramercy
 from gramercy.api.results.regression import RegressionResult
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.reporting import report_page
-from gramercy.archive.opening import archive_of
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.reporting import report_page
 from gramercy.schemas import families
 from gramercy.schemas.facts import LevelsFacts
 from tests.support.problems import raises

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.reporting import make_report
-from gramercy.application.verification import verify_release
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import registry
 from gramercy.estimators.synthetic import Synthetic
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_release, write_request
 from tests.support.problems import raises, refuses

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import gramercy
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import seal
-from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.release_bundle import read_release
-from gramercy.archive.signature import ANCHOR, BUNDLE, signer
-from gramercy.archive.signing_keys import signing_public_key
-from gramercy.archive.store import FolderStore
-from gramercy.archive.url_store import is_url
-from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
+from gramercy.archive.seal.bundle import seal
+from gramercy.archive.seal.signature import ANCHOR, BUNDLE, signer
+from gramercy.archive.seal.signing_keys import signing_public_key
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import archive_of, open_archive
+from gramercy.archive.store.store import FolderStore
+from gramercy.archive.store.url_store import is_url
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.anchor import Anchor

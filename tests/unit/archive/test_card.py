@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gramercy.archive.card import dp_card
-from gramercy.archive.opening import open_archive
-from gramercy.archive.release_bundle import read_release, release_card
+from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.release_bundle import read_release, release_card
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.common.markdown import markdown_text
 from gramercy.reports.page import release_page

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive import estimate_graph
-from gramercy.archive.bundle import SEAL, seal
-from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
-from gramercy.archive.estimate_graph import GRAPH
-from gramercy.archive.package import read_descriptor
+from gramercy.archive.bundles import estimate_graph
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate, write_estimate
+from gramercy.archive.bundles.estimate_graph import GRAPH
+from gramercy.archive.bundles.package import read_descriptor
+from gramercy.archive.seal.bundle import SEAL, seal
 from gramercy.schemas import families
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest

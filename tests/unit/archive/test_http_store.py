@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.http_store import HttpStore
+from gramercy.archive.store.http_store import HttpStore
 from gramercy.schemas import families
 from tests.support.problems import raises
 

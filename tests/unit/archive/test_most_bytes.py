@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.archive.release_bundle import most_bytes
+from gramercy.archive.bundles.release_bundle import most_bytes
+from gramercy.pipeline.context import Context
 from tests.support.factories import (
     MECHANISM,
     contract_facts,

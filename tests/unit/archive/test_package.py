@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gramercy.archive.package import fields, resource
+from gramercy.archive.bundles.package import fields, resource
 from gramercy.schemas import families
 from tests.support.problems import raises
 

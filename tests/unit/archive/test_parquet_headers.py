@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.archive import parquet_headers
-from gramercy.archive.parquet_headers import check_footer, pages
+from gramercy.archive.bundles import parquet_headers
+from gramercy.archive.bundles.parquet_headers import check_footer, pages
 from tests.acceptance.hostile.parquet_builder import (
     Writer,
     i32,

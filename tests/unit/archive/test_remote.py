@@ -18,15 +18,15 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import SIGNATURE, check
-from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.staging import LOCK_SUFFIX
-from gramercy.archive.url_store import UrlStore, is_url
+from gramercy.archive.seal.bundle import SIGNATURE, check
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import archive_of, open_archive
+from gramercy.archive.store.staging import LOCK_SUFFIX
+from gramercy.archive.store.url_store import UrlStore, is_url
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError, BundleError
 from tests.support.archives import (
@@ -355,7 +355,7 @@ def test_home_with_archive_at_a_url(
 
 def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
     code = (
-        f"from gramercy.archive.opening import open_archive as o; a = o('{s3}/m'); a.releases(); "
+        f"from gramercy.archive.store.opening import open_archive as o; a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
         "assert a.root.stat().st_mode & 0o777 == 0o700; "
         # A fork has its own mirror, and does not remove that of its parent.

@@ -16,21 +16,21 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate
-from gramercy.application.verification import verify_release
-from gramercy.application.withdrawal import withdraw
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import SUMS, file_digest, seal
-from gramercy.archive.contents import Contents
-from gramercy.archive.layout import LISTING_FILE, part_name
-from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.signature import LISTING, sign
-from gramercy.archive.signed_listing import read_root, write_root
-from gramercy.archive.signing_keys import create_signing_key, steward_key
+from gramercy.archive.listing.signed_listing import read_root, write_root
+from gramercy.archive.seal.bundle import SUMS, file_digest, seal
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.seal.signature import LISTING, sign
+from gramercy.archive.seal.signing_keys import create_signing_key, steward_key
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.layout import LISTING_FILE, part_name
+from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListingEntry
@@ -449,7 +449,7 @@ def test_listing_of_many_data_sets_can_be_read(
     listing = signed.root.datasets["toy"]
     assert len(listing.newest.releases) == 2
     many = {f"toy-{number:02d}": listing for number in range(20)}
-    monkeypatch.setattr("gramercy.archive.signed_listing._MOST_VALUES", 1500)
+    monkeypatch.setattr("gramercy.archive.listing.signed_listing._MOST_VALUES", 1500)
     write_root(archive, signed.root.model_copy(update={"datasets": many}))
     written = read_root(archive)
     assert written is not None

@@ -16,15 +16,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 import gramercy
 from gramercy.api.release import Release
-from gramercy.archive.bundle import SIGNATURE, SUMS, check, seal, signer
-from gramercy.archive.opening import archive_of, open_archive
-from gramercy.archive.signature import key_id
-from gramercy.archive.signing_keys import (
+from gramercy.archive.seal.bundle import SIGNATURE, SUMS, check, seal, signer
+from gramercy.archive.seal.signature import key_id
+from gramercy.archive.seal.signing_keys import (
     create_signing_key,
     public_keys,
     signing_public_key,
     steward_key,
 )
+from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas import families

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.archive import Archive
-from gramercy.archive.bundle import check
-from gramercy.archive.opening import open_archive
-from gramercy.archive.staging import LOCK_SUFFIX, try_lock
+from gramercy.archive.seal.bundle import check
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import open_archive
+from gramercy.archive.store.staging import LOCK_SUFFIX, try_lock
 from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
 from tests.support.archives import archive_at, seal_bundle
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 STAGES = """
 import sys
 from pathlib import Path
-from gramercy.archive.opening import open_archive
+from gramercy.archive.store.opening import open_archive
 with open_archive(Path(sys.argv[1])).staging("toy") as staged:
     (staged / "a.csv").write_text("1")
     print(staged, flush=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from tests.support.archives import update_listing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table

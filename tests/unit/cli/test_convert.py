@@ -20,9 +20,9 @@ import pytest
 
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
-from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
 from tests.support.factories import run_command
 
 CANARY = "canary-cell"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from gramercy.application.context import Context
 from gramercy.cli import flow_runner
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, write_yaml

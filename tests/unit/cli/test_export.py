@@ -19,15 +19,15 @@ import yaml
 from ruamel.yaml import YAML
 
 from gramercy.api.release import Release
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
-from gramercy.archive.opening import archive_of
-from gramercy.archive.registry_entry import RegistryAnswers, entry_text, registry_entry
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.export.registry_entry import RegistryAnswers, entry_text, registry_entry
+from gramercy.archive.store.opening import archive_of
 from gramercy.cli.output import exports
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry
@@ -45,7 +45,7 @@ from tests.support.factories import (
 )
 from tests.support.ledger_writers import charge, contract
 from tests.support.registry_schema import registry_errors
-from tests.unit.application.test_groups import plan_of_groups
+from tests.unit.pipeline.test_groups import plan_of_groups
 
 with warnings.catch_warnings():
     # Importing frictionless causes warnings of its dependencies; it reports problems by value.

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.application.context import Context
-from gramercy.application.internal_record import page_path
-from gramercy.archive.groups_file import GROUPS
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.groups_file import GROUPS
+from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.estimators.uncertainty.difference import Change, comparable
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.internal_record import page_path
 from gramercy.reports.change_page import change_page
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release
-from tests.unit.application.test_groups import CLIP, plan_of_groups, table
 from tests.unit.cli.test_export import package_errors, rows
+from tests.unit.pipeline.test_groups import CLIP, plan_of_groups, table
 
 
 def publish(folder: Path, version: str, **keys: Any) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gramercy.application.catalogue_pages import write_site
-from gramercy.application.context import Context
-from gramercy.application.reporting import make_report
-from gramercy.application.verification import verify_release
-from gramercy.archive.bundle import seal
-from gramercy.archive.package import write_descriptor
-from gramercy.archive.release_bundle import read_release, release_descriptor
+from gramercy.archive.bundles.package import write_descriptor
+from gramercy.archive.bundles.release_bundle import read_release, release_descriptor
+from gramercy.archive.seal.bundle import seal
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, run_release

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from gramercy.application.yaml_files import read_contract
 from gramercy.cli.draft.budget_questions import default_delta
 from gramercy.cli.draft.dataset_id import default_id
 from gramercy.cli.draft.drafting import draft
 from gramercy.cli.draft.files import write
 from gramercy.cli.draft.scalars import yaml_scalar
+from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Family

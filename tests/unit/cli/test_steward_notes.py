@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gramercy.application.internal_record import read_record
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.common.home import Home
+from gramercy.pipeline.publish.internal_record import read_record
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_release, write_request
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
 from gramercy.cli import flow_runner
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release, write_request
 

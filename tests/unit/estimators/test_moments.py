@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.estimators.moments import centred_moment, means
 from gramercy.reports.correlations import correlations
 from gramercy.schemas import families

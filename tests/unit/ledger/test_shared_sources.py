@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.application.auditing import make_audit
-from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.ledger.sources import datasets_with_same_source, normalised_source
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import wordings
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.source import Files

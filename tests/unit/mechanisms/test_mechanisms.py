@@ -15,17 +15,17 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.api.release import Release
-from gramercy.application.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
-from gramercy.application.verification import verify_release
-from gramercy.archive.archive import Archive
-from gramercy.archive.opening import open_archive
-from gramercy.archive.package import read_manifest
-from gramercy.archive.release_bundle import read_release, release_card, release_descriptor
+from gramercy.archive.bundles.package import read_manifest
+from gramercy.archive.bundles.release_bundle import read_release, release_card, release_descriptor
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import BundleError
@@ -145,8 +145,8 @@ def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
-    monkeypatch.setattr("gramercy.archive.rows_file._BATCH_CELLS", 400)
-    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 300)
+    monkeypatch.setattr("gramercy.archive.bundles.rows_file._BATCH_CELLS", 400)
+    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
         lambda _, size: np.arange(size, dtype=np.int64),

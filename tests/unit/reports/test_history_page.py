@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.application.withdrawal import withdraw
 from gramercy.cli.output.spending import chart
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.reports.history_page import history_page, spending
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.pipeline.context import Context
 from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
 from gramercy.reports.marginals_page import marginals_page

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.reports.correlations import correlations, repaired_correlations
 from gramercy.reports.own_columns import meaning_notes, own_columns
 from gramercy.reports.page import release_page

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.forecast import forecast
-from gramercy.application.ranking import rank_mechanisms
+from gramercy.pipeline.plan.forecast import forecast
+from gramercy.pipeline.plan.ranking import rank_mechanisms
 from gramercy.reports.symbols import in_symbols
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
@@ -26,7 +26,7 @@ def plan_html(request: Path, capsys: pytest.CaptureFixture[str], *words: str) ->
     """The command's output and the page of a plan, with fewer points on the curves."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
-        few.setattr("gramercy.application.forecast._STEPS", 3)
+        few.setattr("gramercy.pipeline.plan.forecast._STEPS", 3)
         code, out, err = run_command("plan", request, "--page", place, *words, capsys=capsys)
     assert code == 0, err
     assert f"Page: {place}" in out.replace("\n", "")
@@ -66,7 +66,7 @@ def test_plan_page_agrees_with_the_command(
 def test_forecast_curves_pass_through_the_requested_epsilon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramercy.application.forecast._STEPS", 3)
+    monkeypatch.setattr("gramercy.pipeline.plan.forecast._STEPS", 3)
     plan = read_plan(write_request(tmp_path))
     public, spec = plan.spec, plan.request.mechanism
     curves = forecast(public, spec, 1.0)

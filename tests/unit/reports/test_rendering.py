@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gramercy.archive.opening import open_archive
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.store.opening import open_archive
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports.accuracy_note import accuracy_notes
 from gramercy.reports.rendering import open_table, plus_minus

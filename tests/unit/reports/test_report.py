@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.context import Context
-from gramercy.application.internal_record import error_against_truth, page_path, read_record
-from gramercy.application.reporting import make_report
-from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.common.home import Home
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.internal_record import error_against_truth, page_path, read_record
+from gramercy.pipeline.publish.reporting import make_report
 from gramercy.reports.explanations import (
     attack_scenario,
     best_attacker_accuracy,

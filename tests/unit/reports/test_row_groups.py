@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.opening import open_archive
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.page import release_page
 from gramercy.reports.row_groups import row_groups
 from gramercy.schemas.groups import OTHER
 from tests.support.factories import run_release
 from tests.support.pages import check_ids
-from tests.unit.application.test_groups import COLUMNS, plan_of_groups
+from tests.unit.pipeline.test_groups import COLUMNS, plan_of_groups
 
 
 @pytest.mark.slow

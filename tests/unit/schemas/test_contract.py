@@ -19,7 +19,7 @@ from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import Span, label_of
 from gramercy.schemas.placeholders import PLACEHOLDERS
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 

@@ -11,8 +11,8 @@ import pytest
 
 from gramercy.scaling.constants import Constants
 from gramercy.scaling.grid import Grid, LevelGrid, first_grid, zoomed_grid
-from gramercy.tables.bin_guesses import first_guesses
-from gramercy.tables.binning import Binning, bin_edges
+from gramercy.tables.counts.bin_guesses import first_guesses
+from gramercy.tables.counts.binning import Binning, bin_edges
 
 NASTY = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -5e-324, 1.5, -7.25]
 FAR = zoomed_grid(Constants(1000.0, 1.0, 1.0, bins=64), 999.0, 1e6)
@@ -53,7 +53,7 @@ def cells_at_edges() -> np.ndarray:
 )
 def test_cells_are_in_the_bins_that_edges_say(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "uncompiled kernel":  # as plain Python, without a compiler
-        monkeypatch.setattr("gramercy.tables.binning.compiled", lambda function: function)
+        monkeypatch.setattr("gramercy.tables.counts.binning.compiled", lambda function: function)
     cells = cells_at_edges()
     binning = Binning(EDGES, large=kind != "plain")
     bins_of = np.errstate(over="ignore")(binning.bins)  # uncompiled, NumPy warns of far cells

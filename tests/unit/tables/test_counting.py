@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import gramercy.tables.row_transform
+import gramercy.tables.sums.row_transform
 from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.grid import Grid, LevelGrid, first_grid
 from gramercy.scaling.radius import length_edges
 from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.tables.counting import BinCounts, count_bins, count_lengths
-from gramercy.tables.lengths import RowLengths, length_histogram, length_thresholds
-from gramercy.tables.source import open_source
+from gramercy.tables.counts.counting import BinCounts, count_bins, count_lengths
+from gramercy.tables.counts.lengths import RowLengths, length_histogram, length_thresholds
+from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 
@@ -128,12 +128,14 @@ def test_counts_are_independent_of_batches_and_threads(
     bins, edges = counted(source, 2003), length_edges(6)
     declared = contract(source, 2003)
     lengths = count_lengths(open_source(source), declared, edges)
-    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.blocks._CELLS", 100)
-    monkeypatch.setattr("gramercy.tables.blocks._MIN_ROWS", 7)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.sums.blocks._CELLS", 100)
+    monkeypatch.setattr("gramercy.tables.sums.blocks._MIN_ROWS", 7)
     for threads, cells in ((1, 500), (3, 77), (5, 4000)):
-        monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda threads=threads: threads)
-        monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", cells)
+        monkeypatch.setattr(
+            "gramercy.tables.sums.passes.thread_count", lambda threads=threads: threads
+        )
+        monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", cells)
         assert as_lists(counted(source, 2003)) == as_lists(bins)
         again = count_lengths(open_source(source), declared, edges)
         assert as_lists(again) == as_lists(lengths)
@@ -260,7 +262,7 @@ def test_compiled_lengths_equal_plain_ones(
     compiled = RowLengths(columns, intercept, 8, large=True)
     np.testing.assert_array_equal(compiled.squares(cells), plain)
     np.testing.assert_array_equal(compiled.squares(cells[:, ::-1]), plain[::-1])
-    monkeypatch.setattr("gramercy.tables.lengths.compiled", lambda function: function)
+    monkeypatch.setattr("gramercy.tables.counts.lengths.compiled", lambda function: function)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(compiled.squares(cells[:, :50]), plain[:50])
     assert plain.max() == 1 << 46
@@ -301,8 +303,8 @@ class KeysOf:
 def test_each_person_counts_by_the_row_with_the_least_key(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 150)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 150)
     table = person_frame()
     rng = np.random.default_rng(1)
     table["key"] = rng.permutation(len(table))

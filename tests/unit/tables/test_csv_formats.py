@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from gramercy.schemas import families
 from gramercy.schemas.source import CsvFormat, Encoding, Files
-from gramercy.tables.column_types import schema_of
-from gramercy.tables.csv_detection import detect_format
-from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.encodings import as_utf8
-from gramercy.tables.lines import BLOCK, Records
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.column_types import schema_of
+from gramercy.tables.formats.csv_detection import detect_format
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.encodings import as_utf8
+from gramercy.tables.formats.lines import BLOCK, Records
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
 from tests.support.csv_records import records_of
 from tests.support.problems import raises
 

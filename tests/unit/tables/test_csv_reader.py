@@ -22,11 +22,11 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables import csv_reader
-from gramercy.tables.lines import BLOCK, Records
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.formats import csv_reader
+from gramercy.tables.formats.lines import BLOCK, Records
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.streaming import accumulate
 from tests.support.csv_records import records_of
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -263,8 +263,8 @@ def test_byte_order_mark_in_a_cell_changes_no_other_row(
         malformed, columns = csv_reader.MalformedLines(), {"a": None, "b": None}
         source = open_source(str(path))
         with (
-            patch("gramercy.tables.lines.BLOCK", 16),
-            patch("gramercy.tables.csv_reader.BLOCK", 16),
+            patch("gramercy.tables.formats.lines.BLOCK", 16),
+            patch("gramercy.tables.formats.csv_reader.BLOCK", 16),
         ):
             batches = list(cell_batches(source, columns, malformed, keep_malformed=keep_malformed))
         assert malformed.dropped + malformed.kept == 1

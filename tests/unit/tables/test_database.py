@@ -16,16 +16,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.table_header import check_table_header
+from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.database import ASSERTION
-from gramercy.tables.column_types import schema_of
-from gramercy.tables.copies import copying, files
-from gramercy.tables.copies.cells import identifiers, numbers, texts
-from gramercy.tables.database import checks
-from gramercy.tables.database.connection import connected
-from gramercy.tables.database.relation import columns_of
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.column_types import schema_of
+from gramercy.tables.formats.copies import copying, files
+from gramercy.tables.formats.copies.cells import identifiers, numbers, texts
+from gramercy.tables.formats.database import checks
+from gramercy.tables.formats.database.connection import connected
+from gramercy.tables.formats.database.relation import columns_of
+from gramercy.tables.formats.source import open_source
 from tests.support.database_tables import (
     cells,
     copied,
@@ -474,6 +474,6 @@ def test_copy_that_cannot_be_written_and_driver_that_is_missing(
         with raises(families.COPY, folder=str(path.parent)):
             copy_of(source, {"x": None}, (), path)
     assert columns_of(source) == [("x", "any")]
-    monkeypatch.setattr("gramercy.tables.database.connection.is_installed", lambda _: False)
+    monkeypatch.setattr("gramercy.tables.formats.database.connection.is_installed", lambda _: False)
     with raises(families.DATABASE_READ):
         columns_of(database_table("postgresql://host/db", monkeypatch, table="t"))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.lines import BLOCK, replace_invalid_utf8
-from gramercy.tables.reader import cell_batches
-from gramercy.tables.source import open_source
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.lines import BLOCK, replace_invalid_utf8
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import open_source
 
 ROW = b"0.5,0.5\n"
 UNITS = [
@@ -92,8 +92,8 @@ def test_line_affects_only_its_own_row(
     def with_line(line: bytes) -> tuple[list[list[float]], int]:
         path.write_bytes(b"\n".join([b"a,b", *before, line, *after, b"2,3"]) + end)
         with (
-            patch("gramercy.tables.lines.BLOCK", SMALL),
-            patch("gramercy.tables.csv_reader.BLOCK", SMALL),
+            patch("gramercy.tables.formats.lines.BLOCK", SMALL),
+            patch("gramercy.tables.formats.csv_reader.BLOCK", SMALL),
         ):
             return read(path, keep_malformed=keep_malformed)
 

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.schemas import families
-from gramercy.tables import name_table, row_transform
-from gramercy.tables.name_table import NameDict, NameTable
-from gramercy.tables.person_index import IndexedPersons
-from gramercy.tables.person_sample import PersonSample
-from gramercy.tables.persons import Persons
-from gramercy.tables.siphash import hashes
-from gramercy.tables.text_buffers import TextBuffers
+from gramercy.tables.formats.text_buffers import TextBuffers
+from gramercy.tables.persons.name_table import NameDict, NameTable
+from gramercy.tables.persons.person_index import IndexedPersons
+from gramercy.tables.persons.person_sample import PersonSample
+from gramercy.tables.persons.persons import Persons, name_table
+from gramercy.tables.persons.siphash import hashes
+from gramercy.tables.sums.sums import row_transform
 from tests.support.problems import raises
 
 NAMES = st.none() | st.sampled_from([b"", b"a", b"b", b"ab", b"\xff"]) | st.binary(max_size=20)

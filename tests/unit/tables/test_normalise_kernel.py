@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import gramercy.tables.row_transform
+import gramercy.tables.sums.row_transform
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.tables.normalise_kernel import NormaliseKernel
-from gramercy.tables.parts import Parts
-from gramercy.tables.repair import Repairs
-from gramercy.tables.row_transform import RowTransform
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import Accumulated, accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.normalise_kernel import NormaliseKernel
+from gramercy.tables.sums.parts import Parts
+from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import RowTransform
+from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import RoundRobin, contract_facts
 from tests.support.problems import raises
 
@@ -139,7 +139,7 @@ def test_uncompiled_kernel_gives_same_integers(monkeypatch: pytest.MonkeyPatch) 
     """As plain Python, without a compiler."""
     cells_ = cells(len(COLUMNS), 60)
     expected = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
-    monkeypatch.setattr("gramercy.tables.normalise_kernel.compiled", lambda function: function)
+    monkeypatch.setattr("gramercy.tables.sums.normalise_kernel.compiled", lambda function: function)
     with np.errstate(all="ignore"):
         result = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
     np.testing.assert_array_equal(result, expected)
@@ -160,7 +160,7 @@ def test_thread_count_does_not_change_sums(
 ) -> None:
     path, contract = table(tmp_path, 30_000)
     lattice = Lattice(6, 16)
-    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 6 * 700)
+    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
         assign = RoundRobin(folds) if folds > 1 else None
@@ -170,8 +170,10 @@ def test_thread_count_does_not_change_sums(
 
     reference = summed()
     for threads, large in product((1, 2, 5), (0, 1 << 60)):
-        monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", large)
-        monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda threads=threads: threads)
+        monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", large)
+        monkeypatch.setattr(
+            "gramercy.tables.sums.passes.thread_count", lambda threads=threads: threads
+        )
         threaded = summed()
         assert threaded.rows == reference.rows == 30_000
         for first, second in zip(threaded.part_sums, reference.part_sums, strict=True):
@@ -184,8 +186,8 @@ def test_thread_count_does_not_change_sums(
 
 def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
-    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 6 * 700)
-    monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda: 3)
+    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 6 * 700)
+    monkeypatch.setattr("gramercy.tables.sums.passes.thread_count", lambda: 3)
 
     def broken(*cells_: Any) -> Any:
         raise wordings.table_changed()
@@ -201,9 +203,9 @@ from gramercy.common.machine import is_loaded
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.common.lattice import Lattice
-from gramercy.tables.normalise_kernel import NormaliseKernel, normalise_kernel
-from gramercy.tables.repair import Repairs
-from gramercy.tables.row_transform import RowTransform
+from gramercy.tables.sums.normalise_kernel import NormaliseKernel, normalise_kernel
+from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import RowTransform
 from tests.support.factories import contract_facts
 contract = Contract.model_validate(contract_facts("t.csv", rows=40) | {"intercept": False})
 lattice, cells = Lattice(3, 16), np.random.default_rng(1).normal(size=(3, 40))

@@ -21,10 +21,10 @@ from gramercy.scaling.grid import Grid
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.periods import Span, label_of, last_complete
-from gramercy.tables.counting import count_bins, count_lengths
-from gramercy.tables.period_filter import PeriodFilter
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import accumulate
+from gramercy.tables.counts.counting import count_bins, count_lengths
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.period_filter import PeriodFilter
+from gramercy.tables.sums.streaming import accumulate
 from tests.support.factories import contract_facts
 
 NOVEMBER = PeriodFilter("month", "2026-11", "UTC")

@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import gramercy.tables.row_transform
-from gramercy.application.table_header import check_table_header
+import gramercy.tables.sums.row_transform
 from gramercy.common.lattice import Lattice
+from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError
 from gramercy.schemas.model import parse
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problem import Family
-from gramercy.tables.persons import Persons
-from gramercy.tables.source import open_source
-from gramercy.tables.streaming import Accumulated, accumulate
+from gramercy.tables.formats.source import open_source
+from gramercy.tables.persons.persons import Persons
+from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 
@@ -148,8 +148,8 @@ def test_sums_are_independent_of_format_order_and_id_type(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same integers from CSV and Parquet, for any type of the ids."""
-    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 500)
+    monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 500)
     table = frame(30, seed=5)
     table["who"] = table["who"].str.removeprefix("id-").astype(int)
     expected = summed(table, tmp_path, 30)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gramercy.tables import row_count
-from gramercy.tables.row_count import count_rows
-from gramercy.tables.source import open_source
+from gramercy.tables.formats import row_count
+from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.source import open_source
 
 
 def test_rows_of_all_files_are_counted_without_malformed_lines(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gramercy.application.context import Context
 from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.tasks import run_artifacts
 from tests.support.problems import raises

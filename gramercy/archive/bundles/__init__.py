@@ -1,0 +1,1 @@
+"""The bundles of releases, estimates and reports: written, read, limited."""

@@ -1,0 +1,173 @@
+"""Matrices on disk: Parquet in long form (canonical), .npy, and CSV for small matrices.
+
+A matrix that is compact has neither .npy nor CSV if it is large.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.parquet_limits import codes_of, read_bounded
+from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError
+
+
+def _not_a_matrix(path: str, columns: int) -> BundleError:
+    return families.CONTENT(
+        "{path} is not a symmetric matrix of {columns} columns.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+        columns=columns,
+    )
+
+
+SMALL = 500  # columns; a matrix with more has no CSV file
+_LABEL_BYTES, _NUMBER_BYTES = 8, 32  # at most, for a character of a name and for a number in CSV
+_HEADER_BYTES = 1 << 14
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def matrix_files(stem: str, p: int, *, compact: bool = False) -> list[str]:
+    """The files of a matrix of p columns, the canonical one first."""
+    files = [f"{stem}.parquet", f"{stem}.npy", f"{stem}.csv"]
+    return files if p <= SMALL else files[: 1 if compact else 2]
+
+
+def write_matrix(
+    folder: Path,
+    stem: str,
+    matrix: NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    compact: bool = False,
+) -> None:
+    """Write a symmetric matrix in its formats.
+
+    Parameters
+    ----------
+    folder, stem
+        The folder, and the common name of the files.
+    matrix
+        Shape (p, p), symmetric.
+    names
+        The p row and column names.
+    compact
+        Whether it is in Parquet alone if it is large.
+    """
+    files = matrix_files(stem, len(names), compact=compact)
+    i, j = np.triu_indices(len(names))
+    words = pa.array(list(names), pa.string())
+    rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), words) for k in (i, j))
+    table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})
+    pq.write_table(table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
+    if f"{stem}.npy" in files:
+        np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
+    if f"{stem}.csv" in files:
+        # With 17 digits, every double is read back exactly.
+        labels = [not_a_formula(name) for name in names]
+        frame = pd.DataFrame(matrix, index=pd.Index(labels, name="column"), columns=labels)
+        frame.to_csv(folder / f"{stem}.csv", float_format="%.17g", lineterminator="\n")
+
+
+def read_matrix(
+    folder: Path, stem: str, names: Sequence[str], *, compact: bool = False
+) -> NDArray[np.float64]:
+    """Read a matrix, and check that all its formats contain the same numbers.
+
+    A few bytes of Parquet may state a matrix that needs any amount of memory. So a compact one is
+    read only after another one with the same columns, whose .npy file is as large as the matrix.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that differs.
+    """
+    files = matrix_files(stem, len(names), compact=compact)
+    if f"{stem}.npy" not in files:
+        return _read_parquet(folder / files[0], list(names))
+    matrix = _read_npy(folder / f"{stem}.npy", len(names))
+    comparisons = {".parquet": _same_parquet, ".npy": None, ".csv": _same_csv}
+    for file in files:
+        compare = comparisons[Path(file).suffix]
+        try:
+            same = compare is None or compare(folder / file, matrix, list(names))
+        except Exception:  # a file that was tampered with may make a parser raise anything
+            same = False
+        if not same:
+            raise wordings.formats_differ(str(folder / file), f"{stem}.npy")
+    return matrix
+
+
+def _same_parquet(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    return np.array_equal(_upper_triangle(path, names), matrix[np.triu_indices(len(names))])
+
+
+def _upper_triangle(path: Path, names: list[str]) -> NDArray[np.float64]:
+    i, j = np.triu_indices(len(names))
+    table = read_bounded(path, i.size)
+    complete = (
+        table.column_names == ["row", "col", "value"]
+        and np.array_equal(codes_of(table["row"], names), i)
+        and np.array_equal(codes_of(table["col"], names), j)
+    )
+    values: NDArray[np.float64] = table["value"].to_numpy()
+    if not complete or values.dtype != np.float64:
+        raise ValueError
+    return values
+
+
+def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    labels = 2 * sum(_LABEL_BYTES * len(name) + _NUMBER_BYTES for name in names)
+    if path.stat().st_size > labels + _NUMBER_BYTES * len(names) * (len(names) + 1):
+        return False
+    with path.open(encoding="utf-8", newline="") as stream:
+        header, *lines = csv.reader(stream)
+    cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
+    stated = [line[0] for line in lines]
+    labelled = header[1:] == stated == [not_a_formula(name) for name in names]
+    return labelled and np.array_equal(cells, matrix)
+
+
+def _read_parquet(path: Path, names: list[str]) -> NDArray[np.float64]:
+    matrix = np.zeros((len(names), len(names)))
+    try:
+        matrix[np.triu_indices(len(names))] = _upper_triangle(path, names)
+        valid = bool(np.isfinite(matrix).all())
+    except Exception:  # a file that was tampered with may make a parser raise anything
+        valid = False
+    if not valid:
+        raise _not_a_matrix(str(path), len(names))
+    return matrix + np.triu(matrix, 1).T
+
+
+def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
+    try:
+        # Checked before anything is read: a header may state any size.
+        if path.stat().st_size > 8 * p * p + _HEADER_BYTES:
+            raise ValueError
+        with path.open("rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            shape, _, dtype = _HEADERS[version](stream)
+            start = stream.tell()
+        stated = shape == (p, p) and dtype == np.dtype(np.float64)
+        if not stated or path.stat().st_size != start + 8 * p * p:
+            raise ValueError
+        matrix: NDArray[np.float64] = np.load(path, allow_pickle=False)
+        valid = bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
+    except Exception:  # a file that was tampered with may make NumPy raise anything
+        valid = False
+    if not valid:
+        raise _not_a_matrix(str(path), p)
+    return matrix

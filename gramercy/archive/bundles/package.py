@@ -1,0 +1,229 @@
+"""datapackage.json (Data Package v2): a bundle's files, and its manifest as the ``dp`` object."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from gramercy.archive.bundles.parquet_limits import open_checked
+from gramercy.archive.seal.bundle import file_digest, read_limited
+from gramercy.common.disk import error_reason
+from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.manifest import (
+    FORMAT,
+    EstimateManifest,
+    ReleaseManifest,
+    ReportManifest,
+    WithdrawalManifest,
+)
+from gramercy.schemas.model import Model, parse
+
+
+def _not_a_descriptor(path: str) -> BundleError:
+    return families.DESCRIPTION(
+        "{path} is not the description of a bundle.",
+        "Fetch the bundle again from its curator.",
+        path=path,
+    )
+
+
+DESCRIPTOR = "datapackage.json"
+PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+_DESCRIPTOR_BYTES, _MOST_VALUES = 16 << 20, 1 << 20
+# Of the manifest of a hostile archive, checked before it is validated.
+_MOST_PARTS = 300_000  # 5000 columns or levels have about 100,000
+_MOST_DEPTH = 16
+_CONTROL = {"Cc", "Cs"}
+_LINES = "\t\n\r"  # a query to a database may have several lines
+EDGES = "edges"  # the table of an estimate's graph
+_TYPES = {
+    ".parquet": ("parquet", "application/vnd.apache.parquet"),
+    ".npy": ("npy", "application/octet-stream"),
+    ".csv": ("csv", "text/csv"),
+    ".md": ("md", "text/markdown"),
+    ".html": ("html", "text/html"),
+    ".graphml": ("graphml", "application/graphml+xml"),
+}
+
+AnyManifest = ReleaseManifest | EstimateManifest | ReportManifest | WithdrawalManifest
+Manifest = TypeVar("Manifest", bound=Model)
+
+
+def descriptor(
+    folder: Path,
+    name: str,
+    title: str,
+    files: Sequence[str],
+    manifest: AnyManifest,
+) -> dict[str, Any]:
+    """The content of datapackage.json, as plain data.
+
+    Parameters
+    ----------
+    folder
+        The bundle.
+    name, title
+        Name and title of the package.
+    files
+        Names of its files, most important first.
+    manifest
+        The ``dp`` object.
+    """
+    package = {
+        "$schema": PROFILE,
+        "name": name.lower(),
+        "title": title,
+        "version": manifest.dataset.version,
+        "resources": [_resource(folder / file, manifest) for file in files],
+        "dp": manifest.model_dump(mode="json"),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(package, allow_nan=False))
+    return plain
+
+
+def write_descriptor(folder: Path, package: dict[str, Any]) -> None:
+    """Write datapackage.json."""
+    text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / DESCRIPTOR).write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_descriptor(folder: Path) -> dict[str, Any]:
+    """Read datapackage.json.
+
+    Raises
+    ------
+    BundleError
+        If it is missing, or not a JSON object.
+    """
+    path = folder / DESCRIPTOR
+    package, data = None, read_limited(path, _DESCRIPTOR_BYTES, _not_a_descriptor)
+    # Counted before it is parsed: a value of two bytes needs a hundred bytes of memory.
+    if sum(map(data.count, (b",", b"{", b"["))) < _MOST_VALUES:
+        with contextlib.suppress(ValueError, RecursionError):
+            package = json.loads(data.decode())
+    if not isinstance(package, dict):
+        raise _not_a_descriptor(str(path))
+    return package
+
+
+def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
+    """The ``dp`` object of a bundle.
+
+    Raises
+    ------
+    BundleError
+        If it is missing, or not of this kind.
+    """
+    facts = read_descriptor(folder).get("dp")
+    stated = facts.get("format") if isinstance(facts, dict) else FORMAT
+    if type(stated) is not int or stated != FORMAT:
+        raise families.DESCRIPTION(
+            "{path} has format {stated}; this version reads format {known}.",
+            "Use the version of Gramercy that its manifest names under 'software'.",
+            path=str(folder / DESCRIPTOR),
+            stated=f"{stated!r:.20}",
+            known=FORMAT,
+        )
+    if not _within_limits(facts):
+        raise families.SEAL(
+            "{path} has too many values, is nested too deeply, or contains control characters.",
+            "Fetch the bundle again from its curator.",
+            path=str(folder / DESCRIPTOR),
+        )
+    return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
+
+
+def _within_limits(facts: Any) -> bool:
+    """Whether a manifest has a size and a depth that a release can have, and no control characters.
+
+    A terminal would execute them.
+    """
+    left = _MOST_PARTS
+    level: list[Any] = [facts]
+    for _ in range(_MOST_DEPTH):
+        left -= len(level)
+        if left < 0 or any(map(_has_control_characters, level)):
+            return False
+        level = [inner for value in level for inner in _parts(value)]
+        if not level:
+            return True
+    return False
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return value if isinstance(value, list) else ()
+
+
+def _has_control_characters(value: Any) -> bool:
+    return isinstance(value, str) and any(
+        unicodedata.category(x) in _CONTROL and x not in _LINES for x in value
+    )
+
+
+def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
+    """The entry of a file in a data package: name, path, format, size and digest.
+
+    The size of a Parquet file is left out: frictionless reads such a file as a table, counts no
+    bytes of it, and would report every stated size as wrong. The digest suffices.
+    """
+    kind, media = _TYPES[path.suffix]
+    size = {} if kind == "parquet" else {"bytes": path.stat().st_size}
+    return {
+        "name": name,
+        "path": path.relative_to(within).as_posix(),
+        "format": kind,
+        "mediatype": media,
+        **size,
+        "hash": f"sha256:{file_digest(path)}",
+    }
+
+
+def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
+    name = path.name.lower().replace(".", "-").replace("_", "-")
+    entry, kind = resource(path, name, path.parent), path.suffix.removeprefix(".")
+    table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
+    if kind == "parquet" or (kind == "csv" and table):
+        entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
+        if kind == "csv":
+            for field in entry["schema"]["fields"]:
+                field["name"] = not_a_formula(field["name"])
+    elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
+        numbers = [{"name": not_a_formula(name), "type": "number"} for name in manifest.names]
+        entry["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
+    return entry
+
+
+def fields(path: Path) -> list[dict[str, str]]:
+    """Names and types of a Parquet file's columns.
+
+    Raises
+    ------
+    BundleError
+        If it cannot be read, is not a Parquet file, or its footer is too large.
+    """
+    try:
+        with path.open("rb") as stream, open_checked(stream) as file:
+            schema = file.schema_arrow
+    except Exception as caught:  # a file that was tampered with may make Arrow raise anything
+        unreadable = isinstance(caught, OSError) and caught.errno
+        error = wordings.file_unreadable(str(path), error_reason(caught)) if unreadable else None
+        raise error or wordings.not_a_table(str(path)) from None
+    return [
+        {
+            "name": field.name,
+            "type": "number"
+            if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
+            else "string",
+        }
+        for field in schema
+    ]

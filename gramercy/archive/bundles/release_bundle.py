@@ -1,0 +1,430 @@
+"""Writing and reading release bundles and report bundles."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.active_content import is_active
+from gramercy.archive.bundles.card_page import card_page
+from gramercy.archive.bundles.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
+from gramercy.archive.bundles.marginals_file import (
+    MARGINALS,
+    most_bins,
+    read_histograms,
+    write_histograms,
+)
+from gramercy.archive.bundles.matrices import SMALL, matrix_files, read_matrix, write_matrix
+from gramercy.archive.bundles.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
+from gramercy.archive.bundles.parquet_limits import bounded_bytes
+from gramercy.archive.bundles.rows_file import most_row_bytes
+from gramercy.archive.seal.bundle import MOST_BYTES, ROWS, check, check_file
+from gramercy.common.disk import error_reason
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
+from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
+from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
+from gramercy.schemas.manifest import (
+    ReleaseKind,
+    ReleaseManifest,
+    ReleaseSpec,
+    ReportManifest,
+)
+from gramercy.schemas.normalisation import Unit
+
+Array = NDArray[np.float64]
+
+CARD = "CARD.md"
+PAGE = "report.html"
+_FIXED_BYTES = 16 << 20  # more than a small release has
+
+
+@dataclass(frozen=True)
+class ReleaseBundle:
+    """A release as read from disk; its seal is valid, and its formats agree.
+
+    Parameters
+    ----------
+    manifest
+        Its public facts.
+    raw, projected
+        The matrix as released, and its projection onto the positive semidefinite matrices within
+        the public trace; shape (p, p).
+    denoised
+        The matrix with shrunken eigenvalues, shape (p, p); None if the noise law allows none.
+    folds
+        Second moments of disjoint parts of the rows as released, each of shape (p, p), if any.
+    sha256
+        Digest of SHA256SUMS.
+    histograms
+        Noisy histograms from which the constants of the release were computed, if any. A release
+        of histograms alone has matrices of shape (0, 0).
+    groups
+        The matrices of groups of rows, if any.
+    """
+
+    manifest: ReleaseManifest
+    raw: Array
+    projected: Array
+    denoised: Array | None
+    folds: tuple[Array, ...]
+    sha256: str
+    histograms: tuple[Histogram, ...] = ()
+    groups: tuple[GroupMatrices, ...] = ()
+
+    @property
+    def marginals(self) -> tuple[Histogram, ...]:
+        """The histograms of all columns in their last stage; empty if there are none."""
+        return last_stage(self.histograms)
+
+    @property
+    def unbiased(self) -> Array:
+        """The matrix as released minus the mean of the noise; shape (p, p)."""
+        mean = self.manifest.noise.mean
+        return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The input of estimators."""
+        groups = [(each.level, self.of_group(k).evidence) for k, each in enumerate(self.groups)]
+        return replace(self._evidence_of_rows, groups=tuple(groups))
+
+    @cached_property
+    def _evidence_of_rows(self) -> Evidence:
+        facts = self.manifest
+        return Evidence(
+            self.unbiased,
+            self.repaired,
+            facts.noise,
+            facts.rows.value,
+            tuple(facts.names),
+            facts.source_columns,
+            isinstance(facts.normalisation, Unit),
+            self._folds,
+            facts.trace_bound,
+            self._divisor,
+            facts.rows.sd,
+            getattr(facts.normalisation, "radius", None),
+            facts.present_shares,
+            self.histograms,
+        )
+
+    def rows_of(self, group: str | None) -> ReleaseBundle:
+        """The rows of the group of this name, as a release of its own; itself if None.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such group.
+        """
+        if group is None:
+            return self
+        names = [each.level for each in self.groups]
+        if group not in names:
+            release = f"{self.manifest.dataset.id}/{self.manifest.release}"
+            raise wordings.unknown_group(release, group, most_similar_first(group, names))
+        return self.of_group(names.index(group))
+
+    def of_group(self, index: int) -> ReleaseBundle:
+        """The rows of one group, as a release of its own."""
+        group, own = self.groups[index], self.manifest.groups[index]
+        noise = self.manifest.group_noise(own.rows.value)
+        facts = {"rows": own.rows, "fold_rows": own.fold_rows, "noise": noise, "groups": ()}
+        return replace(
+            self,
+            manifest=self.manifest.model_copy(update=facts),
+            raw=group.raw,
+            projected=group.denoised,
+            denoised=group.denoised,
+            folds=group.folds,
+            # Those of columns are of all rows; that of lengths tells how heavy their tails are.
+            histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
+            groups=(),
+        )
+
+    @property
+    def release_evidence(self) -> ReleaseEvidence:
+        """The evidence with the name and the facts of the release."""
+        facts = self.manifest
+        name = f"{facts.dataset.id}/{facts.release}"
+        return ReleaseEvidence(name, self.sha256, facts, self.evidence)
+
+    @property
+    def _divisor(self) -> Divisor:
+        facts = self.manifest
+        if facts.rows.status == "public":
+            return "public"
+        return "noisy" if facts.publishes_noisy_count else "itself"
+
+    @property
+    def _folds(self) -> tuple[Fold, ...]:
+        facts, p = self.manifest, len(self.raw)
+        # The noise law is of the sum over all folds; each fold has its share.
+        mean = facts.noise.mean * facts.rows.value / facts.folds
+        return tuple(
+            Fold(moment - mean / part.value * np.eye(p) if mean else moment, part.value)
+            for moment, part in zip(self.folds, facts.fold_rows, strict=True)
+        )
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviation of the noise on every entry, shape (p, p); see `Evidence`."""
+        return self._evidence_of_rows.deviations
+
+    @property
+    def repaired(self) -> Array:
+        """The denoised matrix if there is one, otherwise the projected one; shape (p, p)."""
+        return self.projected if self.denoised is None else self.denoised
+
+    @property
+    def repair(self) -> str:
+        """Which matrix `repaired` is: denoised or projected."""
+        return "projected" if self.denoised is None else "denoised"
+
+
+@dataclass(frozen=True)
+class ReportBundle:
+    """A report as read from disk; `page` is HTML."""
+
+    manifest: ReportManifest
+    page: str
+    sha256: str
+
+
+def software_versions(*packages: str) -> dict[str, str]:
+    """Versions of the software that computed a bundle, and of additional packages."""
+    versions = {"python": platform.python_version()}
+    for package in ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *packages):
+        with contextlib.suppress(PackageNotFoundError):  # an extra that is not installed
+            versions[package] = _version(package)
+    return versions
+
+
+@cache  # metadata is read from disk
+def _version(package: str) -> str:
+    return version(package)
+
+
+def write_release(
+    folder: Path,
+    manifest: ReleaseManifest,
+    matrices: Sequence[Array],
+    histograms: Sequence[Histogram] = (),
+    groups: Sequence[GroupMatrices] = (),
+) -> None:
+    """Write a release into a folder that is empty, except for published rows.
+
+    Parameters
+    ----------
+    folder, manifest
+        The folder, and the public facts of the release.
+    matrices
+        In the order of `stems`.
+    histograms
+        Those from which the constants were computed, if any.
+    groups
+        The matrices of groups, if any.
+    """
+    if groups:
+        write_groups(folder, manifest.names, groups)
+    if histograms:
+        write_histograms(folder, histograms)
+    for stem, matrix in zip(stems(manifest), matrices, strict=True):
+        write_matrix(folder, stem, matrix, manifest.names, compact=_is_compact(stem))
+    (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
+    write_descriptor(folder, release_descriptor(folder, manifest))
+
+
+def release_card(manifest: ReleaseManifest) -> str:
+    """The text of CARD.md."""
+    return card_page(manifest, _release_files(manifest)[:-1])
+
+
+def release_descriptor(folder: Path, manifest: ReleaseManifest) -> dict[str, Any]:
+    """The content of datapackage.json for a release."""
+    name = f"{manifest.dataset.id}-{manifest.release}"
+    return descriptor(folder, name, manifest.dataset.title, _release_files(manifest), manifest)
+
+
+def read_release(folder: Path) -> ReleaseBundle:
+    """Read a release, verified.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that differs from what was sealed.
+    """
+    _check_rows_size(folder)
+    sha256 = check(folder)
+    manifest = read_manifest(folder, ReleaseManifest)
+    histograms = _read_histograms(folder, manifest)
+    if manifest.kind == "marginals":
+        none = np.zeros((0, 0))
+        return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
+    raw, projected, *rest = (
+        read_matrix(folder, stem, manifest.names, compact=_is_compact(stem))
+        for stem in stems(manifest)
+    )
+    folds = rest[len(rest) - len(manifest.fold_rows) :]
+    denoised = rest[0] if len(rest) > len(folds) else None
+    groups = read_groups(folder, manifest)
+    return ReleaseBundle(
+        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups
+    )
+
+
+def _check_rows_size(folder: Path) -> None:
+    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long.
+
+    Raises
+    ------
+    BundleError
+        If it is too large, or the manifest differs from what was sealed.
+    """
+    for name in ROWS:
+        path = folder / name
+        if path.is_file() and path.stat().st_size > MOST_BYTES:
+            manifest = read_release_manifest(folder)
+            cells = manifest.dataset.rows * len(published_columns(manifest))
+            if path.stat().st_size > bounded_bytes(cells):
+                raise wordings.bundle_file_too_large(str(path), bounded_bytes(cells))
+
+
+def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
+    scaling = manifest.scaling
+    stages = len(scaling.stages) if scaling is not None and scaling.kind == "private" else 0
+    if stages:
+        return read_histograms(folder, manifest.columns, stages)
+    if has_histograms(manifest) or manifest.kind == "marginals":
+        raise wordings.not_histograms(str(folder / MARGINALS))
+    return ()
+
+
+def read_release_manifest(folder: Path) -> ReleaseManifest:
+    """The manifest of a release, verified; the rest of its bundle is not read.
+
+    Raises
+    ------
+    BundleError
+        If it differs from what was sealed.
+    """
+    check_file(folder, DESCRIPTOR)
+    return read_manifest(folder, ReleaseManifest)
+
+
+def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
+    """Fill an empty folder with a report."""
+    (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
+    write_descriptor(folder, report_descriptor(folder, manifest))
+
+
+def report_descriptor(folder: Path, manifest: ReportManifest) -> dict[str, Any]:
+    """The content of datapackage.json for a report."""
+    name = f"{manifest.dataset.id}-{manifest.release}-{manifest.report}"
+    return descriptor(folder, name, f"{manifest.dataset.title}: report", [PAGE], manifest)
+
+
+def read_report(folder: Path) -> ReportBundle:
+    """Read a report, verified; raises as `read_release` does."""
+    sha256 = check(folder)
+    manifest = read_manifest(folder, ReportManifest)
+    try:
+        page = (folder / PAGE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as caught:
+        raise wordings.file_unreadable(str(folder / PAGE), error_reason(caught)) from None
+    if is_active(page):
+        raise families.DESCRIPTION(
+            "{path} contains a script, a form or a frame.",
+            "Do not open it.",
+            path=str(folder / PAGE),
+        )
+    return ReportBundle(manifest, page, sha256)
+
+
+def most_bytes(spec: ReleaseSpec, kind: ReleaseKind) -> int:
+    """Bytes that the bundle of a planned release may have, with a margin.
+
+    Parameters
+    ----------
+    spec
+        The public facts that determine the release.
+    kind
+        What it will publish.
+    """
+    names, p = sum(len(name.encode()) for name in spec.names), len(spec.names)
+    texts = 1024 * p + 8 * names  # of a file, with its description
+    size = _FIXED_BYTES + texts
+    if kind != "marginals":
+        # Parquet, .npy and CSV, which has at most 25 characters for an entry.
+        entry = 40 if p <= SMALL else 16
+        size += (3 + spec.folds) * (entry * p * p + texts)
+    if spec.by is not None:
+        size += spec.groups_count * (1 + spec.folds) * 32 * p * p + texts
+    if spec.scaling is not None:
+        size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
+    if kind in {"rows", "reports"}:
+        columns = _columns_of_rows(spec.names, kind)
+        size += most_row_bytes(columns, spec.dataset.rows) + 256 * len(columns)
+    return size
+
+
+def stems(manifest: ReleaseManifest) -> list[str]:
+    """File stems of the matrices: as released, projected, denoised if there is one, and folds."""
+    if manifest.kind == "marginals":
+        return []
+    stem = "precision" if manifest.kind == "precision" else "second_moment"
+    denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
+    folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
+    return [stem, f"{stem}_projected", *denoised, *folds]
+
+
+def _is_compact(stem: str) -> bool:
+    """Whether a matrix is in Parquet alone if it is large: if it follows from the noisy one.
+
+    These are two at most, so that a hostile release needs little more memory than its .npy file.
+    """
+    return stem.endswith(("_projected", "_denoised"))
+
+
+def has_histograms(manifest: ReleaseManifest) -> bool:
+    """Whether the constants of a release come from its own histograms, which it publishes."""
+    return manifest.scaling is not None and manifest.scaling.kind == "private"
+
+
+def rows_file(manifest: ReleaseManifest) -> str | None:
+    """The name of the file of published rows or reports, or None."""
+    return f"{manifest.kind}.parquet" if manifest.kind in {"rows", "reports"} else None
+
+
+def published_columns(manifest: ReleaseManifest) -> list[str]:
+    """Columns of the published rows: those of the matrix, or, for reports, its upper triangle."""
+    return _columns_of_rows(manifest.names, manifest.kind)
+
+
+def _columns_of_rows(names: list[str], kind: ReleaseKind) -> list[str]:
+    if kind != "reports":
+        return names
+    i, j = np.triu_indices(len(names))
+    return [f"{names[a]} * {names[b]}" for a, b in zip(i, j, strict=True)]
+
+
+def _release_files(manifest: ReleaseManifest) -> list[str]:
+    p = len(manifest.names)
+    rows = rows_file(manifest)
+    files = [
+        file
+        for stem in stems(manifest)
+        for file in matrix_files(stem, p, compact=_is_compact(stem))
+    ]
+    histograms = [MARGINALS] if has_histograms(manifest) else []
+    groups = [GROUPS] if manifest.groups else []
+    return [*([rows] if rows else []), *files, *groups, *histograms, CARD]

@@ -1,0 +1,304 @@
+"""Several releases as one Data Package (v2) with Croissant metadata: tables and their data."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from gramercy.archive.bundles.groups_file import GROUPS
+from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
+from gramercy.archive.bundles.release_bundle import has_histograms, stems
+from gramercy.archive.export.croissant import write_croissant
+from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
+from gramercy.schemas.timeline import Timeline
+
+_DIGEST = {"pattern": "[0-9a-f]{64}"}
+
+
+@dataclass(frozen=True)
+class CollectedRelease:
+    """A verified release for a data package.
+
+    Parameters
+    ----------
+    manifest, sha256
+        The release, and the digest of its SHA256SUMS.
+    folder
+        The folder of its files.
+    signed_by
+        Id of the key that signed it.
+    withdrawn
+        Its notice of withdrawal, if there is one.
+    """
+
+    manifest: ReleaseManifest
+    sha256: str
+    folder: Path
+    signed_by: str
+    withdrawn: WithdrawalManifest | None
+
+    @property
+    def id(self) -> str:
+        """DATASET/RELEASE."""
+        return f"{self.manifest.dataset.id}/{self.manifest.release}"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Its files in the package: the ``matrix`` as released, its ``groups``, and ``marginals``.
+
+        Matrices are in long form.
+        """
+        files = {}
+        if matrices := stems(self.manifest):
+            files["matrix"] = f"{matrices[0]}.parquet"
+        if self.manifest.groups:
+            files["groups"] = GROUPS
+        if has_histograms(self.manifest):
+            files["marginals"] = MARGINALS
+        return files
+
+    def path(self, file: str) -> str:
+        """The path of one of its files in the package."""
+        return f"releases/{self.id}/{file}"
+
+
+def write_collection(
+    folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
+) -> None:
+    """Write a data package into an empty folder.
+
+    Parameters
+    ----------
+    folder
+        The empty folder.
+    releases
+        The releases to include.
+    timelines
+        The history of the budgets; None if no ledger is available.
+    """
+    resources = [
+        _write_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])
+    ]
+    if timelines is not None:
+        rows = (row for timeline in timelines for row in _event_rows(timeline))
+        resources.append(_write_table(folder, "budgets", _EVENTS, rows))
+    groups = [row for release in releases for row in _group_rows(release)]
+    if groups:
+        resources.append(_write_table(folder, "groups", _GROUPS, groups, ["release", "group"]))
+    for release in releases:
+        resources += [_copied(folder, release, *each) for each in release.files.items()]
+    curators = sorted({release.manifest.dataset.curator for release in releases})
+    package = {
+        "$schema": PROFILE,
+        "name": "gramercy-catalogue",
+        "title": "Matrices and histograms released with differential privacy",
+        "contributors": [{"title": name, "roles": ["curator"]} for name in curators],
+        "resources": resources,
+    }
+    write_descriptor(folder, package)
+    published = max(release.manifest.published for release in releases)
+    write_croissant(folder, package, published, _rai_terms(releases))
+
+
+def _rai_terms(releases: Sequence[CollectedRelease]) -> dict[str, list[str]]:
+    """What the releases state, by term of Croissant's vocabulary for responsible AI."""
+    card = [(release.id, release.manifest.card, release.withdrawn) for release in releases]
+    return {
+        "personalSensitiveInformation": [
+            f"{name}: {facts['statement']}" for name, facts, _ in card
+        ],
+        "dataPreprocessingProtocol": [
+            f"{name}: {facts['pre_processing']}" for name, facts, _ in card
+        ],
+        "dataUseCases": [facts["intended_use"] for _, facts, _ in card],
+        "dataLimitations": [
+            *(f"{name}: noise by the mechanism {facts['mechanism']}." for name, facts, _ in card),
+            *(f"{name} is withdrawn: {notice.reason}" for name, _, notice in card if notice),
+        ],
+    }
+
+
+def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> dict[str, Any]:
+    """Copy a file of a release into a package; returns its entry there."""
+    path = folder / release.path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(release.folder / file, path)
+    name = release.id.replace("/", ".").lower()
+    facts = resource(path, name if kind == "matrix" else f"{name}.{kind}", folder)
+    return facts | {"title": _title(release, kind), "schema": {"fields": fields(path)}}
+
+
+def _title(release: CollectedRelease, kind: str) -> str:
+    dataset = release.manifest.dataset
+    content = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
+    content = {"matrix": content, "groups": "Second moments of groups"}.get(
+        kind, "Noisy histograms"
+    )
+    suffix = " (withdrawn)" if release.withdrawn else ""
+    return f"{content} as released: {dataset.title}, version {dataset.version}{suffix}"
+
+
+def _write_table(
+    folder: Path,
+    name: str,
+    columns: Mapping[str, Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
+    key: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write a CSV file; returns its entry in the data package."""
+    path = folder / f"{name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(columns), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
+    schema: dict[str, Any] = {"fields": [{"name": k, **facts} for k, facts in columns.items()]}
+    return resource(path, name, folder) | {
+        "encoding": "utf-8",
+        "schema": schema | ({"primaryKey": list(key)} if key else {}),
+    }
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return not_a_formula(value)
+    return "INF" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _release_row(release: CollectedRelease) -> dict[str, Any]:
+    facts, notice = release.manifest, release.withdrawn
+    return {
+        "release": release.id,
+        "dataset": facts.dataset.id,
+        "version": facts.dataset.version,
+        "title": facts.dataset.title,
+        "curator": facts.dataset.curator,
+        "published": facts.published,
+        "kind": facts.kind,
+        "columns": len(facts.names),
+        "mechanism": facts.mechanism["name"],
+        "unit": facts.privacy_unit,
+        "neighbours": facts.neighbours,
+        **{name: getattr(facts.guarantee, name) for name in ("epsilon", "delta", "mu", "delta0")},
+        "pure_epsilon": facts.guarantee.pure_epsilon,
+        "state": "withdrawn" if notice else "published",
+        "withdrawn": notice.date if notice else None,
+        "reason": notice.reason if notice else None,
+        "signed_by": release.signed_by,
+        "sha256": release.sha256,
+        **{kind: release.path(file) for kind, file in release.files.items()},
+    }
+
+
+def _group_rows(release: CollectedRelease) -> Iterable[dict[str, Any]]:
+    """The groups of a release, with the noise on the entries of their matrices."""
+    facts = release.manifest
+    for group in facts.groups:
+        noise = facts.group_noise(group.rows.value)
+        yield {
+            "release": release.id,
+            "by": facts.by.name if facts.by else None,
+            "group": group.level,
+            "rows": group.rows.value,
+            "rows_sd": group.rows.sd,
+            "sd_diagonal": noise.sd_diagonal,
+            "sd_off_diagonal": noise.sd_off_diagonal,
+        }
+
+
+def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
+    """Public rows of a timeline: days only, because times would reveal how long a table was read.
+
+    The reason of a budget change stays in the ledger.
+    """
+    for event in timeline.events:
+        facts = event.facts()
+        name, pure = facts.pop("release"), facts.pop("pure")
+        yield {
+            "dataset": timeline.dataset,
+            "period": timeline.window or None,
+            **facts,
+            "at": event.at[:10],
+            "reason": event.reason if event.charge else None,
+            "release": f"{timeline.dataset}/{name}" if name else None,
+            "pure_epsilon": pure,
+            "epsilon": event.charge.epsilon if event.charge else None,
+            "spent_epsilon": event.spent,
+        }
+
+
+def _text(description: str, **constraints: Any) -> dict[str, Any]:
+    return _field("string", description, constraints)
+
+
+def _number(description: str, **constraints: Any) -> dict[str, Any]:
+    return _field("number", description, {"minimum": 0, **constraints})
+
+
+def _field(kind: str, description: str, constraints: Mapping[str, Any]) -> dict[str, Any]:
+    field: dict[str, Any] = {"type": kind, "description": description}
+    return field | ({"constraints": dict(constraints)} if constraints else {})
+
+
+_RELEASES = {
+    "release": _text("DATASET/RELEASE", required=True, unique=True),
+    "dataset": _text("id of the data set", required=True),
+    "version": _text("public label of the data", required=True),
+    "title": _text("title of the data set", required=True),
+    "curator": _text("publisher of the release", required=True),
+    "published": _field("date", "day of publication", {"required": True}),
+    "kind": _text("published object", enum=[*get_args(ReleaseKind)], required=True),
+    "columns": _field(
+        "integer", "number of columns of the matrix", {"required": True, "minimum": 1}
+    ),
+    "mechanism": _text("name of the noise mechanism", required=True),
+    "unit": _text("unit of protection", enum=["row", "cell", "person"], required=True),
+    "neighbours": _text("neighbouring relation", enum=["replace-one", "add-remove"], required=True),
+    "epsilon": _number("smallest epsilon of the guarantee at delta", required=True),
+    "delta": _number("delta in the request", required=True),
+    "mu": _number("mu of Gaussian differential privacy", required=True),
+    "delta0": _number("probability with which mu may fail", required=True),
+    "pure_epsilon": _number("epsilon of pure differential privacy, if any"),
+    "state": _text("current state", enum=["published", "withdrawn"], required=True),
+    "withdrawn": _field("date", "day of withdrawal, if any", {}),
+    "reason": _text("reason of the withdrawal"),
+    "signed_by": _text("id of the curator's key", required=True),
+    "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
+    "matrix": _text("path of the matrix as released in this package, if any"),
+    "groups": _text("path of the matrices of groups of rows in this package, if any"),
+    "marginals": _text("path of noisy histograms of the columns in this package, if any"),
+}
+_GROUPS = {
+    "release": _text("DATASET/RELEASE", required=True),
+    "by": _text("column whose levels are the groups", required=True),
+    "group": _text("name of the group", required=True),
+    "rows": _number("number of rows or persons; noisy", required=True),
+    "rows_sd": _number("standard deviation of the noise on rows", required=True),
+    "sd_diagonal": _number("standard deviation of the noise on diagonal entries", required=True),
+    "sd_off_diagonal": _number("standard deviation of the noise on other entries", required=True),
+}
+_EVENTS = {
+    "dataset": _text("id of the data set", required=True),
+    "period": _text("period of the data, if budgets are per period"),
+    "at": _field("date", "day, UTC", {"required": True}),
+    "what": _text("event", enum=["registered", "raised", "lowered", "charged"], required=True),
+    "release": _text("charged release, as DATASET/RELEASE"),
+    "version": _text("public label of the data"),
+    "mechanism": _text("name of the noise mechanism, if known"),
+    "state": _text("current state of the charge; 'spent' is a failure that stays charged"),
+    "reason": _text("reason of a failure or a withdrawal"),
+    "mu": _number("charged mu"),
+    "delta0": _number("probability with which mu may fail"),
+    "pure_epsilon": _number("charged epsilon of pure differential privacy, if any"),
+    "epsilon": _number("epsilon of this charge alone, at the budget's delta"),
+    "spent_epsilon": _number("epsilon of all charges so far, at the budget's delta", required=True),
+    "budget_epsilon": _number("epsilon of the budget after the event", required=True),
+    "budget_delta": _number("delta of the budget after the event", required=True),
+    "sha256": _text("digest of the bundle's SHA256SUMS, if any", **_DIGEST),
+}

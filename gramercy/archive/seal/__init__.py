@@ -1,0 +1,1 @@
+"""Seals: digests, signatures, keys, and anchors of the ledger."""

@@ -1,0 +1,158 @@
+"""Signed anchors of the ledger outside of it: ``.ledger/<ledger>/<seq>-<hash>.json``.
+
+Each anchored entry has a file of its own: the anchor as JSON, and a line with the signature of a
+steward's key. Two writers never write one file with different anchors; of several anchors, the
+newest counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from gramercy.archive.seal.signature import ANCHOR, key_id, sign, signer
+from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.store.layout import ANCHORS
+from gramercy.archive.store.store import Store
+from gramercy.schemas import families, wordings
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.model import canonical_json
+
+_NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
+_ATTEMPTS = 20
+
+
+def write_anchor(store: Store, anchor: Anchor, keys: Path, *, keep: bool = False) -> None:
+    """Sign and write an anchor; remove older ones where possible, unless they are to be kept."""
+    content = _content(anchor)
+    store.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
+    if keep:
+        return
+    with contextlib.suppress(ArchiveError):
+        for name in store.names(f"{ANCHORS}/{anchor.ledger}"):
+            match = _NAME.fullmatch(name)
+            if match and int(match[2]) < anchor.seq:
+                store.remove(name)
+
+
+def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor | None:
+    """The newest anchor, or None before the first one is written.
+
+    Parameters
+    ----------
+    store
+        The archive or the witness.
+    trusted
+        The trusted public keys, in hexadecimal; if empty, any key is accepted.
+
+    Raises
+    ------
+    BundleError
+        If a file is not an anchor, or not signed by a trusted key, or the anchors are of two
+        ledgers or of a forked ledger.
+    """
+    for _ in range(_ATTEMPTS):
+        anchors = _anchors(store)
+        if not anchors:
+            return None
+        newest = newest_of(anchors, store.location())
+        content = store.read(_name(newest))
+        if content is not None:
+            _verify(content, newest, store.location(_name(newest)), trusted)
+            return newest
+        # In the meantime, a newer anchor was written and this one removed.
+    raise families.STORE(
+        "{path} changes while it is read.",
+        "Try again.",
+        path=store.location(ANCHORS),
+    )
+
+
+def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
+    """The newest of the anchors at a place, at least one.
+
+    Raises
+    ------
+    BundleError
+        If they are of two ledgers or of a forked ledger.
+    """
+    newest = max(anchors, key=lambda anchor: anchor.seq)
+    path = f"{location}/{_name(newest)}"
+    for anchor in anchors:
+        if anchor.ledger != newest.ledger:
+            raise families.ANCHOR(
+                "{first} and {second} are anchors of two ledgers.",
+                "Ask the curator which ledger is valid; other copies of the archive may show it.",
+                first=f"{location}/{_name(anchor)}",
+                second=path,
+            )
+        if anchor.seq == newest.seq and anchor.hash != newest.hash:
+            raise families.ANCHOR(
+                "{first} and {second} are anchors of the same ledger, which was forked.",
+                "Ask the curator which ledger is valid; other copies of the archive may show it.",
+                first=f"{location}/{_name(anchor)}",
+                second=path,
+            )
+    return newest
+
+
+def all_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> list[Anchor]:
+    """All anchors of a place that keeps them; they may contradict each other, see `newest_of`.
+
+    Raises
+    ------
+    BundleError
+        If a file is not an anchor, or not signed by a trusted key.
+    """
+    anchors = _anchors(store)
+    for anchor in anchors:
+        content = store.read(_name(anchor)) or b""
+        _verify(content, anchor, store.location(_name(anchor)), trusted)
+    return anchors
+
+
+def _verify(content: bytes, anchor: Anchor, path: str, trusted: frozenset[str]) -> None:
+    """Refuse an anchor that is not what its name says, or that no trusted key has signed."""
+    stated, _, line = content.partition(b"\n")
+    if stated != _content(anchor):
+        raise families.ANCHOR(
+            "{path}: the content contradicts the file name.",
+            "Ask the curator which ledger is valid; other copies of the archive may show it.",
+            path=path,
+        )
+    public = signer(line, stated, ANCHOR)
+    if public is None:
+        raise families.ANCHOR(
+            "{path}: no key has signed the anchor.",
+            "Ask the curator which ledger is valid; other copies of the archive may show it.",
+            path=path,
+        )
+    if trusted and public not in trusted:
+        raise wordings.untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
+
+
+def _anchors(store: Store) -> list[Anchor]:
+    anchors = []
+    for name in store.names(ANCHORS):
+        if any(part.startswith(".") for part in name.split("/")[1:]):
+            continue  # being written, or left by a writer that crashed
+        match = _NAME.fullmatch(name)
+        if match is None or int(match[2]) == 0:
+            raise families.ANCHOR(
+                "{path} is not an anchor of a ledger.",
+                "Remove it.",
+                path=store.location(name),
+            )
+        anchors.append(Anchor(ledger=match[1], seq=int(match[2]), hash=match[3]))
+    return anchors
+
+
+def _name(anchor: Anchor) -> str:
+    return f"{ANCHORS}/{anchor.ledger}/{anchor.seq:012d}-{anchor.hash}.json"
+
+
+def _content(anchor: Anchor) -> bytes:
+    return canonical_json(anchor.model_dump()).encode()

@@ -1,0 +1,1 @@
+"""Where an archive is stored, and how it is opened."""

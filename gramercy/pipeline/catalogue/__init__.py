@@ -1,0 +1,1 @@
+"""The signed listing and the pages of the catalogue."""

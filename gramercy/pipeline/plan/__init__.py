@@ -1,0 +1,1 @@
+"""From a request to a plan, its forecast and its verdict; the table is not read."""

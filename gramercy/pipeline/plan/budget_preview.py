@@ -1,0 +1,97 @@
+"""Preview what a planned release would do to the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gramercy.ledger import Charge, Statement, check_budget, spent_failure
+from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.schemas.budget_effect import BudgetEffect
+from gramercy.schemas.errors import BudgetRefused
+
+
+@dataclass(frozen=True)
+class BudgetPreview:
+    """What the ledger records about the budget and the request of a plan.
+
+    Parameters
+    ----------
+    statement
+        The budget before the release, registered or as the contract declares it.
+    previous_charge
+        The charge of an earlier run of the same request, published or spent.
+    sharing_datasets
+        Other data sets that read the same table; their budgets are separate from this one.
+    """
+
+    statement: Statement
+    previous_charge: Charge | None
+    sharing_datasets: tuple[str, ...] = ()
+
+
+def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
+    """Look up a plan in the ledger; changes nothing.
+
+    Raises
+    ------
+    TermsChanged
+        If the data set was registered with other terms.
+    """
+    ledger, contract = context.ledger, plan.contract
+    statement = ledger.preview(contract, plan.request.version)
+    sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
+    return BudgetPreview(statement, ledger.find_charge(contract.id, plan.key), sharing)
+
+
+def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
+    """Whether the release would be charged, be free or be refused, as the ledger is now."""
+    dataset, previous = plan.contract.id, preview.previous_charge
+    if previous and previous.state == "published":
+        words = f"Already published as {previous.release}: nothing would be charged."
+        return BudgetEffect("free", words)
+    if previous and previous.state == "sealed":
+        words = f"Already sealed as {previous.release}: its publication would be completed."
+        return BudgetEffect("free", words)
+    if previous and plan.request.new_charge != previous.release:
+        return BudgetEffect("refused", str(spent_failure(dataset, previous)))
+    try:
+        check_preview(plan, preview)
+    except BudgetRefused as refusal:
+        return BudgetEffect("refused", str(refusal))
+    return BudgetEffect("charged", "It would be charged. A charge is never refunded.")
+
+
+def check_preview(plan: Plan, preview: BudgetPreview) -> None:
+    """Refuse a request that does not fit the budget or was withdrawn, as the ledger is now.
+
+    The ledger decides again when it is charged. A charge without a release is not refused here: the
+    release may be on its way in another process.
+
+    Raises
+    ------
+    BudgetRefused
+        With what is needed, spent and left.
+    SpentFailure
+        If the release of the request was withdrawn.
+    """
+    previous = preview.previous_charge
+    if previous is None or plan.request.new_charge == previous.release:
+        check_budget(plan.contract.id, preview.statement, plan.guarantee)
+    elif previous.state == "withdrawn":
+        raise spent_failure(plan.contract.id, previous)
+
+
+def reads_table(plan: Plan, preview: BudgetPreview) -> bool:
+    """Whether the release would read the table, as the ledger is now.
+
+    An average of reports has no table, a published release is returned from the archive, and an
+    interrupted one is refused unless it is charged again.
+    """
+    previous = preview.previous_charge
+    if plan.averaging or previous is None:
+        return not plan.averaging
+    return previous.state not in ("published", "sealed") and (
+        plan.request.new_charge == previous.release
+    )

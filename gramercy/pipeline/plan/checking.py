@@ -1,0 +1,256 @@
+"""Check a table for its steward: count what a release could not use, without a charge.
+
+The counts are exact functions of private data. They go to the steward's terminal only: not to
+files, logs or Prefect. A release never uses a check, because a refusal would reveal something about
+cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.table_quality import ColumnQuality, quality_notices
+from gramercy.schemas import families, wordings
+from gramercy.schemas.column import Column, Levels, matrix_columns
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.source import display_name
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import Source
+from gramercy.tables.persons.person_index import IndexedPersons
+from gramercy.tables.sums.passes import EXCESS_ROWS
+from gramercy.tables.sums.period_filter import PeriodFilter
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, repr=False)
+class TableCheck:
+    """What a check found. Private.
+
+    Parameters
+    ----------
+    contract
+        The contract that the table was compared with.
+    lines, malformed
+        Number of lines that were read, without headers, and of those that are not rows.
+    complete
+        Whether the whole table was read.
+    columns
+        Counts of every column.
+    levels_without_cells
+        Declared levels that no cell has, as names of matrix columns.
+    persons, rows_without_person
+        Number of persons, and of rows that belong to none; None if rows are protected.
+    ids_alike
+        Number of persons whose id differs from another one only in case or blanks.
+    rows_without_date
+        Where dates decide the period, the number of rows without a readable one. All other numbers
+        but that of malformed lines are then of the period's rows.
+    """
+
+    contract: Contract
+    lines: int
+    malformed: int
+    complete: bool
+    columns: tuple[ColumnQuality, ...]
+    levels_without_cells: tuple[str, ...]
+    persons: int | None
+    rows_without_person: int | None
+    ids_alike: int | None
+    rows_without_date: int | None
+
+    @property
+    def errors(self) -> list[TableError]:
+        """Why the table cannot be used; empty if it can."""
+        source = display_name(self.contract.source)
+        errors = [] if (counted := self._row_count_error(source)) is None else [counted]
+        if unusable := [each.name for each in self.columns if each.verdict == "unusable"]:
+            omitted = len(unusable) - _MOST_NAMED
+            others = [f"and {omitted} more"] if omitted > 0 else []
+            errors.append(
+                families.UNUSABLE_TABLE(
+                    "{source}: columns without a single cell that a release could use: {columns}.",
+                    "Fix the table or the contract before a release is charged.",
+                    source=source,
+                    columns=(*unusable[:_MOST_NAMED], *others),
+                )
+            )
+        return errors
+
+    def _row_count_error(self, source: str) -> TableError | None:
+        """What a release would refuse: under replace-one the number of rows is public."""
+        declared = self.contract.rows
+        if not (self.contract.checks_rows and self.complete) or self.lines == declared:
+            return None
+        if self.lines > (limit := declared + EXCESS_ROWS):
+            return wordings.row_limit_exceeded(source, limit, declared)
+        return wordings.row_count_differs(source, self.lines, declared)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What the steward should look at, each with a remedy."""
+        notices = list(quality_notices(self.columns, self.lines, self.malformed))
+        if self.complete and self.persons != self.contract.persons:
+            notices.append(wordings.persons_differ(self.persons, self.contract.persons))
+        if self.ids_alike:
+            column = str(self.contract.person_column)
+            notices.append(
+                families.PERSON_IDS(
+                    "{count} of the {persons} ids in '{column}' differ from another id "
+                    "only in capital letters or blanks.",
+                    "Where two of them are one person, the guarantee holds for each of "
+                    "the two, not for the person. Write every id in one way before a "
+                    "release: in the file, or in a view of the database, such as "
+                    "upper(replace({column}, ' ', '')).",
+                    count=self.ids_alike,
+                    persons=self.persons,
+                    column=column,
+                )
+            )
+        if self.rows_without_date:
+            notices.append(
+                families.UNUSABLE_LINES(
+                    "Rows without a readable date, which are in no period: {rows}.",
+                    "Write dates as 2026-11-23, or as dates in Parquet.",
+                    rows=self.rows_without_date,
+                )
+            )
+        if self.complete and self.levels_without_cells:
+            notices.append(
+                families.LEVELS_WITHOUT_CELLS(
+                    "Declared levels that no cell has: {levels}.",
+                    "If that is unexpected, compare their spelling with the table's.",
+                    levels=self.levels_without_cells,
+                )
+            )
+        return notices
+
+
+def check_table(
+    contract: Contract, rows: int | None = None, on_rows: Callable[[int], None] = lambda _: None
+) -> TableCheck:
+    """Compare a table with its contract, in one pass.
+
+    Parameters
+    ----------
+    contract
+        The contract, with the files of one version as its source.
+    rows
+        Read at most this many rows; by default all of them.
+    on_rows
+        Called with the number of rows of each batch.
+
+    Raises
+    ------
+    TableError
+        If files, columns or types differ from the contract, or a file cannot be read.
+    """
+    source = check_table_header(contract)
+    counts = _Counts(contract)
+    complete = counts.read(source, math.inf if rows is None else rows, on_rows)
+    persons = counts.persons
+    return TableCheck(
+        contract,
+        counts.rows + counts.malformed.dropped,
+        counts.malformed.dropped,
+        complete,
+        tuple(counts.columns()),
+        tuple(counts.levels_without_cells()),
+        None if persons is None else len(persons),
+        None if persons is None else counts.rows_without_person,
+        None if persons is None else persons.alike,
+        None if contract.period is None else counts.rows_without_date,
+    )
+
+
+class _Counts:
+    """Counts over the batches of a table, as `tables.sums.repair` counts its repairs."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        declared = contract.columns.values()
+        limits = [x.limits if isinstance(x, Column) else (-math.inf, math.inf) for x in declared]
+        self._lower, self._upper = np.array(limits).T[..., None]
+        self._missing = np.zeros(len(limits), np.int64)
+        self._clamped = np.zeros(len(limits), np.int64)
+        self._cells_of_levels = {
+            index: np.zeros(len(column.levels), np.int64)
+            for index, column in enumerate(declared)
+            if isinstance(column, Levels)
+        }
+        self.rows, self.rows_without_person, self.rows_without_date = 0, 0, 0
+        self.malformed = MalformedLines()
+        self.persons = None if contract.person_column is None else IndexedPersons()
+
+    def read(self, source: Source, most: float, on_rows: Callable[[int], None]) -> bool:
+        """Read rows, at most `most`; returns whether these are all."""
+        contract = self._contract
+        codings: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
+        if contract.person_column is not None:
+            codings = {contract.person_column: self.persons, **codings}
+        period = PeriodFilter.of(contract)
+        codings = codings if period is None else dict([period]) | codings
+        limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
+        for cells in cell_batches(
+            source, codings, self.malformed, missing_codes=contract.missing_codes
+        ):
+            batch = cells if period is None else self._in_period(cells)
+            if not batch.shape[1]:
+                continue
+            allowed = min(most - self.rows, batch.shape[1])
+            self._add(batch[:, : int(allowed)], on_rows)
+            if allowed < batch.shape[1]:
+                return False
+            if self.rows + self.malformed.dropped > limit:  # the table may be endless
+                break
+        return True
+
+    def _in_period(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows of the period; `cells` has codes of `PeriodFilter` first."""
+        self.rows_without_date += int(np.isnan(cells[0]).sum())
+        return cells[1:, cells[0] == 1]
+
+    def _add(self, cells: NDArray[np.float64], on_rows: Callable[[int], None]) -> None:
+        if self.persons is not None:
+            self.rows_without_person += int(np.isnan(cells[0]).sum())
+            cells = cells[1:]
+        finite = np.isfinite(cells)
+        self._missing += (~finite).sum(axis=1)
+        self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
+        for index, counts in self._cells_of_levels.items():
+            indices = cells[index][finite[index]].astype(np.int64)
+            np.add(counts, np.bincount(indices, minlength=counts.size), out=counts)
+        self.rows += cells.shape[1]
+        on_rows(cells.shape[1])
+
+    def columns(self) -> list[ColumnQuality]:
+        """The counts of every column."""
+        return [
+            ColumnQuality(name, isinstance(column, Levels), self.rows, int(missing), int(clamped))
+            for (name, column), missing, clamped in zip(
+                self._contract.columns.items(), self._missing, self._clamped, strict=True
+            )
+        ]
+
+    def levels_without_cells(self) -> list[str]:
+        """Levels that no cell has, of columns in which other levels have cells."""
+        names = self._contract.names
+        without = (
+            itertools.compress(
+                matrix_columns(names[index], self._contract.levels(names[index])), counts == 0
+            )
+            for index, counts in self._cells_of_levels.items()
+            if counts.any()
+        )
+        return list(itertools.chain.from_iterable(without))

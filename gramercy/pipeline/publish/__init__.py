@@ -1,0 +1,1 @@
+"""Charge, draw and seal: releases, estimates and reports."""

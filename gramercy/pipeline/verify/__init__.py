@@ -1,0 +1,1 @@
+"""Verify releases and audit homes, from public files and the ledger."""

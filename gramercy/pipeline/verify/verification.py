@@ -1,0 +1,190 @@
+"""Verify a release from its own files: everything that follows from other facts is recomputed.
+
+What does not follow from other facts (the noisy matrix, a title, the public constants of a column)
+is protected by the seal, and by the ledger if it is available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.seal.bundle import check, signer
+from gramercy.archive.seal.contents import Contents
+from gramercy.archive.seal.signature import key_id
+from gramercy.archive.store.archive import Archive
+from gramercy.common.similar_names import most_similar_first
+from gramercy.pipeline.verify.charge_checks import check_charge, check_guarantee, check_recorded
+from gramercy.pipeline.verify.derived_checks import check_belongs, check_estimate, check_report
+from gramercy.pipeline.verify.listing_checks import check_listed
+from gramercy.pipeline.verify.release_checks import release_checks
+from gramercy.pipeline.verify.source_checks import source_checks
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.manifest import EstimateManifest, ReportManifest
+from gramercy.schemas.problem import Notice
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """The result of a successful verification.
+
+    Parameters
+    ----------
+    release
+        ``<dataset>/<release>``.
+    checks
+        What was verified, in words.
+    unchecked
+        What could not be verified.
+    """
+
+    release: str
+    checks: tuple[str, ...]
+    unchecked: tuple[Notice, ...]
+
+
+def list_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, str]]:
+    """(data set, release) of every release in the archive, its listing, or the ledger."""
+    listed = Contents(archive).entries()
+    return sorted({*archive.releases(), *listed, *(ledger.published() if ledger else ())})
+
+
+def select_releases(
+    archive: Archive, ledger: Ledger | None, names: list[str]
+) -> list[tuple[str, str]]:
+    """(data set, release) of the named releases and data sets; of all, if `names` is empty.
+
+    Raises
+    ------
+    UnknownRelease
+        If a name is unknown, or the archive and the ledger are empty.
+    """
+    releases = list_releases(archive, ledger)
+    chosen = releases
+    if names:
+        chosen = [pair for n in names for pair in releases if n in (pair[0], "/".join(pair))]
+        known_names = {n for pair in releases for n in (pair[0], "/".join(pair))}
+        if unknown := [n for n in names if n not in known_names]:
+            known = most_similar_first(unknown[0], sorted(known_names))
+            raise wordings.unknown_name(archive.location, unknown[0], known)
+    if not chosen:
+        raise wordings.no_release(archive.location)
+    return list(dict.fromkeys(chosen))
+
+
+def verify_release(
+    archive: Archive,
+    dataset: str,
+    release: str,
+    ledger: Ledger | None,
+    *,
+    recompute_derived: bool = True,
+) -> VerificationResult:
+    """Verify a release and its estimates by recomputing them, and what its reports state.
+
+    Parameters
+    ----------
+    archive, dataset, release
+        The release, and the archive that has it.
+    ledger
+        Where it was charged, if available.
+    recompute_derived
+        Whether to recompute estimates, and verify reports; otherwise only their seals are.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that is wrong.
+    UntrustedLedger
+        If the ledger differs from the head that the release states.
+    """
+    with archive.rewrite_paths_in_errors():
+        return _verify(archive, dataset, release, ledger, recompute_derived)
+
+
+def _verify(
+    archive: Archive, dataset: str, release: str, ledger: Ledger | None, recompute_derived: bool
+) -> VerificationResult:
+    place = archive.release(dataset, release)
+    if not archive.contains(place):
+        raise wordings.bundle_missing(archive.display_path(place))
+    bundle = _run_check(place, read_release, place)
+    archive.verify_signer(place)
+    trust = ", which is trusted" if archive.trusted else "; no trusted key was given"
+    checks = [
+        "seal: the checksums of all files match",
+        f"signature: by the key {key_id(signer(place))}{trust}",
+    ]
+    if bundle.manifest.kind != "marginals":
+        checks.append("formats: all files of a matrix have the same numbers")
+    unchecked: list[Notice] = []
+    if ledger is not None:  # first: what an auditor must know before other contradictions
+        _run_check(place, check_guarantee, place, bundle, ledger)
+    for words, check_release in release_checks(bundle.manifest).items():
+        _run_check(place, check_release, place, bundle)
+        checks.append(words)
+    for check_sources in source_checks(bundle.manifest):
+        words, notice = _run_check(place, check_sources, archive, place, bundle)
+        checks += [words] if words else []
+        unchecked += [notice] if notice else []
+    for words, notice in _check_derived(archive, dataset, release, bundle, recompute_derived):
+        checks.append(words)
+        unchecked += [notice] if notice else []
+    if ledger is None:
+        listed = check_listed(archive, dataset, release)
+        checks += [listed] if listed else []
+    else:  # which knows more than the listing
+        _run_check(place, check_charge, place, bundle, ledger)
+        unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)
+        checks.append("ledger: this guarantee was charged, and these bundles published")
+    return VerificationResult(f"{dataset}/{release}", tuple(checks), tuple(unchecked))
+
+
+def _check_derived(
+    archive: Archive, dataset: str, release: str, bundle: ReleaseBundle, recompute: bool
+) -> Iterator[tuple[str, Notice | None]]:
+    """Check estimates and reports; yields what was checked of each, and what could not be."""
+    for kind, names, place_of, check_numbers, manifest in (
+        ("estimate", archive.estimates, archive.estimate, check_estimate, EstimateManifest),
+        ("report", archive.reports, archive.report, check_report, ReportManifest),
+    ):
+        for name in names(dataset, release):
+            path = place_of(dataset, release, name)
+            _check_seal(archive, path)
+            _run_check(path, check_belongs, path, bundle, manifest)
+            if recompute:
+                words, notice = _run_check(path, check_numbers, archive, path, bundle)
+                yield f"{kind} {name}: {words}", notice
+
+
+def _check_seal(archive: Archive, place: Path) -> None:
+    check(place)
+    archive.verify_signer(place)
+
+
+def _run_check(place: Path, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a check; any unexpected exception is reported as a forged bundle."""
+    reason = ""
+    try:
+        return check(*args, **kwargs)
+    except GramercyError:
+        raise
+    except Exception as caught:
+        reason = type(caught).__name__
+    raise families.CONTRADICTION(
+        "{path} describes an impossible release ({reason}).",
+        "Ask the curator for the bundle that was published.",
+        path=str(place / DESCRIPTOR),
+        reason=reason,
+    )

@@ -1,0 +1,1 @@
+"""Exact histograms of cells and of row lengths."""

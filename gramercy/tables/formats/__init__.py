@@ -1,0 +1,1 @@
+"""Files and tables of every format, as batches of cells."""

@@ -1,0 +1,463 @@
+"""Files of other programs as Parquet: the steward's own step before a table is published.
+
+Libraries read the files: calamine (Excel, ODS), pyreadstat (SPSS, Stata, SAS), pandas (fixed width)
+and pyarrow. All cells of a column decide on its type together, and the whole table is in memory. A
+release does neither, so it reads only formats that state their types, or none.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import datetime
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+
+from gramercy.schemas import families, wordings
+from gramercy.schemas.column import MISSING
+from gramercy.schemas.errors import GramercyError, TableError
+from gramercy.tables.formats.header_names import look_like_data
+
+
+def _conversion_failed(file: str, reason: str, remedy: str) -> TableError:
+    return families.FILE(
+        "{file}: {reason}.",
+        "{remedy}",
+        file=file,
+        reason=reason,
+        remedy=remedy,
+    )
+
+
+Cells = Sequence[Any]
+Columns = Iterator[tuple[str, Cells | pa.ChunkedArray]]
+
+_EXACT = 2**53  # a smaller whole number has a double of its own
+_LARGEST = 2**63  # whole numbers of Parquet are below
+_MOST_CHARACTERS = 1000  # of text that is a number
+# Then a page holds 16 texts that are longer than its usual size, and not 1024: see docs/privacy.md.
+_TEXTS_BETWEEN_CHECKS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file is to be read; None and empty for the usual way.
+
+    Parameters
+    ----------
+    sheet
+        Name of a sheet.
+    header
+        Number of the line or row that names the columns, from 1.
+    names
+        Names of the columns of a file without such a line.
+    thousands, decimal
+        Marks in numbers that are text.
+    encoding
+        Encoding of text.
+    widths
+        Characters of each column, if they have fixed widths.
+    codes
+        Whether labelled values stay the numbers that they have in the file.
+    numbers
+        Columns of numbers, in which other cells become missing.
+    """
+
+    sheet: str | None = None
+    header: int | None = None
+    names: Sequence[str] = ()
+    thousands: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    widths: Sequence[int] = ()
+    codes: bool = False
+    numbers: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A table for Parquet.
+
+    Parameters
+    ----------
+    table
+        The columns that can be published.
+    left_out
+        The others, each with the reason.
+    cleared
+        Of the columns of `Reading.numbers`, how many cells are missing and were not so in the file.
+    """
+
+    table: pa.Table = field(repr=False)
+    left_out: Mapping[str, str]
+    cleared: Mapping[str, int]
+
+
+def read_other(path: Path, reading: Reading) -> Converted:
+    """Read a file of another program.
+
+    Raises
+    ------
+    TableError
+        If it cannot be read, naming the file, the sheet or the column, and never a cell.
+    RequestError
+        If an option does not apply to this kind of file.
+    ModuleNotFoundError
+        If the library that reads it is not installed.
+    """
+    if not path.is_file():
+        raise _conversion_failed(str(path), "no such file", "Correct the path.")
+    kind = _kind(path, reading)
+    try:
+        codecs.lookup(reading.encoding or "utf-8")
+    except LookupError:
+        raise wordings.conversion_option(f"no encoding '{reading.encoding}'", _ENCODINGS) from None
+    for option in fields(Reading):
+        if getattr(reading, option.name) and option.name not in kind.options:
+            raise wordings.conversion_option(
+                f"--{option.name} does not apply to {kind.words}", "Omit it."
+            )
+    failure: GramercyError
+    try:
+        return _converted(kind, path, reading)
+    except (ModuleNotFoundError, FileNotFoundError, PermissionError):
+        raise
+    except GramercyError as caught:
+        failure = caught
+    except UnicodeError:
+        encoding = reading.encoding or "UTF-8"
+        failure = _conversion_failed(str(path), f"the text is not {encoding}", _ENCODINGS)
+    except Exception:  # libraries raise any exception, and quote cells
+        failure = _conversion_failed(str(path), f"cannot be read as {kind.words}", kind.remedy)
+    try:
+        raise failure from None
+    finally:
+        failure.__context__ = None
+
+
+def is_convertible(name: str) -> bool:
+    """Whether files with such a name or URL can be converted, judged by the end of the name."""
+    return _suffix(name) in _KINDS
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a new file that only its owner may read; an existing one is an `OSError`."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as stream:
+        try:
+            pq.write_table(table, stream, write_batch_size=_TEXTS_BETWEEN_CHECKS)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+# Kinds of files.
+
+
+def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
+    from python_calamine import (
+        CalamineError,
+        CalamineWorkbook,
+        SheetTypeEnum,
+        SheetVisibleEnum,
+    )
+
+    try:
+        book = CalamineWorkbook.from_path(path)
+    except CalamineError:
+        reason = "not an Excel or ODS workbook, or it has a password"
+        raise _conversion_failed(str(path), reason, "Save it again, without a password.") from None
+    sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
+    shown = [each.name for each in sheets if each.visible == SheetVisibleEnum.Visible]
+    chosen = shown[0] if reading.sheet is None and shown else reading.sheet
+    if chosen is None or chosen not in [each.name for each in sheets]:
+        named = ", ".join(repr(each.name) for each in sheets)
+        missing = "no visible sheet" if chosen is None else f"no sheet '{chosen}'"
+        raise _conversion_failed(str(path), missing, f"Name one by --sheet: {named}.")
+    rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+    return _under_header(path, rows, reading, f"sheet '{chosen}': ")
+
+
+def _rows_of_text(path: Path, reading: Reading) -> Columns:
+    text = _text_of(path, reading)
+    if reading.widths:
+        import pandas as pd
+
+        table = pd.read_fwf(
+            io.StringIO(text),
+            widths=list(reading.widths),
+            header=None,
+            dtype=str,
+            keep_default_na=False,
+            skip_blank_lines=False,
+        )
+        return _under_header(path, table.to_numpy(object).tolist(), reading)
+    first = next(islice(io.StringIO(text), (reading.header or 1) - 1, None), "")
+    separator = max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    return _under_header(path, list(lines), reading)
+
+
+def _under_header(path: Path, rows: list[list[Any]], reading: Reading, place: str = "") -> Columns:
+    """The columns below the header; rows without any cell are left out."""
+    above = reading.header or (0 if reading.names else 1)
+    stated = rows[above - 1] if 0 < above <= len(rows) else []
+    names = list(reading.names) or [" ".join(_text(cell).split()) for cell in stated]
+    if not any(names):
+        raise _conversion_failed(
+            str(path), f"{place}row {above} is empty, and should name the columns", _HEADER
+        )
+    if not reading.names and look_like_data(filter(None, names)):
+        raise _conversion_failed(
+            str(path), f"{place}row {above} may be data, and should name the columns", _HEADER
+        )
+    below = [row for row in rows[above:] if any(cell not in {"", None} for cell in row)]
+    for number, row in enumerate(rows[above:], start=above + 1):
+        if len(row) > len(names) and any(cell != "" for cell in row[len(names) :]):
+            raise _conversion_failed(
+                str(path), f"{place}row {number} has more cells than there are columns", _HEADER
+            )
+    for k, name in enumerate(names):
+        yield name, [row[k] if k < len(row) else None for row in below]
+
+
+def _json(path: Path, reading: Reading) -> Columns:
+    text = _text_of(path, reading)
+    if _suffix(path.name) == ".json":
+        rows = json.loads(text)
+    else:
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return ((name, [row.get(name) for row in rows]) for name in names)
+
+
+def _statistics(path: Path, reading: Reading) -> Columns:
+    """Values that SPSS or Stata declares as missing are missing.
+
+    The values of a column become labels only if all that occur have one, each its own: a scale of
+    which only the ends are labelled stays numbers.
+    """
+    import pyreadstat
+
+    readers: dict[str, Callable[..., Any]] = {
+        ".por": pyreadstat.read_por,
+        ".dta": pyreadstat.read_dta,
+        ".xpt": pyreadstat.read_xport,
+        ".sas7bdat": pyreadstat.read_sas7bdat,
+    }
+    read = readers.get(_suffix(path.name), pyreadstat.read_sav)
+    encoding = {} if reading.encoding is None else {"encoding": reading.encoding}
+    try:
+        columns, facts = read(str(path), output_format="dict", **encoding)
+    except pyreadstat.ReadstatError as error:
+        if "encoding" in str(error) or "invalid byte" in str(error):
+            raise UnicodeError from None
+        raise
+    for name, cells in columns.items():
+        labels = {} if reading.codes else facts.variable_value_labels.get(name, {})
+        present = set(map(_cell, cells)) - {None}
+        if present and present <= labels.keys() and len(set(labels.values())) == len(labels):
+            yield name, [labels.get(cell) for cell in cells]
+        else:
+            yield name, list(cells)
+
+
+def _arrow(path: Path, reading: Reading) -> Columns:
+    with pa.OSFile(str(path)) as stream:
+        try:
+            table = pa.ipc.open_file(stream).read_all()
+        except pa.ArrowInvalid:
+            stream.seek(0)
+            table = pa.ipc.open_stream(stream).read_all()
+    table.validate(full=True)  # Arrow trusts a file's offsets
+    return zip(table.column_names, table.columns, strict=True)
+
+
+def _text_of(path: Path, reading: Reading) -> str:
+    with LocalFileSystem().open(str(path), "rb", compression="infer") as stream:
+        data: bytes = stream.read()
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    usual = "utf-16" if data.startswith(marks) else "utf-8-sig"
+    return data.decode(reading.encoding or usual)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of files: how messages name it, what reads it, and what may be stated of it."""
+
+    words: str
+    read: Callable[[Path, Reading], Columns]
+    options: frozenset[str]
+    remedy: str = "Write the file again, or check that its name ends as its format does."
+
+
+_ENCODINGS = "State it: --encoding cp1252 (Western Windows), latin-1, cp1250, utf-16 ..."
+_HEADER = "State its number: --header 3. Or name the columns, if no row does: --names A,B,C."
+_ROWS = {"thousands", "decimal", "header", "names", "numbers"}
+_SHEET = _Kind("an Excel or ODS workbook", _rows_of_sheet, frozenset({"sheet", *_ROWS}))
+_TEXT = _Kind(
+    "text in columns",
+    _rows_of_text,
+    frozenset({"encoding", "widths", *_ROWS}),
+    "State the width of every column, if they are fixed: --widths 8,3,12. Close open quotes.",
+)
+_LABELLED = _Kind("SPSS or Stata", _statistics, frozenset({"encoding", "codes", "numbers"}))
+_KINDS = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), _SHEET),
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".fwf", ".asc"), _TEXT),
+    **dict.fromkeys((".sav", ".zsav", ".dta"), _LABELLED),
+    ".por": _Kind("SPSS", _statistics, frozenset({"codes", "numbers"})),
+    **dict.fromkeys(
+        (".sas7bdat", ".xpt"), _Kind("SAS", _statistics, frozenset({"encoding", "numbers"}))
+    ),
+    **dict.fromkeys(
+        (".json", ".jsonl", ".ndjson"),
+        _Kind("JSON", _json, frozenset({"encoding", "numbers"}), "Write one object for each row."),
+    ),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), _Kind("Arrow IPC", _arrow, frozenset())),
+}
+
+
+def _kind(path: Path, reading: Reading) -> _Kind:
+    if reading.widths:
+        return _TEXT
+    if not is_convertible(path.name):
+        endings = ", ".join(_KINDS)
+        raise _conversion_failed(
+            str(path), "its name does not say what it is", f"Give it one of the endings {endings}."
+        )
+    return _KINDS[_suffix(path.name)]
+
+
+def _suffix(name: str) -> str:
+    """The end of a name that states the format, without that of a compression."""
+    bare = re.sub(r"\.(gz|bz2|xz|zip)$", "", name.lower())
+    return PurePosixPath(bare).suffix
+
+
+# Columns.
+
+
+def _converted(kind: _Kind, path: Path, reading: Reading) -> Converted:
+    positions: dict[str, int] = {}
+    columns: dict[str, pa.Array] = {}
+    left_out: dict[str, str] = {}
+    cleared: dict[str, int] = {}
+    for position, (name, cells) in enumerate(kind.read(path, reading), start=1):
+        if name and positions.setdefault(name, position) != position:
+            raise wordings.column_repeated(str(path), positions[name], position)
+        if not name:
+            left_out[f"column {position}"] = "it has no name"
+        elif isinstance(cells, pa.ChunkedArray) and _is_plain(cells.type):
+            columns[name] = cells
+        elif any(isinstance(cell, list | dict | bytes) for cell in _listed(cells)):
+            left_out[name] = "lists, objects or binary data"
+        else:
+            plain = [_cell(cell) for cell in _listed(cells)]
+            is_spelt = "decimal" in kind.options
+            columns[name] = _array(plain, reading, name in reading.numbers, is_spelt)
+            if name in reading.numbers:
+                cleared[name] = columns[name].null_count - plain.count(None)
+    unknown = set(reading.numbers) - columns.keys()
+    if unknown:
+        known = f"The columns are: {', '.join(columns)}."
+        raise wordings.conversion_option(f"--numbers: no column '{min(unknown)}'", known)
+    if not columns:
+        raise _conversion_failed(str(path), "there is no column of numbers or text", kind.remedy)
+    return Converted(pa.table(columns), left_out, cleared)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
+
+
+def _listed(cells: Cells | pa.ChunkedArray) -> Cells:
+    return cells.to_pylist() if isinstance(cells, pa.ChunkedArray) else cells
+
+
+def _cell(cell: Any) -> Any:
+    """A cell with None for all that is missing, and dates and times as text of ISO 8601."""
+    if isinstance(cell, str):
+        return None if cell.strip() in MISSING else cell
+    if isinstance(cell, datetime.datetime):
+        return cell.isoformat() if cell.time() != datetime.time() else cell.date().isoformat()
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    if isinstance(cell, datetime.timedelta):
+        return cell.total_seconds()
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _array(cells: Cells, reading: Reading, forced: bool, is_spelt: bool) -> pa.Array:
+    """Numbers if all cells are, with `forced` those that are; else text, or truth values.
+
+    With `is_spelt`, numbers may be text, as they often are in text files and sheets. Digits after a
+    leading zero stay text, because they name something.
+    """
+    types = {type(cell) for cell in cells} - {type(None)}
+    if types == {bool} and not forced:
+        return pa.array(cells, pa.bool_())
+    if not types:
+        return pa.nulls(len(cells))
+    is_spelt = is_spelt or forced
+    numbers = [
+        (_spelt_number(cell, reading, forced) if is_spelt else None)
+        if isinstance(cell, str)
+        else _number(cell)
+        for cell in cells
+    ]
+    if not forced and (bool in types or numbers.count(None) > cells.count(None)):
+        return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+    if all(number is None or _is_whole(number) for number in numbers):
+        return pa.array([None if n is None else int(n) for n in numbers], pa.int64())
+    return pa.array([None if n is None else float(n) for n in numbers], pa.float64())
+
+
+def _is_whole(number: float) -> bool:
+    return isinstance(number, int) or (number.is_integer() and abs(number) < _EXACT)
+
+
+def _number(cell: Any) -> float | None:
+    """A number that is not text; None if it is larger than a whole number of Parquet."""
+    if isinstance(cell, int):
+        return cell if abs(cell) < _LARGEST else None
+    return float(cell) if isinstance(cell, float | Decimal) else None
+
+
+def _spelt_number(cell: str, reading: Reading, forced: bool) -> float | None:
+    if len(cell) > _MOST_CHARACTERS:  # Python parses no whole number of thousands of digits
+        return None
+    thousands, decimal = re.escape(reading.thousands or ""), re.escape(reading.decimal or ".")
+    whole = r"\d+" if forced else r"0|[1-9]\d*"
+    grouped = rf"[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+" if thousands else whole
+    start = rf"({grouped}|{whole}|(?={decimal}\d))"
+    spelt = re.fullmatch(rf"\s*([+-]?){start}(?:{decimal}(\d*))?([eE][+-]?\d+)?\s*", cell, re.ASCII)
+    if spelt is None:
+        return None
+    sign, digits, fraction, power = spelt.groups("")
+    digits = digits.replace(reading.thousands or "", "")
+    if fraction or power:
+        return float(f"{sign}{digits or 0}.{fraction or 0}{power}")
+    return _number(int(sign + digits))
+
+
+def _text(cell: Any) -> str:
+    """Text, with whole numbers as Excel shows them: 2.0 is 2."""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT:
+        return str(int(cell))
+    return "" if cell is None else str(cell).encode("utf-8", "replace").decode()

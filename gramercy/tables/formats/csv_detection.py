@@ -1,0 +1,83 @@
+"""How the CSV files of a table are written, judged by the header line alone."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from typing import get_args
+
+from gramercy.schemas.source import CsvFormat, Encoding, Files, Separator
+from gramercy.tables.formats import csv_reader
+from gramercy.tables.formats.lines import BLOCK
+from gramercy.tables.formats.parse_errors import redact_parser_errors
+from gramercy.tables.formats.source import Source, open_source
+from gramercy.tables.formats.source_file import SourceFile, format_of
+
+_SEPARATORS: tuple[Separator, ...] = get_args(Separator)
+
+
+def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
+    """Open a table whose format no contract has stated yet; no row is read.
+
+    Parameters
+    ----------
+    path
+        Path, glob, folder or URL.
+
+    Returns
+    -------
+    source
+        The files.
+    written
+        The format of the first CSV file, if a contract must state it: the separator between the
+        most fields of its header, and its encoding. Decimal marks are not in headers. The
+        encoding of a header without accents is taken for UTF-8.
+
+    Raises
+    ------
+    TableError
+        As `open_source` does.
+    """
+    source = open_source(Files(path=path, separator=","))
+    files = [file for file in source.files if file.format == "csv"]
+    if not files:
+        return source, None
+    written = _format_of_header(files[0])
+    if written == CsvFormat() and all(format_of(file.path) == "csv" for file in files):
+        return open_source(path), None
+    return open_source(Files(path=path, **written.model_dump())), written
+
+
+def _format_of_header(file: SourceFile) -> CsvFormat:
+    with (
+        redact_parser_errors(file.display_name, "CSV"),
+        csv_reader.open_bytes(file) as stream,
+    ):
+        line = stream.readline(BLOCK)
+        encoding = _encoding(line)
+        if encoding == "utf-16":  # the end of the line is not where a byte looks like it
+            line += stream.read(BLOCK)
+    text = line.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
+    return CsvFormat(separator=_separator(text.partition("\n")[0]), encoding=encoding)
+
+
+def _encoding(line: bytes) -> Encoding:
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            line.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return "utf-8" if encoding == "utf-8" else "cp1252"
+    return "latin-1"
+
+
+def _separator(header: str) -> Separator:
+    """The separator between the most fields; the first of `Separator` if they are as many."""
+
+    def fields(separator: Separator) -> int:
+        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
+
+    return max(_SEPARATORS, key=fields)

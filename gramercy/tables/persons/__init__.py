@@ -1,0 +1,1 @@
+"""Persons: their names, and the scale and the sample of their rows."""

@@ -1,0 +1,1 @@
+"""Exact sums over rows: repaired, normalised, rounded, added."""

@@ -1,0 +1,158 @@
+"""Passes over a table or a partition of it, by threads, a process or a Dask worker.
+
+A pass starts from public constants and file names and ends with exact integers, so the result does
+not depend on where it runs or how the table is partitioned.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.facts import LevelsFacts
+from gramercy.tables.formats import parquet_reader
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import Source
+from gramercy.tables.persons.person_index import IndexedPersons
+from gramercy.tables.persons.persons import Persons
+from gramercy.tables.sums.kept_cells import KeptCells
+from gramercy.tables.sums.period_filter import PeriodFilter
+from gramercy.tables.sums.threads import WorkerT, thread_count, worker_pool
+
+EXCESS_ROWS = 1_000_000  # rows beyond the declared number, after which reading stops
+
+OnRows = Callable[[int], None]
+
+
+def ignore_progress(rows: int) -> None:
+    """Report no progress."""
+
+
+class Addable(Protocol):
+    """A result of a partition; results of two partitions are added."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+ResultT = TypeVar("ResultT", bound=Addable)
+
+
+@dataclass(frozen=True)
+class Job(ABC, Generic[ResultT]):
+    """What to compute from a table, in public constants.
+
+    Parameters
+    ----------
+    contract
+        The declared columns.
+    threads
+        Maximal number of threads; None for as many as are useful.
+    """
+
+    contract: Contract
+    threads: int | None = field(default=None, kw_only=True)
+
+    @property
+    def passes(self) -> int:
+        """Number of passes over the table: 2 if `measure` comes before `run`."""
+        return 1
+
+    def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
+        """The first of two passes; `run` needs its total over all partitions."""
+        return Persons()
+
+    @abstractmethod
+    def run(
+        self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+    ) -> ResultT:
+        """The only or the second pass, over a table or a partition."""
+
+
+def run_locally(
+    source: Source, job: Job[ResultT], on_rows: OnRows, kept: KeptCells | None = None
+) -> ResultT:
+    """Do a job in this process, with the cells that an earlier job has kept."""
+    source = replace(source, kept=kept)
+    persons = job.measure(source, on_rows) if job.passes == 2 else None
+    return job.run(source, persons, on_rows)
+
+
+def worker_count(job: Job[Any], columns: int) -> int:
+    """Number of threads of a pass over so many columns: one for a table of one batch."""
+    several = job.contract.rows * columns > parquet_reader.BATCH_CELLS
+    return (job.threads or thread_count()) if several else 1
+
+
+def read_to_workers(
+    job: Job[Any],
+    source: Source,
+    workers: list[WorkerT],
+    on_rows: OnRows,
+    *,
+    persons: IndexedPersons | None = None,
+    keep_malformed: bool = False,
+    draw: Callable[[int], Any] | None = None,
+    by: LevelsFacts | None = None,
+) -> tuple[int, MalformedLines]:
+    """Pass all batches of a table to workers.
+
+    Parameters
+    ----------
+    job, source
+        The job, and its table or a partition of it.
+    workers
+        One for each thread.
+    on_rows
+        Called with the number of rows of each batch.
+    persons
+        Index of persons, if they are protected. Indices are then the first row of a batch.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells.
+    draw
+        Draws randomness for a number of rows, which the worker receives after the batch.
+    by
+        A column of levels that is not in the contract, and becomes the last row of a batch.
+
+    Returns
+    -------
+    rows
+        Number of rows, without malformed lines that were dropped. Where dates decide the period,
+        only the rows of the contract's period are passed on and counted.
+    malformed
+        Numbers of malformed lines.
+    """
+    contract, malformed, rows_read = job.contract, MalformedLines(), 0
+    columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
+    if contract.person_column is not None:
+        columns = {contract.person_column: persons, **columns}
+    if by is not None:
+        columns[by.name] = by.levels
+    period = PeriodFilter.of(contract)
+    if period is not None:  # a malformed line has no date, so it is in no period
+        columns, keep_malformed = dict([period]) | columns, True
+    limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
+    with worker_pool(workers) as add_batch:
+        batches = cell_batches(
+            source,
+            columns,
+            malformed,
+            keep_malformed=keep_malformed,
+            missing_codes=contract.missing_codes,
+        )
+        if source.kept is not None and persons is None:  # whose indices depend on the pass
+            form = (list(columns.items()), keep_malformed)
+            batches = source.kept.batches(form, malformed, batches)
+        for cells in batches:
+            batch = cells if period is None else cells[1:, cells[0] == 1]
+            rows = batch.shape[1]
+            add_batch(batch, *([] if draw is None else [draw(rows)]))
+            rows_read += rows
+            on_rows(rows)
+            if rows_read + malformed.dropped > limit:  # the table may be endless
+                break
+    return rows_read, malformed if period is None else MalformedLines()

@@ -1,0 +1,253 @@
+"""Stream a private table into exact sums: read, repair, normalise, round, add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas import families, wordings
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.schemas.source import display_name
+from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.source import Source
+from gramercy.tables.persons.person_sample import DrawKeys
+from gramercy.tables.sums.gram_pass import GramJob, PartialSums
+from gramercy.tables.sums.parts import ONE_PART, AssignFolds, Parts
+from gramercy.tables.sums.passes import (
+    EXCESS_ROWS,
+    Job,
+    OnRows,
+    ResultT,
+    ignore_progress,
+    run_locally,
+)
+from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import RowTransform
+from gramercy.tables.sums.sums import Sum
+
+
+class Engine(Protocol):
+    """Does a job over a table: in this process, or on a cluster (`tables.sums.cluster`)."""
+
+    def __call__(self, source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Accumulated:
+    """The exact sums of a table. Private: passed between steps in memory, and never stored.
+
+    Parameters
+    ----------
+    part_sums
+        The sum of each part of the rows; see `tables.sums.parts`.
+    repairs
+        Numbers of repaired cells, without those of malformed lines; for the steward, as are the
+        following counts.
+    malformed
+        Number of malformed CSV lines, which count as rows without values.
+    rows_read
+        Number of rows of the table.
+    rows_without_person
+        Number of rows that were left out because they belong to no person, without malformed lines.
+    """
+
+    part_sums: tuple[Sum, ...]
+    repairs: Repairs
+    malformed: int
+    rows_read: int
+    rows_without_person: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Exact number of rows in the sums; under person-level privacy, of persons."""
+        return sum(part.rows for part in self.part_sums)
+
+    @property
+    def gram(self) -> NDArray[Any] | None:
+        """Exact Gram matrix of all rows; see `Sum`."""
+        return reduce(add, self.part_sums).gram
+
+
+def accumulate(
+    source: Source,
+    contract: Contract,
+    normalisation: Unit | Clip | Whole,
+    lattice: Lattice,
+    on_rows: OnRows = ignore_progress,
+    *,
+    keep_malformed: bool = False,
+    parts: Parts = ONE_PART,
+    assign: AssignFolds | None = None,
+    draw_keys: DrawKeys | None = None,
+    engine: Engine = run_locally,
+) -> Accumulated:
+    """Sum q q^T over the integer rows of a table.
+
+    Parameters
+    ----------
+    source
+        The table.
+    contract
+        Columns and, under ``replace-one``, the public number of rows or persons.
+    normalisation
+        Normalisation of rows.
+    lattice
+        Lattice of the integer rows.
+    on_rows
+        Called with the number of rows of each batch.
+    keep_malformed
+        See `integer_batches`.
+    parts, assign, draw_keys
+        See `tables.sums.gram_pass.GramJob`.
+    engine
+        See `Engine`.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read; if its number of rows is not the public one; if the table is
+        CSV under cell-level privacy; or if rows are published and a declared column is a partition
+        column.
+    """
+    if contract.protected_unit == "cell" and "csv" in source.formats:
+        raise families.SOURCE(
+            "{source}: cell-level privacy ('privacy_unit: cell') needs Parquet, and this is CSV.",
+            "Write the table as Parquet.",
+            source=display_name(contract.source),
+        )
+    if keep_malformed:
+        _check_row_order(source, contract)
+    keep_malformed = keep_malformed or parts.count > 1
+    job = GramJob(contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys)
+    sums = engine(source, job, on_rows)
+    if contract.person_column is None:
+        total = _total_of_rows(sums)
+    else:
+        total = _total_of_persons(sums, lattice)
+    check_row_count(contract, total.rows)
+    return _without_placeholders(total, sums.malformed.kept, source, contract)
+
+
+def _check_row_order(source: Source, contract: Contract) -> None:
+    """Refuse tables in which a cell decides the file, and so the position, of its row.
+
+    Only names of columns and folders are compared. A folder that the contract itself names is the
+    same for all rows.
+    """
+    in_contract = PurePosixPath(source.url).parts
+    folders = {part for file in source.files for part in PurePosixPath(file.path).parts[:-1]}
+    partitions = (part for part in folders.difference(in_contract) if "=" in part)
+    keys = {unquote(part.partition("=")[0]).casefold() for part in partitions}
+    for name in contract.names:
+        if name.casefold() in keys:
+            raise families.TABLE_COLUMNS(
+                "column '{column}': the folders of the table are named after its values "
+                "('{column}=...').",
+                "Remove the column from the contract, write the table as one file, or publish a "
+                "second moment.",
+                column=name,
+            )
+
+
+def _total_of_rows(sums: PartialSums) -> Accumulated:
+    """The total over rows. A dropped malformed line counts as a zero row."""
+    first, *others = sums.part_sums
+    dropped = sums.malformed.dropped
+    parts = (Sum(first.gram, first.rows + dropped), *others)
+    malformed = dropped + sums.malformed.kept
+    return Accumulated(parts, sums.repairs, malformed, sums.rows + dropped)
+
+
+def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
+    """The total over persons. A malformed line belongs to no person, and adds nothing."""
+    persons = sums.contributions
+    if not persons.are_in_ball(lattice):
+        raise wordings.table_changed()
+    counts = [len(persons)] if sums.sample is None else sums.sample.histograms()[0].tolist()
+    parts = zip(sums.part_sums, counts, strict=True)
+    malformed = sums.malformed.dropped + sums.malformed.kept
+    return Accumulated(
+        tuple(Sum(part.gram, count) for part, count in parts),
+        sums.repairs,
+        malformed,
+        sums.rows + sums.malformed.dropped,
+        persons.rows_without_person,
+    )
+
+
+def _without_placeholders(
+    total: Accumulated, kept: int, source: Source, contract: Contract
+) -> Accumulated:
+    """The total without the missing cells and persons of malformed lines that were kept.
+
+    These rows have no cells, except in the columns that the folders of a file state.
+    """
+    in_folders = {name for file in source.files for name in file.partition_values}
+
+    def placeholders(column: str | None) -> int:
+        return 0 if column is None or column in in_folders else kept
+
+    added = np.array([placeholders(name) for name in contract.names], np.int64)
+    return replace(
+        total,
+        repairs=replace(total.repairs, filled=total.repairs.filled - added),
+        rows_without_person=total.rows_without_person - placeholders(contract.person_column),
+    )
+
+
+def check_row_count(contract: Contract, rows: int) -> None:
+    """Refuse a table whose number of rows is not the public one.
+
+    The number of persons is not checked: a single misspelled name would decide on the refusal.
+    """
+    if not contract.checks_rows or rows == contract.rows:
+        return
+    source, limit = display_name(contract.source), contract.rows + EXCESS_ROWS
+    if rows > limit:
+        raise wordings.row_limit_exceeded(source, limit, contract.rows)
+    raise wordings.row_count_differs(source, rows, contract.rows)
+
+
+def integer_batches(
+    source: Source,
+    contract: Contract,
+    normalisation: Unit | Clip | Whole,
+    lattice: Lattice,
+    repairs: Repairs,
+    malformed: MalformedLines,
+    *,
+    keep_malformed: bool = False,
+) -> Iterator[NDArray[np.float64]]:
+    """Batches of integer rows, shape (p, rows), in the order of the table.
+
+    Parameters
+    ----------
+    source, contract, normalisation, lattice
+        See `accumulate`.
+    repairs, malformed
+        Counts, updated in place.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells. Required where rows
+        are published, because dropping a row would move others.
+    """
+    transform = RowTransform.of(contract, normalisation, lattice)
+    levels = {name: contract.levels(name) for name in contract.names}
+    for batch in cell_batches(
+        source,
+        levels,
+        malformed,
+        keep_malformed=keep_malformed,
+        missing_codes=contract.missing_codes,
+    ):
+        yield transform.integers(batch, repairs)

@@ -1,0 +1,400 @@
+"""Private constants: histograms, constants and matrix under one charge."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy.pipeline.publish.constants_estimation
+from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.package import write_descriptor
+from gramercy.archive.bundles.release_bundle import (
+    ReleaseBundle,
+    read_release,
+    release_descriptor,
+)
+from gramercy.archive.seal.bundle import seal
+from gramercy.mechanisms.gaussian import target_mu
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.publish import accumulation
+from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.publishing import publish
+from gramercy.pipeline.verify.verification import verify_release
+from gramercy.scaling.constants import LARGEST_WINSOR, LEAST_WINSOR
+from gramercy.schemas import families
+from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.tables.formats import csv_reader
+from gramercy.tables.sums.kept_cells import KeptCells
+from tests.support.factories import read_plan, run_release, write_request
+from tests.support.problems import raises
+
+pytestmark = pytest.mark.slow
+
+ROWS = 20_000
+SCALE, CENTRE = 3.0, 120.0
+COLUMNS: dict[str, Any] = {
+    "weight": {"lower": 0.0, "upper": 1e4},
+    "income": {},
+    "gaps": {"lower": -100.0, "upper": 100.0},
+    "kind": {"levels": ["x", "y"]},
+}
+EPSILON, DELTA = 4.0, 1e-6
+MECHANISM = {"name": "gaussian", "epsilon": EPSILON, "delta": DELTA}
+BUDGET = {"epsilon": 50.0, "delta": 1e-5}
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    first, second, third = rng.normal(size=(3, ROWS))
+    gaps = np.where(rng.random(ROWS) < 0.3, np.nan, 5 * third)
+    return pd.DataFrame(
+        {
+            "weight": CENTRE + SCALE * first,
+            "income": np.exp(8 + 0.5 * (0.6 * first + 0.8 * second)),
+            "gaps": gaps,
+            "kind": np.where(third > 0, "x", "y"),
+            "person": [f"p{k // 4}" for k in range(ROWS)],
+        }
+    )
+
+
+def private_request(folder: Path, mechanism: dict[str, Any] | None = None, **changes: Any) -> Path:
+    """A request with private scaling for the table above; `request` in `changes` adds keys."""
+    if not (folder / "table.csv").exists():
+        table().to_csv(folder / "table.csv", index=False)
+    keys = {"mechanism": mechanism or MECHANISM, "scaling": "private", "estimates": []}
+    keys |= changes.pop("request", {})
+    facts = {"rows": ROWS, "columns": COLUMNS, "budget": BUDGET, "intercept": True} | changes
+    return write_request(folder, request=keys, **facts)
+
+
+def released(release: str) -> ReleaseBundle:
+    return read_release(Context.default().archive.release("toy", release))
+
+
+def column(bundle: ReleaseBundle, name: str) -> ColumnFacts:
+    (facts,) = (each for each in bundle.manifest.columns if each.name == name)
+    assert isinstance(facts, ColumnFacts)
+    return facts
+
+
+def verified(release: str) -> tuple[str, ...]:
+    context = Context.default()
+    result = verify_release(context.archive, "toy", release, context.existing_ledger)
+    assert not result.unchecked
+    return result.checks
+
+
+PERSONS = {"privacy_unit": "person", "persons": ROWS // 4}
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("unit", [{}, PERSONS], ids=["rows", "persons"])
+def test_constants_are_those_of_the_table(
+    tmp_path: Path, neighbours: str, unit: dict[str, Any]
+) -> None:
+    # A quarter as many persons as rows have four times the noise, relative to their number.
+    epsilon = 4 * EPSILON if unit else EPSILON
+    mechanism = MECHANISM | {"epsilon": epsilon}
+    request = private_request(tmp_path, mechanism, neighbours=neighbours, **unit)
+    bundle = released(run_release(request))
+    facts = bundle.manifest
+    weight, income = column(bundle, "weight"), column(bundle, "income")
+    # The scale of a column of other than its histogram's tails may be larger than its deviation.
+    assert CENTRE - SCALE < weight.centre < CENTRE + SCALE
+    assert 0.7 * SCALE < weight.scale < 2.5 * SCALE
+    assert 0 < income.centre < 8000
+    assert income.scale < 8000
+    reach = weight.upper - weight.centre
+    assert LEAST_WINSOR <= reach / weight.scale <= LARGEST_WINSOR
+    assert weight.lower == pytest.approx(max(0.0, weight.centre - reach))
+    assert facts.scaling is not None
+    assert facts.scaling.present is not None
+    assert facts.scaling.present == pytest.approx((1, 1, 0.7, 1), abs=0.08)
+    assert isinstance(facts.normalisation, Clip)
+    assert facts.normalisation.length > 1
+    assert facts.guarantee.epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert facts.guarantee.epsilon <= epsilon
+    assert "constants: recomputed from the published histograms" in verified(facts.release)
+
+
+def test_one_charge_of_one_mu(tmp_path: Path) -> None:
+    plan = read_plan(private_request(tmp_path))
+    noise = plan.calibration.constants_noise
+    assert noise is not None
+    mus = [*(each.mu for each in noise.draws), plan.mechanism.guarantee.mu]
+    assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
+    assert plan.guarantee.mu <= target_mu(plan.request.mechanism)
+    run_release(private_request(tmp_path))
+    (charge,) = Context.default().ledger.charges("toy")
+    assert charge.guarantee.mu == plan.guarantee.mu
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"name": "laplace", "epsilon": EPSILON, "delta": DELTA},
+        {"name": "k-norm", "epsilon": EPSILON, "delta": DELTA, "arithmetic": "floating-point"},
+        {"name": "wishart", "epsilon": EPSILON, "delta": DELTA, "arithmetic": "floating-point"},
+        {"name": "gaussian-iid", "mu": 0.5, "delta": DELTA},
+    ],
+    ids=lambda each: str(each["name"]),
+)
+def test_every_matrix_mechanism_shares_the_guarantee(
+    tmp_path: Path, mechanism: dict[str, Any]
+) -> None:
+    bundle = released(run_release(private_request(tmp_path, mechanism)))
+    guarantee = bundle.manifest.guarantee
+    if "epsilon" in mechanism:
+        assert 0.99 * EPSILON < guarantee.epsilon <= EPSILON
+    else:
+        assert guarantee.mu == pytest.approx(0.5, rel=1e-9)
+        assert guarantee.mu <= 0.5
+    verified(bundle.manifest.release)
+
+
+def test_folds_share_constants(tmp_path: Path) -> None:
+    bundle = released(run_release(private_request(tmp_path, request={"folds": 3})))
+    assert len(bundle.folds) == 3
+    verified(bundle.manifest.release)
+
+
+def test_cluster_counts_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise, the release of a cluster is that of one machine."""
+    import dask  # takes long, in every worker
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(
+        "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
+        lambda scale, size: np.zeros(size, np.int64),
+    )
+    memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+    with (
+        dask.config.set(memory),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+    ):
+        engine = {"kind": "dask", "scheduler": cluster.scheduler_address}
+        alone = released(run_release(private_request(tmp_path)))
+        keys = {"version": "v2", "engine": engine}
+        together = released(run_release(private_request(tmp_path, request=keys)))
+    assert np.array_equal(alone.raw, together.raw)
+    assert alone.manifest.columns == together.manifest.columns
+
+
+def test_marginals_need_no_other_keys(tmp_path: Path) -> None:
+    mechanism = {"name": "marginals", "epsilon": EPSILON, "delta": DELTA}
+    place = write_request(
+        tmp_path, rows=ROWS, columns=COLUMNS, budget=BUDGET, request={"mechanism": mechanism}
+    )
+    plan = read_plan(place)
+    assert plan.estimates_constants
+    assert plan.request.estimates == ()
+
+
+def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
+    mechanism = {"name": "marginals", "epsilon": EPSILON, "delta": DELTA}
+    request_of_marginals = private_request(tmp_path, mechanism)
+    name = run_release(request_of_marginals)
+    marginals = released(name)
+    assert marginals.manifest.kind == "marginals"
+    assert not marginals.raw.size
+    assert [each.column for each in marginals.marginals] == list(COLUMNS)
+    verified(name)
+    scaled = run_release(private_request(tmp_path, request={"scaling": {"from": name}}))
+    bundle = released(scaled)
+    assert bundle.manifest.columns == marginals.manifest.columns
+    assert not bundle.histograms
+    stated = bundle.manifest.scaling
+    assert stated is not None
+    assert (stated.release, stated.sha256) == (name, marginals.sha256)
+    verified(scaled)
+    alone = read_plan(private_request(tmp_path)).mechanism.guarantee.mu
+    assert bundle.manifest.guarantee.mu > alone  # constants cost nothing here
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"request": {"scaling": {"from": "absent"}}}, "it is not in the archive"),
+        ({"request": {"scaling": {"from": "v0-r1"}}}, "it has no histograms"),
+    ],
+)
+def test_releases_without_histograms_have_no_constants(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    bounded = {name: COLUMNS[name] for name in ("weight", "gaps")}
+    declared = {"version": "v0", "scaling": "declared"}
+    run_release(private_request(tmp_path, columns=bounded, request=declared))
+    with raises(families.SCALING, reason=reason):
+        read_plan(private_request(tmp_path, columns=bounded, **changes))
+
+
+def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
+    """Public facts decide, so the plan is that of unit rows and the middle of the bounds."""
+    bounded = {"weight": COLUMNS["weight"], "gaps": COLUMNS["gaps"]}
+    table().head(80).to_csv(tmp_path / "table.csv", index=False)
+    plan = read_plan(private_request(tmp_path, rows=80, columns=bounded))
+    assert plan.spec.scaling is None
+    assert isinstance(plan.normalisation, Unit)
+    needed = rows_needed(2, target_mu(plan.request.mechanism))
+    assert needed > 80
+    enough = read_plan(private_request(tmp_path, rows=needed, columns=bounded))
+    assert enough.estimates_constants
+    with raises(families.SCALING, count=80):
+        read_plan(private_request(tmp_path, rows=80))
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"scaling": "declared"}, families.SCALING),
+        ({"mechanism": {"name": "laplace", "epsilon": 1.0}}, families.SCALING),
+        ({"mechanism": MECHANISM | {"name": "rows"}}, families.SCALING),
+        (
+            {"mechanism": MECHANISM | {"calibration": "published"}},
+            families.SCALING,
+        ),
+        (
+            {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": {"from": "v1-r1"}},
+            families.SCALING,
+        ),
+    ],
+)
+def test_unsuitable_requests_are_refused(
+    tmp_path: Path, keys: dict[str, Any], problem: Any
+) -> None:
+    with raises(problem):
+        read_plan(private_request(tmp_path, request=keys))
+
+
+def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
+    keys = [
+        read_plan(private_request(tmp_path, request={"scaling": scaling})).key
+        for scaling in ("private", {"kind": "private"}, {"kind": "private", "share": 0.3})
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 5), (1 << 30, PERSONS, 6)]
+)
+def test_table_is_read_once_where_its_cells_fit_into_memory(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    unit: dict[str, Any],
+    reads: int,
+) -> None:
+    """Persons are looked up in every pass, and measured before they are summed."""
+    opened: list[str] = []
+    read = csv_reader.cell_batches
+
+    def counted(*args: Any) -> Any:
+        opened.append("")
+        return read(*args)
+
+    monkeypatch.setattr(csv_reader, "cell_batches", counted)
+    monkeypatch.setattr(accumulation, "KeptCells", partial(KeptCells, limit=limit))
+    release = run_release(private_request(tmp_path, MECHANISM | {"epsilon": 16.0}, **unit))
+    assert len(opened) == reads
+    exact = released(release).manifest.rows.value
+    assert exact == (ROWS // 4 if unit else ROWS)
+
+
+def test_crash_between_draws_is_a_spent_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = private_request(tmp_path)
+    module = gramercy.pipeline.publish.constants_estimation
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "count_lengths", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run_release(place)
+    with raises(families.SPENT):
+        run_release(place)
+    (charge,) = Context.default().ledger.charges("toy")
+    assert charge.state == "spent"
+
+
+def _interrupt(*args: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_table_that_changes_between_passes_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(private_request(tmp_path))
+    first = accumulate(plan)
+    with (tmp_path / "table.csv").open("a") as stream:
+        stream.write("1,2,3,x,p\n")
+    with raises(families.CHANGED):
+        publish(Context.default(), plan, first)
+    (charge,) = Context.default().ledger.charges("toy")
+    assert charge.state == "spent"
+
+
+@pytest.mark.parametrize("tampered", ["centre", "radius", "present", "count"])
+def test_tampered_constants_are_found(tmp_path: Path, tampered: str) -> None:
+    name = run_release(private_request(tmp_path))
+    context = Context.default()
+    place = context.archive.release("toy", name)
+    bundle = released(name)
+    facts = bundle.manifest
+    assert facts.scaling is not None
+    assert facts.scaling.present is not None
+    if tampered == "centre":
+        weight = column(bundle, "weight")
+        changed = weight.model_copy(update={"centre": weight.centre + weight.scale / 10})
+        facts = facts.model_copy(update={"columns": (changed, *facts.columns[1:])})
+    elif tampered == "radius":
+        facts = facts.model_copy(update={"normalisation": Clip(radius=3.21)})
+    elif tampered == "present":
+        present = (0.5, *facts.scaling.present[1:])
+        scaling = facts.scaling.model_copy(update={"present": present})
+        facts = facts.model_copy(update={"scaling": scaling})
+    else:
+        _move_counts(place / MARGINALS)
+    _write_and_seal(place, facts)
+    # The card states the radius.
+    found = families.CONTRADICTION
+    with raises(found):
+        verify_release(context.archive, "toy", name, None)
+
+
+def _move_counts(path: Path) -> None:
+    """Move the mass of the first column's last stage far away."""
+    frame = pd.read_parquet(path)
+    stage = frame[(frame["column"] == "weight") & (frame["stage"] == frame["stage"].max() - 1)]
+    frame.loc[stage.index, "count"] = stage["count"].to_numpy()[::-1]
+    path.chmod(0o644)
+    table = frame.astype({"stage": "int32"})
+    table.to_parquet(path, index=False, store_schema=False, compression=None)
+
+
+def _write_and_seal(place: Path, facts: Any) -> None:
+    for path in place.iterdir():
+        path.chmod(0o644)
+    write_descriptor(place, release_descriptor(place, facts))
+    (place / "SHA256SUMS").unlink()
+    seal(place)
+
+
+@pytest.mark.parametrize("missing", ["bounds", "present", "radius"])
+def test_incomplete_facts_about_constants_are_refused(tmp_path: Path, missing: str) -> None:
+    facts = released(run_release(private_request(tmp_path))).manifest.model_dump()
+    if missing == "radius":
+        facts["normalisation"]["radius"] = None
+    else:
+        facts["scaling"][missing] = facts["scaling"][missing][1:]
+    with raises(families.INCOMPLETE_FACTS):
+        ReleaseManifest.model_validate(facts)

@@ -1,0 +1,269 @@
+"""A release is the table's second moment plus noise of exactly the stated law."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gramercy
+from gramercy.api.catalogue import Catalogue
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.store.opening import open_archive
+from gramercy.common.home import Home
+from gramercy.estimators.ridge import Ridge
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.pipeline.plan.checking import check_table
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.publish.estimating import fit
+from gramercy.pipeline.verify.verification import verify_release
+from gramercy.schemas import families
+from gramercy.schemas.errors import RequestError, TableError
+from tests.support.factories import (
+    as_flow_step,
+    contract_facts,
+    read_plan,
+    run_release,
+    write_request,
+    write_table,
+)
+from tests.support.problems import raises
+
+ROWS, P = 3000, 40
+NORMALISATIONS = {"unit": "unit", "clip": {"kind": "clip", "radius": 5.0}}
+
+
+def exact_gram(folder: Path, how: str) -> np.ndarray:
+    """The exact Gram matrix, computed by numpy from the table and the public constants."""
+    scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5) / 5
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    rows = scaled / norms if how == "unit" else scaled * np.minimum(1, 5 / norms) / 5
+    return rows.T @ rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", list(NORMALISATIONS))
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_released_noise_has_the_stated_law(
+    neighbours: str, how: str, tmp_path: Path, home: Path
+) -> None:
+    write_table(tmp_path / "table.csv", ROWS, P)
+    facts = contract_facts(rows=ROWS if neighbours == "replace-one" else 2000, p=P)
+    request = {"normalisation": NORMALISATIONS[how]}
+    run_release(write_request(tmp_path, request=request, **facts | {"neighbours": neighbours}))
+
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    law, rows = release.noise, release.manifest.rows
+    assert rows.status == ("public" if neighbours == "replace-one" else "noisy")
+    assert abs(rows.value - ROWS) <= 5 * rows.sd + 1e-9
+    noise = release.second_moment.to_numpy() - exact_gram(tmp_path, how) / rows.value
+    off = noise[np.triu_indices(P, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    # 780 and 40 standard normal values, if the noise has the stated law.
+    assert abs(off.var() - 1) < 5.5 * np.sqrt(2 / off.size)
+    assert 0.25 < on.var() < 2.5
+    assert abs(off.mean()) < 5.5 / np.sqrt(off.size)
+
+    scale = release.manifest.calibration.constants["scale"]
+    assert law.sd_diagonal == pytest.approx(scale / rows.value, rel=2e-3)
+    assert law.sd_off_diagonal == pytest.approx(law.sd_diagonal / np.sqrt(2), rel=1e-12)
+    denoised = release.denoised.to_numpy()
+    truth = exact_gram(tmp_path, how) / ROWS
+    assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
+    archive, ledger = open_archive(home / "archive"), Ledger(Home.default().ledger)
+    assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
+def test_noise_has_the_stated_scale(neighbours: str, wrong: float) -> None:
+    """The check passes at the true scale, and fails if the scale is wrong by 30 %."""
+    p = 150
+    made = Gaussian.calibrated(
+        p=p, n=1000, neighbours=neighbours, epsilon=1.0, delta=1e-6, publishes_noisy_count=True
+    )
+    scaled = replace(made, scale=made.scale * wrong)
+    zero = np.zeros((p, p), dtype=np.int64)
+    noise = scaled.perturb(zero, 0).gram / scaled.lattice.divisor
+    law = made.law
+    off = noise[np.triu_indices(p, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    close = abs(off.var() - 1) < 0.06 and abs(on.var() - 1) < 0.55
+    assert close == (wrong == 1.0)
+
+
+def test_noisy_row_count_raises_the_noise_scale() -> None:
+    arguments = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    plain, counted = (
+        Gaussian.calibrated(**arguments),
+        Gaussian.calibrated(**arguments, publishes_noisy_count=True),
+    )
+    assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
+    assert counted.guarantee.epsilon(1e-6) <= 1
+    zero = np.zeros((5, 5), dtype=np.int64)
+    counts = [counted.perturb(zero, 1000).rows for _ in range(400)]
+    assert np.std(counts) == pytest.approx(counted.scale / COUNT_WEIGHT, rel=0.2)
+    assert plain.perturb(zero, 1000).rows is None
+
+
+def test_bundles_of_two_tables_differ_only_by_noise(tmp_path: Path, home: Path) -> None:
+    """Publish two tables with one request: only the noise and what depends on it differ."""
+    public = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        write_table(folder / "table.csv", seed=seed)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GRAMERCY_HOME", str(folder / "home"))
+            run_release(write_request(folder))
+        text = (folder / "home/archive/toy/v1-r1/release/datapackage.json").read_text()
+        facts = json.loads(text)
+        for resource in facts["resources"]:
+            if resource["path"].startswith("second_moment"):
+                resource.pop("hash")
+                resource.pop("bytes", None)
+        # Each home has its own ledger, whose entries are salted.
+        assert facts["dp"]["ledger"].pop("ledger") != facts["dp"]["ledger"].pop("hash")
+        public.append(facts)
+        assert str(folder) not in text
+    assert public[0] == public[1]
+
+
+def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) -> None:
+    """The true row count is neither published nor compared with the contract's."""
+    run_release(write_request(tmp_path, neighbours="add-remove", rows=31))
+    manifest = Catalogue(home / "archive")["toy/v1-r1"].manifest
+    assert manifest.rows.value != 40
+    assert manifest.rows.sd > 1
+
+
+def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
+    run_release(write_request(tmp_path))
+    (tmp_path / "table.csv").unlink()
+    with raises(families.TERMS, dataset="toy", terms=("budget.epsilon",)):
+        run_release(write_request(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
+
+
+def test_budget_is_checked_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
+    (tmp_path / "table.csv").unlink()
+    request = write_request(
+        tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6}
+    )
+    (tmp_path / "table.csv").unlink()
+    with raises(families.EXCEEDED):
+        run_release(request)
+    assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
+
+
+def test_contracts_in_the_home_are_found_by_id(tmp_path: Path, home: Path) -> None:
+    write_request(tmp_path)
+    (home / "contracts").mkdir(parents=True)
+    text = (tmp_path / "contract.yaml").read_text()
+    named = text.replace("table.csv", str(tmp_path / "table.csv"))
+    (home / "contracts/toy.yaml").write_text(named)
+    (home / "contracts/other.yaml").write_text(named)
+    assert run_release(write_request(tmp_path, request={"dataset": "toy"})) == "v1-r1"
+    with raises(families.REQUEST_FILE, dataset="other", id="toy"):
+        run_release(write_request(tmp_path, request={"dataset": "other"}))
+
+
+def test_analysts_can_read_the_published_release(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
+    catalogue = gramercy.open(str(home / "archive"))
+    assert list(catalogue) == ["toy/v1-r1"]
+    release = catalogue["toy/v1-r1"]
+    assert list(release.second_moment.columns) == ["c0", "c1", "c2"]
+    assert release.guarantee.epsilon <= 1
+    assert release.estimates == {}
+    assert "epsilon=1, delta=1e-06" in repr(release)
+    for name in ("toy/v2-r1", "toy", "../toy", ".staging/x"):
+        with pytest.raises(RequestError) as refused:
+            catalogue[name]
+        assert refused.value.code in {families.UNKNOWN_RELEASE.code, families.UNKNOWN_RELEASE.code}
+    with raises(families.NOT_AN_ARCHIVE):
+        gramercy.open(str(tmp_path / "nowhere"))
+
+
+def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
+    """Without a header, the first row is read as the header; errors must not quote it."""
+    write_request(tmp_path)
+    plan = read_plan(tmp_path / "request.yaml")
+    for first in ("63.12345678,1,2.5", "63.12345678,63.12345678,2.5"):
+        (tmp_path / "table.csv").write_text(first + "\n1,2,3\n")
+        with pytest.raises(TableError) as caught:
+            as_flow_step(check_table_header)(plan.contract)
+        assert "63.1" not in str(caught.value)
+        assert caught.value.facts["file"].endswith("table.csv")
+
+
+@pytest.mark.slow
+def test_validation_names_file_and_column(tmp_path: Path) -> None:
+    write_request(tmp_path)
+    plan = read_plan(tmp_path / "request.yaml")
+    (tmp_path / "table.csv").write_text("c0,c2,more\n1,2,3\n")
+    with raises(families.TABLE_COLUMNS, columns=("c1",)) as caught:
+        as_flow_step(check_table_header)(plan.contract)
+    assert caught.value.facts["file"].endswith("table.csv")
+    (tmp_path / "table.csv").write_text("c0;c1;c2\n1;2;3\n")
+    with raises(families.HEADER):
+        as_flow_step(check_table_header)(plan.contract)
+    parquet = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
+    named = plan.contract.model_copy(update={"source": str(parquet)})
+    with raises(families.TABLE_COLUMNS) as caught:
+        as_flow_step(check_table_header)(named)
+    assert caught.value.facts["file"].endswith("table.parquet")
+    text, lists = caught.value.facts["columns"]
+    assert text == "c1 (text)"
+    assert lists.startswith("c2 (list")
+
+
+def test_cell_values_never_refuse_a_release(tmp_path: Path) -> None:
+    """Invalid cells are counted for the steward, and never stop the release."""
+    (tmp_path / "table.csv").write_text("c0,c1,c2\n1e999,x,\n-1e9,nan,2\n" + "?,,\n" * 38)
+    plan = read_plan(write_request(tmp_path))
+    checked = check_table(plan.contract).columns
+    assert [column.missing for column in checked] == [39, 40, 39]
+    assert [column.clamped for column in checked] == [1, 0, 0]
+    assert run_release(tmp_path / "request.yaml") == "v1-r1"
+
+
+def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
+    bundle = read_release(home / "archive/toy/v1-r1/release")
+    indefinite = replace(bundle, raw=np.diag([1.0, 0.5, -1.0]))
+    with raises(families.ESTIMATE, estimator="ridge"):
+        fit(indefinite, Ridge(penalty=1e-320, input="raw"))
+    assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].tuning == {"penalty": 1e-3}
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "a/../../b", ".staging", "", "a\x00b", "ａ"])
+def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
+    archive = open_archive(home / "archive")
+    for call in (
+        lambda: archive.release(name, "v1-r1"),
+        lambda: archive.release("toy", name),
+        lambda: archive.estimate("toy", "v1-r1", name),
+    ):
+        with raises(families.UNKNOWN_RELEASE):
+            call()
+
+
+def test_abandoned_staging_folder_is_removed(tmp_path: Path, home: Path) -> None:
+    left = home / "archive/.staging/toy.left"
+    other = home / "archive/.staging/other.busy"
+    for folder in (left, other):
+        folder.mkdir(parents=True)
+    run_release(write_request(tmp_path))
+    assert not left.exists()
+    assert other.exists()
