@@ -355,7 +355,8 @@ def test_home_with_archive_at_a_url(
 
 def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
     code = (
-        f"from gramercy.archive.store.opening import open_archive as o; a = o('{s3}/m'); a.releases(); "
+        "from gramercy.archive.store.opening import open_archive as o; "
+        f"a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
         "assert a.root.stat().st_mode & 0o777 == 0o700; "
         # A fork has its own mirror, and does not remove that of its parent.
