@@ -11,7 +11,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.sums import streaming
+from gramercy.tables.sums import streaming
 from tests.support.factories import contract_facts
 
 WIDE = {"lower": -100.0, "upper": 100.0}

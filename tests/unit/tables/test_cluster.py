@@ -27,11 +27,11 @@ from gramercy.schemas.normalisation import Unit
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums import cluster
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.parts import Parts
 from gramercy.tables.sums.passes import run_locally
 from gramercy.tables.sums.streaming import Accumulated, accumulate
-from gramercy.tables.sums.sums import cluster
 from tests.support.factories import contract_facts, read_plan, write_request
 from tests.support.problems import raises
 

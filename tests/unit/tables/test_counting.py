@@ -198,7 +198,7 @@ def test_wrong_number_of_rows_is_refused_only_where_it_is_public(
         run(49)
     assert run(49, neighbours="add-remove").units == 50
     for module in ("passes", "streaming"):
-        monkeypatch.setattr(f"gramercy.tables.{module}.EXCESS_ROWS", 10)
+        monkeypatch.setattr(f"gramercy.tables.sums.{module}.EXCESS_ROWS", 10)
     with raises(families.ROW_COUNT, limit=17, declared=7):
         run(7)
 

@@ -22,7 +22,7 @@ from gramercy.tables.persons.person_index import IndexedPersons
 from gramercy.tables.persons.person_sample import PersonSample
 from gramercy.tables.persons.persons import Persons, name_table
 from gramercy.tables.persons.siphash import hashes
-from gramercy.tables.sums.sums import row_transform
+from gramercy.tables.sums import row_transform
 from tests.support.problems import raises
 
 NAMES = st.none() | st.sampled_from([b"", b"a", b"b", b"ab", b"\xff"]) | st.binary(max_size=20)

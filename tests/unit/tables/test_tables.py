@@ -70,7 +70,7 @@ def test_reading_stops_far_beyond_the_declared_rows(
     file = tmp_path / "t.csv"
     file.write_text("c0,c1,c2\n" + "1,2,3\n" * 100)
     for module in ("passes", "streaming"):
-        monkeypatch.setattr(f"gramercy.tables.{module}.EXCESS_ROWS", 10)
+        monkeypatch.setattr(f"gramercy.tables.sums.{module}.EXCESS_ROWS", 10)
     contract = Contract.model_validate(contract_facts(file, rows=7))
     with raises(families.ROW_COUNT, source=str(file), limit=17, declared=7):
         accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10))
