@@ -129,7 +129,7 @@ def _problem_of(error: Any) -> InvalidValue:
         if misspelt is not None:
             return misspelt
     if error["input"] is None and kind.endswith("_type"):
-        return wordings.value_empty()
+        return wordings.value_empty("one")
     if kind in _EXPECTED:
         return families.VALUE(
             "Must be {expected}.",
