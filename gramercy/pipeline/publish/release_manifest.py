@@ -8,8 +8,7 @@ from typing import Literal
 
 from gramercy.archive.bundles.card import dp_card
 from gramercy.estimators.marginals import counted_rows
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.mechanism import Additive, Mechanism
 from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts, noise_law
 from gramercy.schemas.facts import CalibrationFacts, GroupFacts, LatticeFacts, RowsFacts
 from gramercy.schemas.groups import group_names
