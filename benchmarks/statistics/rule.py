@@ -19,7 +19,7 @@ from gramercy.scaling.column_constants import (
     zoomed_grid,
 )
 from gramercy.scaling.shares import Shares
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 
 Array = NDArray[np.float64]
 

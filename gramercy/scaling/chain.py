@@ -24,11 +24,11 @@ from gramercy.scaling.column_constants import (
     zoomed_grid,
 )
 from gramercy.schemas.column import level_names
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 
 Counts = NDArray[np.int64]
 AnyGrid = Grid | LevelGrid

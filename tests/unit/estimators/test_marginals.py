@@ -18,8 +18,8 @@ from gramercy.estimators.marginals import (
     share,
 )
 from gramercy.scaling.column_constants import Constants, zoomed_grid
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from tests.support.marginals import histogram, public
 
 Array = np.ndarray[Any, Any]
