@@ -32,7 +32,7 @@ from gramercy.mechanisms.mechanism import (
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 class GaussianSpec(MechanismSpec):

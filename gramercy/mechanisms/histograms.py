@@ -34,7 +34,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 Counts = NDArray[np.int64]
 

@@ -32,7 +32,7 @@ from gramercy.mechanisms.mechanism import (
 )
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec
+from gramercy.schemas.request_parts import PureSpec
 
 
 class LaplaceSpec(PureSpec):

@@ -22,7 +22,7 @@ from gramercy.archive.bundles.parquet_limits import codes_of, has_schema, read_b
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.groups import MAX_ENTRIES
+from gramercy.schemas.facts import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
 
 

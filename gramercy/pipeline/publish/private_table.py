@@ -27,15 +27,15 @@ from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import DaskEngine, LocalEngine
+from gramercy.schemas.request_parts import DaskEngine, LocalEngine
+from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
 from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
 from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.formats.source import needs_copy, open_source
 from gramercy.tables.sums import streaming
 from gramercy.tables.sums.cluster import Cluster
-from gramercy.tables.sums.kept_cells import KeptCells
-from gramercy.tables.sums.parts import AssignFolds, Parts
+from gramercy.tables.sums.exact_sums import AssignFolds, Parts
 from gramercy.tables.sums.passes import run_locally
 
 _CELL = 8  # bytes
