@@ -23,7 +23,7 @@ from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, Level
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Clip
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -14,7 +14,7 @@ from gramercy.scaling.grid import Grid, first_grid, zoomed_grid
 from gramercy.scaling.radius import clipping_radius, length_edges
 from gramercy.scaling.scan import column_constants
 from gramercy.scaling.shares import Shares
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 
 Array = NDArray[np.float64]
 

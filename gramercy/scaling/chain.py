@@ -17,11 +17,11 @@ from gramercy.scaling.grid import UNBOUNDED, Grid, LevelGrid, first_grid, zoomed
 from gramercy.scaling.radius import clipping_radius, length_edges
 from gramercy.scaling.scan import column_constants
 from gramercy.schemas.column import level_names
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 
 Counts = NDArray[np.int64]
 AnyGrid = Grid | LevelGrid

@@ -18,9 +18,10 @@ from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
-from gramercy.schemas.periods import Span, last_complete
-from gramercy.schemas.placeholders import (
+from gramercy.schemas.periods import (
+    Span,
     glob_of_any_period,
+    last_complete,
     span_of,
     with_period,
     without_placeholders,
@@ -203,7 +204,7 @@ def draft(
     ----------
     table
         Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
-        and other placeholders in it stand for the period; see `schemas.placeholders`.
+        and other placeholders in it stand for the period; see `schemas.periods`.
     name
         Id of the data set; by default derived from the table's name.
     columns

@@ -13,7 +13,7 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.progress import rows_bar
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
-from gramercy.schemas.engine import DaskEngine, LocalEngine
+from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.counts import counting
 from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
 from gramercy.tables.formats.source import open_source

@@ -34,7 +34,7 @@ from gramercy.pipeline.publish.noisy_sums import draw_noise, require_gram
 from gramercy.pipeline.publish.release_manifest import release_manifest
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.change_detection import verify_unchanged

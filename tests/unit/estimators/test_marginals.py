@@ -19,8 +19,8 @@ from gramercy.estimators.marginals import (
 )
 from gramercy.scaling.constants import Constants
 from gramercy.scaling.grid import zoomed_grid
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from tests.support.marginals import histogram, public
 
 Array = np.ndarray[Any, Any]
