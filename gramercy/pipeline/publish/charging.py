@@ -43,8 +43,7 @@ from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
-from gramercy.schemas.facts import BudgetFacts, LedgerFacts
-from gramercy.schemas.facts import group_names
+from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
 from gramercy.tables.formats.source import needs_copy, open_source
 from gramercy.tables.sums.streaming import Accumulated
 

@@ -31,7 +31,6 @@ from gramercy.pipeline.context import Context, verify_ledger_anchor
 from gramercy.pipeline.verify.listing_checks import listing_problem
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families, wordings
-from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.errors import (
     ArchiveError,
     GramercyError,
@@ -39,7 +38,7 @@ from gramercy.schemas.errors import (
     LedgerError,
     UntrustedLedger,
 )
-from gramercy.schemas.ledger_history import History
+from gramercy.schemas.ledger_history import Anchor, History
 from gramercy.schemas.problem import Notice
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}

@@ -54,8 +54,8 @@ from gramercy.pipeline.publish.release_manifest import release_manifest
 from gramercy.scaling.chain import replayed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.evidence import Histogram
+from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problem import Notice

@@ -24,7 +24,6 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step
