@@ -26,8 +26,8 @@ from gramercy.estimators.bins import (
     neighbours,
     occupied,
 )
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 
 Array = NDArray[np.float64]

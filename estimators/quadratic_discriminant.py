@@ -27,7 +27,7 @@ from gramercy.estimators.own_units import own_units, weight_lost
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
 from gramercy.schemas.normalisation import Unit

@@ -20,9 +20,8 @@ from gramercy.estimators.own_units import OwnUnits, mean_weight, own_units
 from gramercy.estimators.uncertainty.entries import Entries
 from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
 from gramercy.schemas import wordings
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 

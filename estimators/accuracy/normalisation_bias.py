@@ -40,9 +40,8 @@ from gramercy.estimators.accuracy.row_simulation import (
 )
 from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.estimators.own_units import mean_weight
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 

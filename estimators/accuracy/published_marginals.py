@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.row_laws import Marginal
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 

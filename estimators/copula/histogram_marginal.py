@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 
 Array = NDArray[np.float64]
 

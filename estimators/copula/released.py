@@ -14,9 +14,8 @@ from gramercy.estimators.copula.histogram_marginal import histogram_marginal
 from gramercy.estimators.copula.levels import FreeChoice, LevelChoice
 from gramercy.estimators.own_units import OwnMoments, own_units, weight_lost
 from gramercy.schemas import families, wordings
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 

@@ -22,19 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from gramercy.mechanisms.accounting.directed_rounding import UP
-from gramercy.mechanisms.accounting.gdp import mu_from_pure_epsilon, pure_epsilon_from_mu
+from gramercy.mechanisms.accounting.gdp import UP, mu_from_pure_epsilon, pure_epsilon_from_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import (
+from gramercy.mechanisms.mechanism import (
     COUNT_WEIGHT,
     Additive,
+    Arithmetic,
+    PublicParameters,
     squared_sensitivity,
     symmetric_matrix,
 )
-from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec
+from gramercy.schemas.request_parts import PureSpec
 
 _DEFAULT_DELTA0 = 1e-12  # P[W < w0], for parameters without a failure share
 _MARGIN = 1 + 2.0**-30  # far more than the relative error of scipy's inverse

@@ -25,20 +25,22 @@ from pydantic import Field
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import (
+from gramercy.mechanisms.gaussian import target_mu
+from gramercy.mechanisms.mechanism import (
+    Arithmetic,
+    Mechanism,
+    PublicParameters,
     off_diagonal_scale,
     squared_sensitivity,
     symmetric_matrix,
 )
-from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
+from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
 
 _SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
 _GAP = 1e-10  # smallest duality gap per column that the solver is asked for

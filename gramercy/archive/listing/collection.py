@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from gramercy.archive.bundles.groups_file import GROUPS
 from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
 from gramercy.archive.bundles.release_bundle import has_histograms, stems
 from gramercy.archive.export.croissant import write_croissant
 from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
-from gramercy.schemas.timeline import Timeline
 
 _DIGEST = {"pattern": "[0-9a-f]{64}"}
 

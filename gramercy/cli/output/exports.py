@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
+from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
@@ -21,7 +21,7 @@ from gramercy.archive.store.staging import StagingArea
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
 from gramercy.schemas import families
-from gramercy.schemas.timeline import Timeline
+from gramercy.schemas.ledger_history import Timeline
 
 _STAGING, _OWNER = ".gramercy-staging", "package"
 

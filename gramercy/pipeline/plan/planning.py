@@ -8,8 +8,7 @@ from typing import Any
 
 from gramercy.estimators import Estimator
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import Mechanism, RowWise
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     Calibration,
@@ -20,21 +19,21 @@ from gramercy.pipeline.plan.calibration import (
 from gramercy.pipeline.plan.column_groups import with_columns_of_table
 from gramercy.pipeline.plan.column_names import check_names
 from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.estimable import check_group, check_other_releases
 from gramercy.pipeline.plan.grouping import matrix_contract
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.scaling_plan import with_planned_scaling
 from gramercy.pipeline.plan.specification import release_spec, scaled_contract
 from gramercy.pipeline.plan.yaml_files import read_contract
-from gramercy.pipeline.publish.estimable import check_group, check_other_releases
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.request import PERIOD
+from gramercy.schemas.request_parts import LocalEngine
 from gramercy.tables.formats.source import needs_copy
 
 _GRACE = datetime.timedelta(hours=1)

@@ -19,7 +19,7 @@ from gramercy.estimators.own_numbers import CORRELATION, MEAN
 from gramercy.estimators.welch import differences
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import gramercy
+from gramercy.archive.bundles.descriptions import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.archive.bundles.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.seal.signature import ANCHOR, BUNDLE, signer
 from gramercy.archive.seal.signing_keys import signing_public_key
@@ -22,8 +22,8 @@ from gramercy.archive.store.store import FolderStore
 from gramercy.archive.store.url_store import is_url
 from gramercy.common.home import Home
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ContractError
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
 from tests.support.archives import archive_at, objects_at

@@ -16,7 +16,7 @@ from gramercy.estimators.noise.shrinkage import SIMULATED_UP_TO
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_rows import Rows
+from gramercy.mechanisms.rows import Rows
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.problems import raises, refuses

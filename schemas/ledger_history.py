@@ -1,0 +1,170 @@
+"""The history of a ledger: its anchors, and the events of its budgets, as public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gramercy.schemas.model import Digest, Model, finite_or_none
+from gramercy.schemas.problem import Notice
+
+EventKind = Literal["registered", "raised", "lowered", "charged"]
+
+
+@dataclass(frozen=True)
+class ChargeRecord:
+    """A charge and its present state.
+
+    Parameters
+    ----------
+    release, version
+        The release, and the version of the data.
+    state
+        Present state: ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or
+        ``withdrawn``.
+    mu, delta0, pure
+        The charge; `pure` is infinite without a pure epsilon.
+    epsilon
+        Epsilon of this charge alone, at the delta of the budget at that time.
+    mechanism
+        Name of the mechanism; empty if the release does not exist.
+    sha256
+        Digest of the sealed bundle; empty if it does not exist.
+    """
+
+    release: str
+    version: str
+    state: str
+    mu: float
+    delta0: float
+    pure: float
+    epsilon: float
+    mechanism: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A registration, a change of the budget or a charge.
+
+    Parameters
+    ----------
+    at
+        Time in UTC, ISO 8601.
+    what
+        Kind of the event.
+    budget, delta
+        The budget from then on: epsilon and delta.
+    spent
+        Epsilon of all charges so far, composed, at that delta; infinite if none holds.
+    reason
+        Reason for a change of the budget, or for a charge without a release.
+    charge
+        The charge, if the event is one.
+    """
+
+    at: str
+    what: EventKind
+    budget: float
+    delta: float
+    spent: float
+    reason: str = ""
+    charge: ChargeRecord | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The event as plain data; None stands for infinity and for unknown facts."""
+        charge = self.charge
+        return {
+            "at": self.at,
+            "what": self.what,
+            "release": charge.release if charge else None,
+            "version": charge.version if charge else None,
+            "mechanism": (charge.mechanism or None) if charge else None,
+            "state": charge.state if charge else None,
+            "reason": self.reason or None,
+            "mu": charge.mu if charge else None,
+            "delta0": charge.delta0 if charge else None,
+            "pure": finite_or_none(charge.pure) if charge else None,
+            "epsilon": finite_or_none(charge.epsilon) if charge else None,
+            "spent_epsilon": finite_or_none(self.spent),
+            "budget_epsilon": self.budget,
+            "budget_delta": self.delta,
+            "sha256": (charge.sha256 or None) if charge else None,
+        }
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The events of a data set's budget, in the order of the ledger.
+
+    Parameters
+    ----------
+    dataset
+        Id of the data set.
+    window
+        Period of the data, if budgets are per period; else empty.
+    events
+        The events; the first is the registration.
+    """
+
+    dataset: str
+    window: str
+    events: tuple[Event, ...]
+
+    @property
+    def name(self) -> str:
+        """The data set and, if budgets are per period, the period of its data."""
+        return self.dataset + (f", data of {self.window}" if self.window else "")
+
+    @property
+    def charges(self) -> tuple[ChargeRecord, ...]:
+        """The charges."""
+        return tuple(each.charge for each in self.events if each.charge)
+
+    def facts(self) -> dict[str, Any]:
+        """The timeline as plain data."""
+        return {
+            "dataset": self.dataset,
+            "period": self.window or None,
+            "events": [each.facts() for each in self.events],
+        }
+
+
+class Anchor(Model):
+    """The last entry of a ledger at some moment.
+
+    Parameters
+    ----------
+    ledger
+        Id of the ledger, 32 hexadecimal digits.
+    seq
+        Number of its last entry.
+    hash
+        Hash of that entry, which depends on all entries before it.
+    """
+
+    ledger: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    seq: Annotated[int, Field(strict=True, ge=1, lt=10**12)]
+    hash: Digest
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs and anchors of one ledger.
+
+    Parameters
+    ----------
+    runs
+        Names of the runs that published each release.
+    anchors
+        Heads of the ledger that runs have recorded.
+    elsewhere
+        Notices of releases of its data sets that were charged to other ledgers.
+    """
+
+    runs: Mapping[str, Sequence[str]]
+    anchors: Sequence[Anchor]
+    elsewhere: Sequence[Notice] = ()
