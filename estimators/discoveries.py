@@ -23,7 +23,7 @@ from pydantic import Field
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.entry_errors import edge_errors
+from gramercy.estimators.uncertainty.entries import edge_errors
 from gramercy.estimators.uncertainty.jackknife import describe_sampling
 from gramercy.schemas.evidence import Evidence
 

@@ -14,7 +14,7 @@ all of [-1, 1], the correlation is not estimable.
 
 The sampling factor s can also come from the folds of the release (`with_jackknife`), for rows of
 any law. Missing cells that count as zeros shrink a correlation to h rho: see
-`estimators.own_units`.
+`estimators.table_units`.
 
 *Moderated variances.* Many variances with few degrees of freedom each borrow from each other. A
 jackknife over K folds has K - 1 degrees of freedom, and tests of thousands of pairs need the far
