@@ -35,7 +35,7 @@ from gramercy.schemas.families import catalogue
 from gramercy.schemas.model import Model
 from gramercy.schemas.problem import Family, Notice
 from gramercy.schemas.request import ReleaseRequest
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 FOLDER = Path(__file__).with_name("reference")
 NOTE = "<!-- Written by `python docs/generate.py`. Do not edit. -->"

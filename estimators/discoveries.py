@@ -2,7 +2,7 @@
 
 For each pair of columns the hypothesis of no (partial) correlation is tested, with the noisy matrix
 and its exact noise law. Partial correlations are those of the lasso of every column on the others,
-with their bias corrected (see `uncertainty.nodewise`), so that stronger noise hides weak edges
+with their bias corrected (see `uncertainty.partial_correlations`), so that stronger noise hides weak edges
 first. The procedure of Benjamini and Hochberg (1995) controls the expected share
 of false edges for independent tests, and in practice for most others; that of Benjamini and
 Yekutieli (2001) for any dependence. Intervals of the discovered edges are adjusted for selection:

@@ -15,7 +15,7 @@ from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.manifest import EstimateKind, ReleaseSpec
 from gramercy.schemas.model import digest
-from gramercy.schemas.specs import EstimatorSpec
+from gramercy.schemas.request_parts import EstimatorSpec
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Intervals(Estimator):
     corrected for missing cells as in `estimators.table_units`.
 
     Partial correlations come from the inverse. If noise may have produced its smallest eigenvalues,
-    they come from the lasso of every column on the others (see `uncertainty.nodewise`).
+    they come from the lasso of every column on the others (see `uncertainty.partial_correlations`).
 
     Where the noise is too strong for an estimate, it is 0 with standard error 1, and the interval
     is [-1, 1]; ``unknown`` counts such pairs. The intercept has no correlations, and its entries

@@ -17,8 +17,8 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 
 Array = NDArray[np.float64]

@@ -27,7 +27,7 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
 from gramercy.schemas.normalisation import Unit

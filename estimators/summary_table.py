@@ -18,9 +18,8 @@ from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
 from gramercy.estimators.uncertainty.entries import Entries, table_deviations, table_means
 from gramercy.schemas import wordings
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 

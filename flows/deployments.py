@@ -109,7 +109,7 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
             version=request.version,
         )
     estimates = [each.model_dump(mode="json") for each in request.estimates]
-    # As the web form has them: see `gramercy.schemas.form_choices`.
+    # As the web form has them: see `gramercy.schemas.form`.
     facts = request.model_dump(mode="json", exclude_none=True) | {"estimates": estimates}
     parameters = {"request": facts}
     # `prefect deploy` would replace it, if the same request were deployed by hand.

@@ -14,8 +14,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_model import AnyEstimator, Request
 from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.schemas import families
-from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.model import SLUG
+from gramercy.schemas.request_parts import DaskEngine
 
 MOST_ESTIMATES = 50
 _MINUTES = 60.0

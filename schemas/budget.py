@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
 from gramercy.schemas import families
 from gramercy.schemas.model import Delta, Epsilon, Model
-from gramercy.schemas.periods import example_label, leading_label
-
-Per = Literal["lifetime", "year", "quarter", "month", "week", "day"]
+from gramercy.schemas.periods import Per, example_label, leading_label
 
 
 class Budget(Model):
@@ -63,3 +62,20 @@ def budget_window(budget: Budget, version: str) -> str:
             example=example_label(budget.per),
         )
     return label
+
+
+@dataclass(frozen=True)
+class BudgetEffect:
+    """The effect of a planned release on the budget.
+
+    Parameters
+    ----------
+    kind
+        ``charged``: the release would be made and charged; ``free``: it already exists;
+        ``refused``: it would be refused.
+    words
+        The effect as a sentence, with a remedy if the release would be refused.
+    """
+
+    kind: Literal["charged", "free", "refused"]
+    words: str

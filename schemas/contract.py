@@ -14,14 +14,14 @@ from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, matrix_columns
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
-from gramercy.schemas.period_rules import (
+from gramercy.schemas.periods import (
     DatePeriod,
     RowsByPeriod,
     check_date_column,
     check_rows_by_period,
     check_source,
+    with_period,
 )
-from gramercy.schemas.placeholders import with_period
 from gramercy.schemas.source import AnySource, at_location, location
 
 MAX_COLUMNS = 5000

@@ -16,7 +16,7 @@ from pydantic import (
 from gramercy.schemas import families
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.model import Model, single_line
-from gramercy.schemas.placeholders import placeholders_in
+from gramercy.schemas.periods import placeholders_in
 from gramercy.schemas.url import has_secrets
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.budget import Budget, Per
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.column import level_names
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
+from gramercy.schemas.periods import Per
 
 
 class DatasetFacts(Model):
@@ -114,7 +116,7 @@ class RowsFacts(Model):
 class GroupFacts(Model):
     """The noisy numbers of rows of one group, and of its folds if there are any.
 
-    `level` is a level of the grouping column, or `schemas.groups.OTHER`.
+    `level` is a level of the grouping column, or `schemas.facts.OTHER`.
     """
 
     level: str
@@ -155,3 +157,29 @@ class GuaranteeFacts(Model):
     rho_failure: float
     power: float
     profile: dict[str, float]
+
+
+OTHER = "(other)"
+MAX_ENTRIES = 1 << 25  # of the matrices of all groups and folds: 256 MiB of doubles
+
+
+def group_names(by: LevelsFacts) -> tuple[str, ...]:
+    """Names of the groups, in the order of the levels; `OTHER` is last."""
+    return (*level_names(by.levels), OTHER)
+
+
+def check_group_names(by: LevelsFacts) -> None:
+    """Refuse a level that is named like the group of all other rows.
+
+    Raises
+    ------
+    RequestError
+    """
+    if OTHER in level_names(by.levels):
+        raise families.GROUPS(
+            "'by': the column '{name}' has a level '{level}', which names the group of all other "
+            "rows.",
+            "Rename the level in the table and in the contract, or leave 'by' out.",
+            name=by.name,
+            level=OTHER,
+        )

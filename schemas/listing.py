@@ -11,9 +11,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import DatasetFacts, RowsFacts
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
 from gramercy.schemas.normalisation import AnyNormalisation

@@ -30,13 +30,13 @@ from gramercy.schemas.facts import (
     LevelsFacts,
     PeriodFacts,
     RowsFacts,
+    group_names,
 )
-from gramercy.schemas.groups import group_names
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
 from gramercy.schemas.request import MAX_FOLDS
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 
 FORMAT: Literal[1] = 1
 CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from gramercy.schemas import wordings
-from gramercy.schemas.form_choices import Select
+from gramercy.schemas.form import Select
 from gramercy.schemas.model import Model, Positive, expand_kind
 
 

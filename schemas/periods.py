@@ -1,16 +1,38 @@
-"""Periods of the data: calendar years, quarters, months, ISO weeks and days, and their labels.
+"""Periods of the data: their labels, the files and rows that belong to them, and their rules.
 
 A label such as ``2026-Q3`` names one period of one kind. All functions are exact and independent of
 the clock: who needs the present period passes a day.
+
+Budgets per period hold by parallel composition: every row belongs to at most one period,
+independently of all other rows. Its period is decided by the file it is in, through placeholders in
+the source such as ``visits-{year}-{month}.csv``, or by its own date.
+
+*Claim.* Let a source satisfy `keeps_periods_apart`. Then no file matches it for two periods.
+
+*Proof.* Without ``**`` and ``..``, each component of a path is matched by one component of the
+pattern, because no other wildcard matches a slash. Two periods differ in the value of a placeholder
+(`PLACEHOLDERS` determine the period), and all values of it are equally wide. Within its component,
+all before it or all after it is free of wildcards, so that its distance from the start or from the
+end of the component is one number for both periods. A file that matches for both would have two
+values at this place.
 """
 
 from __future__ import annotations
 
 import datetime
+import glob
 import re
-from typing import Literal
+import zoneinfo
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gramercy.schemas import families
+from gramercy.schemas.model import Model, label, single_line
 
 Span = Literal["year", "quarter", "month", "week", "day"]
+Per = Literal["lifetime", Span]
 
 LABEL_PATTERNS: dict[Span, str] = {
     "year": "[0-9]{4}",
@@ -120,3 +142,200 @@ def parts_of(span: Span, label: str) -> dict[str, str]:
         return {"year": label[:4], "month": label[5:7], "day": label[8:]}
     rest = label[5:].lstrip("QW")
     return {"year": label[:4]} | ({span: rest} if rest else {})
+
+
+# A week belongs to its ISO year.
+PLACEHOLDERS: dict[Span, tuple[str, ...]] = {
+    "year": ("{year}",),
+    "quarter": ("{year}", "{quarter}"),
+    "month": ("{year}", "{month}"),
+    "week": ("{year}", "{week}"),
+    "day": ("{year}", "{month}", "{day}"),
+}
+_WIDTHS = {"{year}": 4, "{quarter}": 1, "{month}": 2, "{week}": 2, "{day}": 2}
+_ANY = re.compile("|".join(map(re.escape, _WIDTHS)))
+
+
+def placeholders_in(source: str) -> list[str]:
+    """All placeholders of a source, in order."""
+    return _ANY.findall(source)
+
+
+def span_of(source: str) -> Span | None:
+    """The kind of period that the placeholders of a source determine; None if there is none."""
+    found = set(placeholders_in(source))
+    return next((span for span, needed in PLACEHOLDERS.items() if found == set(needed)), None)
+
+
+def keeps_periods_apart(source: str) -> bool:
+    """Whether no file can match the source for two periods; see the claim above.
+
+    Every placeholder must occur once. Sufficient, not necessary: ``?`` and brackets count as
+    wildcards of unknown width.
+    """
+    found = placeholders_in(source)
+    parts = source.split("/")  # in globs of fsspec, a backslash is not a separator
+    if len(set(found)) < len(found) or {"..", "**"} & {*parts}:
+        return False
+    return all(_has_fixed_place(part, mark) for part in parts for mark in placeholders_in(part))
+
+
+def _has_fixed_place(part: str, mark: str) -> bool:
+    before, _, after = part.partition(mark)
+    in_brackets = "[" in before and "]" in after
+    return not in_brackets and not (glob.has_magic(before) and glob.has_magic(after))
+
+
+def with_period(source: str, span: Span, label: str) -> str:
+    """The source with the numbers of a period in place of its placeholders."""
+    numbers = parts_of(span, label)
+    return _ANY.sub(lambda found: numbers.get(found[0][1:-1], found[0]), source)
+
+
+def glob_of_any_period(source: str) -> str:
+    """The source with patterns of digits in place of its placeholders."""
+    return _ANY.sub(lambda found: "[0-9]" * _WIDTHS[found[0]], source)
+
+
+def without_placeholders(source: str) -> str:
+    """The source without its placeholders, and the letters that labels have before some of them."""
+    return _ANY.sub("", re.sub(r"[Qq](?=\{quarter\})|[Ww](?=\{week\})", "", source))
+
+
+def _known(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise families.VALUE(
+            "Unknown time zone.",
+            "Write one such as Europe/Berlin.",
+        ) from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_known)]
+
+
+class DatePeriod(Model):
+    """The column whose dates decide the period of each row, where files do not.
+
+    A row's date must never change between versions of the table, because a row that moves to
+    another period would spend two budgets: the day of a visit is such a date, and the day of the
+    last visit is not. Rows without a readable date belong to no period, and are in no release.
+
+    Parameters
+    ----------
+    column
+        Name of the column: dates or times in Parquet; in text, ISO 8601 such as ``2026-11-23`` or
+        ``2026-11-23T08:30:00+01:00``, or the label of a period itself, such as ``2026-Q4``.
+    timezone
+        Time zone in which days begin, for times that state their offset from UTC.
+    """
+
+    column: Annotated[str, Field(min_length=1), AfterValidator(single_line)]
+    timezone: TimeZone = "UTC"
+
+    def selected(self, span: Span, label: str) -> SelectedPeriod:
+        """The column with the period of one version."""
+        return SelectedPeriod(column=self.column, timezone=self.timezone, span=span, label=label)
+
+
+class SelectedPeriod(DatePeriod):
+    """A column of dates with the period of one version, which a reader of the table needs."""
+
+    span: Span
+    label: str
+
+
+def _with_text_keys(value: Any) -> Any:
+    """YAML reads the key 2026 as a number, and 2026-11-23 as a date."""
+    if not isinstance(value, Mapping):
+        return value
+    return {label(key): each for key, each in value.items()}
+
+
+RowsByPeriod = Annotated[
+    dict[str, Annotated[int, Field(strict=True, ge=1, le=10**12)]], BeforeValidator(_with_text_keys)
+]
+
+
+def check_source(source: str, per: Per, *, has_date_column: bool) -> None:
+    """Refuse a source whose placeholders do not determine the period, or not for every file.
+
+    Raises
+    ------
+    InvalidValue
+        If the name of a file does not determine its period, or a file could belong to two.
+    """
+    needed = () if per == "lifetime" or has_date_column else PLACEHOLDERS[per]
+    if set(placeholders_in(source)) != set(needed):
+        raise families.PERIODS(
+            "'budget.per' is '{per}', so 'source' must contain these placeholders and no others: "
+            "{placeholders}.",
+            "Store the rows of each period in separate files, with the period in their names; or "
+            "declare the column of dates that decides it, as 'period'.",
+            per=per,
+            placeholders=needed or ("none",),
+        )
+    if needed and not keeps_periods_apart(source):
+        raise families.PERIODS(
+            "'source' must contain each placeholder once, outside brackets, without '..' or '**', "
+            "and with wildcards on one side of it only.",
+            "Otherwise one file could belong to two periods.",
+        )
+
+
+def check_date_column(
+    period: DatePeriod | None, per: Per, columns: Collection[str], *, adds_or_removes_rows: bool
+) -> None:
+    """Refuse a column of dates unless one row more or less changes one period only.
+
+    Under ``replace-one`` the number of rows of each period would be public, and a row's date, which
+    moves it from one period to another, would not be protected.
+
+    Raises
+    ------
+    InvalidValue
+        If not, or if the column is to be published as well.
+    """
+    if period is None:
+        return
+    if per == "lifetime" or not adds_or_removes_rows:
+        raise families.PERIODS(
+            "'period' needs 'budget.per' other than 'lifetime', 'neighbours: add-remove' and "
+            "'privacy_unit: row'.",
+            "Remove 'period', or change the other keys: the number of rows in each period is then "
+            "private.",
+        )
+    if period.column in columns:
+        raise families.PERIODS(
+            "'period.column' names '{column}', which is also one of 'columns'.",
+            "Remove it from 'columns': all rows of a release have the same period.",
+            column=period.column,
+        )
+
+
+def check_rows_by_period(rows: Mapping[str, int] | None, per: Per, *, counts_rows: bool) -> None:
+    """Refuse numbers of rows for anything but periods.
+
+    Raises
+    ------
+    InvalidValue
+        If there are no periods, or a key is not the label of one.
+    """
+    if rows is None:
+        return
+    if per == "lifetime" or not counts_rows:
+        raise families.PERIODS(
+            "'rows_by_period' needs 'budget.per' other than 'lifetime', and 'privacy_unit: row'.",
+            "Remove it: 'rows' is the number of rows of the whole table.",
+        )
+    for each in rows:
+        if not is_label(per, each):
+            raise families.PERIODS(
+                "'rows_by_period' lists '{label}', which is not a {per} of the data.",
+                "Write it such as {example}.",
+                label=each,
+                per=per,
+                example=example_label(per),
+            )

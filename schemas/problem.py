@@ -6,16 +6,17 @@ returns an exception, or a warning, with the code of its family.
 
 from __future__ import annotations
 
-import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from string import Formatter
 from typing import Any, Generic, TypeVar
 
 from gramercy.schemas.errors import GramercyError, printable
 
 T = TypeVar("T", bound="GramercyError | Notice")
-
-CODE = re.compile(r"GRM-\d{3}")
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,20 @@ class Family(Generic[T]):
         Stable code.
     kind
         Class of the exception, or `Notice` for a warning.
-    cause, remedy
-        When the problems occur, and what to do about them in general.
     """
 
     code: str
     kind: type[T]
-    cause: str
-    remedy: str
+
+    @property
+    def cause(self) -> str:
+        """When the problems occur."""
+        return _reference()[self.code]["cause"]
+
+    @property
+    def remedy(self) -> str:
+        """What to do about them in general."""
+        return _reference()[self.code]["remedy"]
 
     def __call__(self, sentence: str, hint: str = "", /, **facts: Any) -> T:
         """The exception or the warning with these facts.
@@ -91,6 +98,40 @@ class Family(Generic[T]):
             "remedy": self.remedy,
             "exit_code": getattr(self.kind, "exit_code", 0),
         }
+
+
+@dataclass(frozen=True)
+class Wording(Generic[T]):
+    """A problem in fixed words.
+
+    Parameters
+    ----------
+    family
+        Its family.
+    sentence, hint
+        Format strings over the facts.
+    """
+
+    family: Family[T]
+    sentence: str
+    hint: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the facts, in the order in which the words first have them."""
+        parts = Formatter().parse(f"{self.sentence}{self.hint}")
+        return tuple(dict.fromkeys(name for _, name, _, _ in parts if name))
+
+    def __call__(self, *facts: Any) -> T:
+        """The exception or the warning with these facts, in the order of `names`."""
+        named = dict(zip(self.names, facts, strict=True))
+        return self.family(self.sentence, self.hint, **named)
+
+
+@cache
+def _reference() -> dict[str, dict[str, str]]:
+    """Cause and remedy of every code."""
+    return tomllib.loads(Path(__file__).with_name("error_codes.toml").read_text("utf-8"))
 
 
 _LISTED = 12  # entries of a sequence in the sentence of an error

@@ -19,13 +19,19 @@ from pydantic import (
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import Engine, LocalEngine
 from gramercy.schemas.model import Label, Model, digest, label
 from gramercy.schemas.normalisation import Clip, Normalisation, Unit
-from gramercy.schemas.periods import example_label, is_label, last_complete
-from gramercy.schemas.scaling import DeclaredScaling, PrivateScaling, Scaling, ScalingFacts
-from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
-from gramercy.schemas.time_zone import TimeZone
+from gramercy.schemas.periods import TimeZone, example_label, is_label, last_complete
+from gramercy.schemas.request_parts import (
+    DeclaredScaling,
+    Engine,
+    EstimatorSpec,
+    LocalEngine,
+    MechanismSpec,
+    PrivateScaling,
+    Scaling,
+    ScalingFacts,
+)
 
 MAX_FOLDS = 20
 

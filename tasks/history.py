@@ -20,9 +20,8 @@ from pydantic import ValidationError
 
 from gramercy.ledger import Ledger
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.ledger_history import Anchor, History
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.run_history import History
 
 _PAGE = 200
 _RECENT = 20  # artifacts to look at; some may not be anchors

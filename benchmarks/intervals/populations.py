@@ -12,7 +12,7 @@ from benchmarks.statistics.rule import private_rows, privately_scaled
 from benchmarks.statistics.tables import Table, load
 from gramercy.estimators.table_units import TableUnits
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.constants import Constants
+from gramercy.scaling.column_constants import Constants
 from gramercy.scaling.shares import shares
 
 Array = NDArray[np.float64]

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.table_units import TableUnits, mean_weight, weight_lost
 from gramercy.estimators.uncertainty.jackknife import student_quantile
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 _WINDOWS = ((0.5, 1.0), (0.5, 2.0), (0.5, 4.0))  # distances from the centre, in those of a bound

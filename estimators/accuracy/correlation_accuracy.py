@@ -30,9 +30,8 @@ from gramercy.estimators.accuracy.row_simulation import (
 )
 from gramercy.estimators.table_units import mean_weight, table_units
 from gramercy.estimators.uncertainty.moment_errors import schur_complement
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 

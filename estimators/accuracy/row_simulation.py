@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtr, ndtri
 
 from gramercy.estimators.noise.draws import stream
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 # From correlated standard normal cells, shape (n, q), to cells of any mean and deviation.

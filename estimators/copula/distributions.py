@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 
 # Correlations of monotone functions of correlated normal variables, by Hermite expansions.
 #

@@ -13,9 +13,8 @@ from scipy.special import log_ndtr, ndtri
 from gramercy.estimators.copula.distributions import Marginal, clamped_normal, histogram_marginal
 from gramercy.estimators.table_units import TableMoments, table_units, weight_lost
 from gramercy.schemas import families, wordings
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 
 # Columns of levels as functions of standard normal variables.
 #

@@ -176,7 +176,7 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 #
 # *Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
 # res C_xx / n, where res is the variance of the residuals. The form for missing
-# cells is below. For rows with heavy tails there is a factor: `uncertainty.tail_factor`.
+# cells is below. For rows with heavy tails there is a factor: `uncertainty.moment_errors.tail_factor`.
 #
 # *Missing cells*, at random and independently of each other.
 # A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the
@@ -606,7 +606,7 @@ def incomplete_scores(
     Parameters
     ----------
     moments, positive, variance
-        See `errors.sampling_of_scores`.
+        See `sampling_of_scores`.
     residual
         Coefficients (1, -b) of the residual, shape (1 + k,).
     present

@@ -167,7 +167,7 @@ class CorrelationErrors:
         -----
         Standard errors are at least those of the noise, whose law is known. For tests, the squared
         ratios to the standard errors of the assumed law are moderated: see
-        `estimators.uncertainty.moderation`.
+        `moderated`.
         """
         estimable = self.estimable & np.isfinite(spread)
         r = np.clip(self.estimate * self.attenuation, -_MAX_CORRELATION, _MAX_CORRELATION)

@@ -1,6 +1,6 @@
 """Errors of the second moments of a release, by noise and by sampling.
 
-The noise law is known exactly; the law of the rows is assumed (see `uncertainty.row_law`). The
+The noise law is known exactly; the law of the rows is assumed (see `uncertainty.entry_covariance`). The
 estimand is the population second moment of the normalised rows. If the first column is the
 intercept, moments are about the means that it gives, to first order in their errors.
 """
@@ -131,7 +131,7 @@ def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
 
 # Errors of the second moments of a release, by noise and by sampling.
 #
-# The noise law is known exactly; the law of the rows is assumed (see `uncertainty.row_law`). The
+# The noise law is known exactly; the law of the rows is assumed (see `uncertainty.entry_covariance`). The
 # estimand is the population second moment of the normalised rows. If the first column is the
 # intercept, moments are about the means that it gives, to first order in their errors.
 

@@ -168,7 +168,7 @@ class ReleaseMatrices(ABC):
         return measured_column(self._own_entries(kind, units), units.names)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
-        """Entries in own units with their errors, computed once; see `uncertainty.own_entries`."""
+        """Entries in own units with their errors, computed once; see `uncertainty.entries`."""
         from gramercy.estimators.uncertainty import entries as own_entries
 
         functions = {

@@ -17,7 +17,7 @@ from gramercy.cli.output.timelines import timelines_of
 from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
-from gramercy.schemas.timeline import Timeline
+from gramercy.schemas.ledger_history import Timeline
 
 _DRAWN = 20  # budgets; more are listed without charts
 

@@ -18,10 +18,10 @@ from gramercy.ledger.queries import has_budget, head_anchor, last_move, recorded
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError, SpentFailure
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json, single_line
 
 

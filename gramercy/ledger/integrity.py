@@ -17,9 +17,9 @@ from gramercy.ledger.entry import (
 )
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.problem import Notice
 
 

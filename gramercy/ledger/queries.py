@@ -22,8 +22,8 @@ from gramercy.ledger.journal import read
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.ledger_history import Anchor
 
 Conditions = tuple[ColumnElement[bool], ...]
 

@@ -26,11 +26,10 @@ from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import LedgerError, UntrustedLedger
-from gramercy.schemas.timeline import Timeline
+from gramercy.schemas.ledger_history import Anchor, Timeline
 
 
 def _ledger_damaged(ledger: str, reason: str) -> UntrustedLedger:

@@ -13,7 +13,7 @@ from gramercy.ledger.entry import RELEASE_KINDS, Entry
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.timeline import ChargeRecord, Event, EventKind, Timeline
+from gramercy.schemas.ledger_history import ChargeRecord, Event, EventKind, Timeline
 
 _BUDGETS: dict[str, EventKind] = {
     "registered": "registered",

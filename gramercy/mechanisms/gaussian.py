@@ -30,7 +30,7 @@ from gramercy.mechanisms.additive import (
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 class GaussianSpec(MechanismSpec):

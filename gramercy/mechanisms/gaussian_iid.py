@@ -20,7 +20,7 @@ from gramercy.mechanisms.gaussian import Gaussian, classical_scale
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 class GaussianIidSpec(MechanismSpec):

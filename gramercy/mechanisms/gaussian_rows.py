@@ -33,7 +33,7 @@ from gramercy.schemas.contract import ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 class NoisyRowsSpec(MechanismSpec):

@@ -26,7 +26,7 @@ from gramercy.mechanisms.gaussian_rows import NoisyRowsSpec, Rows
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 _DELTA0_SHARE = 0.1  # of the request's delta, for parameters without a failure share
 

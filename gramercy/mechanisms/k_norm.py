@@ -34,7 +34,7 @@ from gramercy.mechanisms.additive import (
 from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec
+from gramercy.schemas.request_parts import PureSpec
 
 _DEFAULT_DELTA0 = 1e-12  # P[W < w0], for parameters without a failure share
 _MARGIN = 1 + 2.0**-30  # far more than the relative error of scipy's inverse

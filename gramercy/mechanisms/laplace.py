@@ -33,7 +33,7 @@ from gramercy.mechanisms.additive import (
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec
+from gramercy.schemas.request_parts import PureSpec
 
 
 class LaplaceSpec(PureSpec):

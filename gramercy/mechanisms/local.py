@@ -28,7 +28,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 MAX_ENTRIES = 5000
 _BITS = 12

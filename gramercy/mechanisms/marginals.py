@@ -22,7 +22,7 @@ from gramercy.schemas import families
 from gramercy.schemas.contract import ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 _SHARES = (0.4, 0.2, 0.2, 0.2)  # of three stages and of row lengths, where none are stated
 

@@ -32,7 +32,7 @@ from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec
+from gramercy.schemas.request_parts import PureSpec
 
 _COUNT_WEIGHT = 0.1  # a noisy count costs a tenth of the epsilon of the matrix
 _ONE_COLUMN = math.sqrt(math.pi / 2)  # the score of Laplace noise is +-epsilon

@@ -38,7 +38,7 @@ from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
+from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
 
 _SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
 _GAP = 1e-10  # smallest duality gap per column that the solver is asked for

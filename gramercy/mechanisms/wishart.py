@@ -29,7 +29,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
+from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
 
 _MAX_DOF = 1e9
 # Of the request's delta, for parameters without a failure share.

@@ -10,8 +10,8 @@ from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.ledger_history import Anchor
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger

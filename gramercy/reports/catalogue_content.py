@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from gramercy.archive.listing.listing import ListedRelease, search_text
 from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.reports.period_series import PeriodSeries
+from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.timeline import Timeline
 
 DATASETS_ON_PAGE = 50
 RELEASES_ON_PAGE = 100

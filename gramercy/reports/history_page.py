@@ -13,7 +13,7 @@ from markupsafe import Markup
 from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.schemas.timeline import Event, Timeline
+from gramercy.schemas.ledger_history import Event, Timeline
 
 _MARGIN = datetime.timedelta(hours=12)  # on both sides, if all events are at a single moment
 _ONE_DAY = datetime.timedelta(days=1)

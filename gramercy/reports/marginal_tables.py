@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
-from gramercy.schemas.histogram import Histogram
 
 Array = NDArray[np.float64]
 

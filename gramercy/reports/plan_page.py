@@ -21,7 +21,7 @@ from gramercy.reports.notes import Level, Note
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.symbols import in_symbols
-from gramercy.schemas.budget_effect import BudgetEffect
+from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseKind

@@ -26,10 +26,10 @@ from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.publish.accumulation import accumulate as collect
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import BLOCK
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, accumulate, integer_batches
 from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, calibrated
 from tests.support.factories import as_flow_step, at_scale, read_plan, write_request

@@ -26,7 +26,7 @@ from gramercy.pipeline.plan.calibration import Calibration
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums
 from gramercy.pipeline.publish.drawing import draw_into
-from gramercy.tables.sums.repair import repair
+from gramercy.tables.sums.row_transform import repair
 from tests.support.black_box.audit import audit, audit_statistics, count_impossible, draws_differ
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
 from tests.support.black_box.outputs import single_outputs, worst_pair

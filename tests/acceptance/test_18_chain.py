@@ -22,7 +22,7 @@ from gramercy.ledger.journal import read, read_all
 from gramercy.ledger.queries import head_anchor
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Family
 from tests.support.factories import at_scale

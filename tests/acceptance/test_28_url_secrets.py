@@ -22,8 +22,8 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas import families
-from gramercy.schemas.engine import DaskEngine
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError
+from gramercy.schemas.request_parts import DaskEngine
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.formats.column_types import column_types
 from gramercy.tables.formats.source import Source, format_of, open_source

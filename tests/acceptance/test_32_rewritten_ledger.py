@@ -27,7 +27,7 @@ from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.reporting import make_report
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.problem import Family
 from tests.support.archives import update_listing
 from tests.support.factories import edit_json, run_command, run_release, write_request

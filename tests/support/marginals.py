@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from tests.support.factories import write_request
 
 ROWS = 2000

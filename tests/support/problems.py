@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import GramercyError, InvalidValue
+from gramercy.schemas.model import details_of
 from gramercy.schemas.problem import Family, Notice
 
 

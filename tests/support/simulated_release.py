@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
-from gramercy.scaling.grid import Grid
+from gramercy.scaling.column_constants import Grid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Clip
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 
 Array = NDArray[np.float64]
 

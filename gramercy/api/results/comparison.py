@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """The differences between two tables of different rows; see `estimators.table_comparison.differences`.
+    """The differences between two tables of different rows, by `table_comparison.differences`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.parquet_limits import codes_of, has_schema, read_bounded
 from gramercy.schemas import families
-from gramercy.schemas.groups import MAX_ENTRIES
+from gramercy.schemas.facts import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
 
 Array = NDArray[np.float64]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gramercy.archive.bundles.parquet_limits import has_schema, read_bounded, texts_of
 from gramercy.schemas import wordings
 from gramercy.schemas.column import level_names
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 
 Array = NDArray[np.float64]
 AnyColumn = ColumnFacts | LevelsFacts

@@ -31,8 +31,15 @@ from gramercy.archive.seal.bundle import MOST_BYTES, ROWS, check, check_file
 from gramercy.common.disk import error_reason
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
-from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
+from gramercy.schemas.evidence import (
+    ROW_LENGTHS,
+    Divisor,
+    Evidence,
+    Fold,
+    Histogram,
+    ReleaseEvidence,
+    last_stage,
+)
 from gramercy.schemas.manifest import (
     ReleaseKind,
     ReleaseManifest,

@@ -16,8 +16,8 @@ from gramercy.archive.bundles.package import PROFILE, fields, resource, write_de
 from gramercy.archive.bundles.release_bundle import has_histograms, stems
 from gramercy.archive.export.croissant import write_croissant
 from gramercy.common.spreadsheet import not_a_formula
+from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
-from gramercy.schemas.timeline import Timeline
 
 _DIGEST = {"pattern": "[0-9a-f]{64}"}
 

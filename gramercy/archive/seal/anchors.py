@@ -17,8 +17,8 @@ from gramercy.archive.seal.signing_keys import steward_key
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.archive.store.store import Store
 from gramercy.schemas import families, wordings
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 
 _NAME = re.compile(ANCHORS + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)

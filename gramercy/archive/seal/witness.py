@@ -18,7 +18,7 @@ from gramercy.archive.store.opening import store_at
 from gramercy.archive.store.store import Store
 from gramercy.common.home import Home
 from gramercy.schemas import wordings
-from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.ledger_history import Anchor
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.common.temporary_files import is_temporary, remove_abandoned
 from gramercy.schemas import families, wordings
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, RequestError
+from gramercy.schemas.ledger_history import Anchor
 
 
 def _not_an_archive(path: str) -> RequestError:

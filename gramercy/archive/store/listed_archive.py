@@ -11,8 +11,8 @@ from gramercy.archive.seal.contents import Contents, bundle_digests
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import LISTING_FILE
 from gramercy.schemas import families, wordings
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.ledger_history import Anchor
 
 
 def _no_listing(url: str) -> RequestError:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from gramercy.schemas.placeholders import without_placeholders
+from gramercy.schemas.periods import without_placeholders
 
 _MAX_LENGTH = 63
 # Names such as data-2024.csv, part-0000.parquet and export/final.csv say nothing about the data.

@@ -18,8 +18,7 @@ from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
-from gramercy.schemas.periods import Span, last_complete
-from gramercy.schemas.placeholders import glob_of_any_period, span_of, with_period
+from gramercy.schemas.periods import Span, glob_of_any_period, last_complete, span_of, with_period
 from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.tables.formats.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.csv_detection import detect_format
@@ -147,7 +146,7 @@ def draft(
     ----------
     table
         Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
-        and other placeholders in it stand for the period; see `schemas.placeholders`.
+        and other placeholders in it stand for the period; see `schemas.periods`.
     name
         Id of the data set; by default derived from the table's name.
     columns

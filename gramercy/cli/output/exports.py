@@ -21,7 +21,7 @@ from gramercy.archive.store.staging import StagingArea
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
 from gramercy.schemas import families
-from gramercy.schemas.timeline import Timeline
+from gramercy.schemas.ledger_history import Timeline
 
 _STAGING, _OWNER = ".gramercy-staging", "package"
 

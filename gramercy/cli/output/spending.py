@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gramercy.cli.output import terminal
-from gramercy.schemas.timeline import ChargeRecord, Event, Timeline
+from gramercy.schemas.ledger_history import ChargeRecord, Event, Timeline
 
 _WIDTH, _HEIGHT = 64, 9
 _MARGIN = 4  # columns after the last event, so that its step is visible

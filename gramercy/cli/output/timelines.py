@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gramercy.archive.listing.listing import ListedRelease
 from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive
-from gramercy.schemas.timeline import Timeline
+from gramercy.schemas.ledger_history import Timeline
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger

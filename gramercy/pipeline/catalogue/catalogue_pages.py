@@ -38,8 +38,8 @@ from gramercy.reports.catalogue_page import (
 )
 from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.listing import ListingEntry
-from gramercy.schemas.timeline import Timeline
 
 _MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 

@@ -30,8 +30,8 @@ from gramercy.archive.store.layout import CATALOGUE_LOCK, in_release_order, rele
 from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import BundleError, GramercyError, Invalid
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
     DatasetListing,

@@ -8,7 +8,7 @@ from gramercy.ledger import Charge, Statement, check_budget, spent_failure
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.schemas.budget_effect import BudgetEffect
+from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.errors import BudgetRefused
 
 

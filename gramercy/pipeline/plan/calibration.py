@@ -21,13 +21,12 @@ from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
 from gramercy.pipeline.plan.public_parameters import public_parameters
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.facts import GuaranteeFacts, LevelsFacts
-from gramercy.schemas.groups import MAX_ENTRIES, check_group_names
+from gramercy.schemas.facts import MAX_ENTRIES, GuaranteeFacts, LevelsFacts, check_group_names
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Whole
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 @dataclass(frozen=True)

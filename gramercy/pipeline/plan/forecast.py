@@ -18,7 +18,7 @@ from gramercy.reports.notes import Level, Note
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
 from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 _FACTOR, _STEPS = 8.0, 7  # from an eighth of the requested epsilon to eight times as much
 _LEAST, _MOST = 1e-4, 1e3  # range of epsilon that a request may state

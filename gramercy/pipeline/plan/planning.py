@@ -28,13 +28,13 @@ from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.pipeline.publish.estimable import check_group, check_other_releases
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.request import PERIOD
+from gramercy.schemas.request_parts import LocalEngine
 from gramercy.tables.formats.source import needs_copy
 
 _GRACE = datetime.timedelta(hours=1)

@@ -28,7 +28,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     lognormal,
     one_factor_rows,
 )
-from gramercy.scaling.constants import WINSOR
+from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw

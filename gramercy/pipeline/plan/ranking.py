@@ -13,7 +13,7 @@ from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.manifest import ReleaseKind, ReleaseSpec
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import ClaimedPureSpec, MechanismSpec, PureSpec
+from gramercy.schemas.request_parts import ClaimedPureSpec, MechanismSpec, PureSpec
 
 _OTHER_RELEASES = {"precision": "a precision matrix", "marginals": "histograms"}
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from gramercy import estimators, mechanisms
-from gramercy.schemas.form_choices import Select, Tabs
+from gramercy.schemas.form import Select, Tabs
 from gramercy.schemas.request import ReleaseRequest
-from gramercy.schemas.specs import MechanismSpec
+from gramercy.schemas.request_parts import MechanismSpec
 
 
 def _one_of(models: Iterable[Any], form: Select | Tabs) -> Any:

@@ -16,7 +16,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.scaling import PrivateScaling, ReleasedScaling, ScalingFacts
+from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, ScalingFacts
 
 
 def _release_without_constants(release: str, reason: str) -> RequestError:

@@ -17,7 +17,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
-from gramercy.schemas.placeholders import placeholders_in
+from gramercy.schemas.periods import placeholders_in
 from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():

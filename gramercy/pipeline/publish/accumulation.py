@@ -13,14 +13,14 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.progress import rows_bar
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
-from gramercy.schemas.engine import DaskEngine, LocalEngine
+from gramercy.schemas.request_parts import DaskEngine, LocalEngine
+from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
 from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums import streaming
 from gramercy.tables.sums.cluster import Cluster
-from gramercy.tables.sums.kept_cells import KeptCells
-from gramercy.tables.sums.parts import AssignFolds, Parts
+from gramercy.tables.sums.exact_sums import AssignFolds, Parts
 from gramercy.tables.sums.passes import run_locally
 
 _CELL = 8  # bytes

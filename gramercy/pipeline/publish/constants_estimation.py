@@ -12,7 +12,7 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.accumulation import PrivateCounts, count_cells, count_lengths
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.schemas import wordings
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 
 
 def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:

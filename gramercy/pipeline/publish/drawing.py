@@ -34,14 +34,13 @@ from gramercy.pipeline.publish.noisy_sums import draw_noise, require_gram
 from gramercy.pipeline.publish.release_manifest import release_manifest
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Unit
+from gramercy.tables.batches import MalformedLines, blocks
 from gramercy.tables.formats.change_detection import verify_unchanged
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.blocks import blocks
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import integer_batches
 
 Array = NDArray[np.float64]

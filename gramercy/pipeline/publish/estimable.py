@@ -9,7 +9,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.mechanisms import registry
 from gramercy.schemas import families, wordings
-from gramercy.schemas.groups import group_names
+from gramercy.schemas.facts import group_names
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 
 

@@ -23,8 +23,7 @@ from gramercy.pipeline.publish.drawing import average_into, draw_into
 from gramercy.pipeline.publish.publication import locked_publication
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas.errors import SpentFailure
-from gramercy.schemas.facts import LedgerFacts
-from gramercy.schemas.groups import group_names
+from gramercy.schemas.facts import LedgerFacts, group_names
 from gramercy.tables.formats.source import needs_copy, open_source
 from gramercy.tables.sums.streaming import Accumulated
 

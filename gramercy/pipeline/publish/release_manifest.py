@@ -11,9 +11,14 @@ from gramercy.estimators.marginals import counted_rows
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts, noise_law
-from gramercy.schemas.facts import CalibrationFacts, GroupFacts, LatticeFacts, RowsFacts
-from gramercy.schemas.groups import group_names
-from gramercy.schemas.histogram import Histogram, last_stage
+from gramercy.schemas.evidence import Histogram, last_stage
+from gramercy.schemas.facts import (
+    CalibrationFacts,
+    GroupFacts,
+    LatticeFacts,
+    RowsFacts,
+    group_names,
+)
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Whole
 

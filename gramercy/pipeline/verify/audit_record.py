@@ -14,8 +14,8 @@ from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
 from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.problem import Notice
 
 with publishing():

@@ -28,8 +28,8 @@ from gramercy.schemas.errors import (
     LedgerError,
     UntrustedLedger,
 )
+from gramercy.schemas.ledger_history import History
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
 _PUBLISHED = {"published", "withdrawn"}

@@ -17,10 +17,9 @@ from gramercy.ledger import Ledger
 from gramercy.ledger.integrity import Finding
 from gramercy.pipeline.context import verify_ledger_anchor
 from gramercy.schemas import families, wordings
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, GramercyError, Invalid, LedgerError
+from gramercy.schemas.ledger_history import Anchor, History
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.run_history import History
 
 
 @dataclass

@@ -38,8 +38,8 @@ from gramercy.pipeline.verify.comparison import (
 )
 from gramercy.scaling.chain import replayed
 from gramercy.schemas import families, wordings
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 

@@ -13,7 +13,7 @@ from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, figure
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 
 Array = NDArray[np.float64]
 

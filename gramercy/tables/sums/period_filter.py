@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.period_rules import SelectedPeriod
-from gramercy.schemas.periods import LABEL_PATTERNS, Span, days_of
+from gramercy.schemas.periods import LABEL_PATTERNS, SelectedPeriod, Span, days_of
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DAY = 86_400  # seconds

@@ -23,7 +23,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.publish.drawing import draw_into
-from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step

@@ -29,8 +29,7 @@ from gramercy.mechanisms.rowwise import RowWise, sensitivity_bounds
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.request import Unit
-from gramercy.tables.sums.integers import integer_rows
-from gramercy.tables.sums.normalise import normalise
+from gramercy.tables.sums.row_transform import integer_rows, normalise
 from tests.support.black_box.tape import SOURCES, Array, Request, patched_sampler
 
 

@@ -130,8 +130,11 @@ class KillPoints:
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
         self._wrap(gramercy.archive.bundles.release_bundle, "write_matrix", "matrix")
-        stores = gramercy.archive
-        for module in (stores.store, stores.mirrored_store, stores.url_store):
+        for module in {
+            gramercy.archive.store.store,
+            gramercy.archive.store.mirrored_store,
+            gramercy.archive.store.url_store,
+        }:
             self._wrap(module, "rename_folder", "rename")
         self._wrap(gramercy.pipeline.publish.publishing, "_table_facts", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)

@@ -18,7 +18,7 @@ from gramercy.archive.bundles import release_bundle
 from gramercy.estimators.table_comparison import CORRELATION, MEAN, differences
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released

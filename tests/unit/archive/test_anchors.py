@@ -22,8 +22,8 @@ from gramercy.archive.store.store import FolderStore
 from gramercy.archive.store.url_store import is_url
 from gramercy.common.home import Home
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ContractError
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
 from tests.support.archives import archive_at, objects_at

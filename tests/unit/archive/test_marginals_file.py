@@ -16,8 +16,8 @@ import pytest
 
 from gramercy.archive.bundles.marginals_file import MARGINALS, read_histograms, write_histograms
 from gramercy.schemas import families
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from tests.support.problems import raises
 
 NAN = np.nan

@@ -9,7 +9,7 @@ import pytest
 from gramercy.archive.seal.witness import Witness
 from gramercy.common.home import Home
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.ledger_history import Anchor
 from tests.support.problems import raises
 
 LEDGER = "0123456789abcdef" * 2

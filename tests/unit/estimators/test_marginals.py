@@ -17,10 +17,9 @@ from gramercy.estimators.marginals import (
     quantiles,
     share,
 )
-from gramercy.scaling.constants import Constants
-from gramercy.scaling.grid import zoomed_grid
+from gramercy.scaling.column_constants import Constants, zoomed_grid
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.histogram import Histogram
 from tests.support.marginals import histogram, public
 
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,7 @@ from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER, ColumnFacts
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
 

@@ -21,9 +21,8 @@ from gramercy.estimators.uncertainty.moment_errors import tail_factor
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Fold, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.problems import raises

@@ -12,9 +12,8 @@ from gramercy.estimators import Estimate, registry
 from gramercy.estimators.summary_table import SummaryTable
 from gramercy.estimators.table_units import mean_weight
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.normalisation import Clip, Unit
 from tests.support.problems import raises
 from tests.support.simulated_release import released

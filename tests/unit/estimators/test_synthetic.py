@@ -23,9 +23,8 @@ from gramercy.estimators.copula.rows import Copula
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.synthetic import Synthetic
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.problems import raises
 from tests.support.simulated_release import privately_scaled

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.uncertainty.moment_errors import tail_factor
-from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
 from tests.support.simulated_release import declared_columns, released
 
 Array = NDArray[np.float64]

@@ -13,9 +13,9 @@ from gramercy.ledger.integrity import find_inconsistencies
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Notice
 from tests.support.ledger_writers import TENTH, contract

@@ -15,7 +15,7 @@ from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.verdict import plan_verdict
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas.column import Column, Levels
-from gramercy.schemas.scaling import PrivateScaling
+from gramercy.schemas.request_parts import PrivateScaling
 
 
 def test_demo_contract_describes_its_table(home: Path) -> None:

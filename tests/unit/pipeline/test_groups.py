@@ -22,7 +22,7 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from gramercy.schemas.problem import Family
 from tests.support.black_box.replay import claimed_share
 from tests.support.factories import (

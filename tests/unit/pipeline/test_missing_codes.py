@@ -19,9 +19,9 @@ from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums, a
 from gramercy.pipeline.publish.internal_record import read_record
 from gramercy.schemas import families
 from gramercy.schemas.column import Column
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import integer_batches
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises

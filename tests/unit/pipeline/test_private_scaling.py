@@ -26,13 +26,13 @@ from gramercy.pipeline.publish import accumulation
 from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.publish.publishing import publish
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.scaling.constants import LARGEST_WINSOR, LEAST_WINSOR
+from gramercy.scaling.column_constants import LARGEST_WINSOR, LEAST_WINSOR
 from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats import csv_reader
-from gramercy.tables.sums.kept_cells import KeptCells
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 

@@ -25,7 +25,7 @@ from gramercy.pipeline.publish.withdrawal import withdraw
 from gramercy.reports.history_page import history_page, spending
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.timeline import Event, Timeline
+from gramercy.schemas.ledger_history import Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
 from tests.support.ledger_writers import charge, contract
 from tests.support.pages import check_ids

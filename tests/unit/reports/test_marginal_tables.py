@@ -16,8 +16,8 @@ from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
 from gramercy.reports.marginals_page import marginals_page
 from gramercy.reports.page import release_page
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from tests.support.factories import MECHANISM, run_release, write_request
 from tests.support.marginals import ROWS, histogram, marginals_request
 

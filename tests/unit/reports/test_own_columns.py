@@ -16,7 +16,7 @@ from gramercy.reports.own_columns import meaning_notes, own_columns
 from gramercy.reports.page import release_page
 from gramercy.schemas import families
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.scaling import ScalingFacts
+from gramercy.schemas.request_parts import ScalingFacts
 from tests.support.factories import run_release, write_request
 
 ROWS = 4000

@@ -13,7 +13,7 @@ from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.page import release_page
 from gramercy.reports.row_groups import row_groups
-from gramercy.schemas.groups import OTHER
+from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.pages import check_ids
 from tests.unit.pipeline.test_groups import COLUMNS, plan_of_groups

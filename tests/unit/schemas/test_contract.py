@@ -17,8 +17,7 @@ from pydantic import ValidationError
 
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.periods import Span, label_of
-from gramercy.schemas.placeholders import PLACEHOLDERS
+from gramercy.schemas.periods import PLACEHOLDERS, Span, label_of
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.schemas import families
-from gramercy.schemas.budget import Budget, Per, budget_window
+from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.periods import (
+    Per,
     Span,
     days_of,
     example_label,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
 from itertools import pairwise
 
 import pytest
 
-from gramercy.schemas import families
+from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError, GramercyError, InvalidValue, RequestError
 from gramercy.schemas.families import catalogue
 from gramercy.schemas.model import parse
 from gramercy.schemas.problem import Family
 from tests.support.problems import raises
+from tests.test_architecture import sources
 
-EXAMPLE = Family("GRM-998", RequestError, "Only for tests.", "None.")
+EXAMPLE = Family("GRM-998", RequestError)
 
 
 def example(file: str, rows: int, names: tuple[str, ...], limit: float = 0.5) -> RequestError:
@@ -35,6 +37,19 @@ def test_catalogue_is_ordered() -> None:
     listed = catalogue()
     assert all(a < b for a, b in pairwise(listed))
     assert all(each.described()["code"] == code for code, each in listed.items())
+
+
+def test_wordings_are_called_with_their_facts() -> None:
+    """A missing fact would raise `ValueError` instead of the problem."""
+    checked = 0
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="wordings"), attr=name)):
+                    assert len(node.args) == len(getattr(wordings, name).names), ast.unparse(node)
+                    assert not node.keywords, ast.unparse(node)
+                    checked += 1
+    assert checked > 100
 
 
 def test_facts_fill_the_sentence_and_are_kept() -> None:

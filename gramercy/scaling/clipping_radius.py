@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.constants import LARGEST_WINSOR
+from gramercy.scaling.column_constants import LARGEST_WINSOR
 
 Array = NDArray[np.float64]
 

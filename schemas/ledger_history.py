@@ -1,11 +1,15 @@
-"""The history of a budget, event by event: public facts for tables and figures."""
+"""The history of a ledger: its anchors, and the events of its budgets, as public facts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from gramercy.schemas.model import finite_or_none
+from pydantic import Field
+
+from gramercy.schemas.model import Digest, Model, finite_or_none
+from gramercy.schemas.problem import Notice
 
 EventKind = Literal["registered", "raised", "lowered", "charged"]
 
@@ -127,3 +131,40 @@ class Timeline:
             "period": self.window or None,
             "events": [each.facts() for each in self.events],
         }
+
+
+class Anchor(Model):
+    """The last entry of a ledger at some moment.
+
+    Parameters
+    ----------
+    ledger
+        Id of the ledger, 32 hexadecimal digits.
+    seq
+        Number of its last entry.
+    hash
+        Hash of that entry, which depends on all entries before it.
+    """
+
+    ledger: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    seq: Annotated[int, Field(strict=True, ge=1, lt=10**12)]
+    hash: Digest
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs and anchors of one ledger.
+
+    Parameters
+    ----------
+    runs
+        Names of the runs that published each release.
+    anchors
+        Heads of the ledger that runs have recorded.
+    elsewhere
+        Notices of releases of its data sets that were charged to other ledgers.
+    """
+
+    runs: Mapping[str, Sequence[str]]
+    anchors: Sequence[Anchor]
+    elsewhere: Sequence[Notice] = ()
