@@ -175,8 +175,8 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 # of deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
 #
 # *Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
-# res C_xx / n, where res is the variance of the residuals. The form for missing
-# cells is below. For rows with heavy tails there is a factor: `uncertainty.moment_errors.tail_factor`.
+# res C_xx / n, where res is the variance of the residuals. The form for missing cells is below. For
+# rows with heavy tails there is a factor: `uncertainty.moment_errors.tail_factor`.
 #
 # *Missing cells*, at random and independently of each other.
 # A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the

@@ -43,8 +43,8 @@ from gramercy.schemas.evidence import Evidence
 # Correlations and partial correlations of a release, with their noise and sampling errors.
 #
 # The noise law is known exactly. With enough folds, the sum of both errors is that of the
-# jackknife; otherwise the law of the rows is assumed (see `uncertainty.entry_covariance`). Missing cells, of
-# which a release with private constants publishes the shares, are corrected as in
+# jackknife; otherwise the law of the rows is assumed (see `uncertainty.entry_covariance`). Missing
+# cells, of which a release with private constants publishes the shares, are corrected as in
 # `estimators.table_units`.
 
 Array = NDArray[np.float64]
@@ -57,7 +57,8 @@ def correlation_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationEr
     """Correlations or partial correlations; shape (q, q), where q = p, or p - 1 about means.
 
     Partial correlations are those of the inverse. Where noise hides its smallest eigenvalues, they
-    are nodewise (see `uncertainty.partial_correlations`), if the variances of all columns are known.
+    are nodewise (see `uncertainty.partial_correlations`), if the variances of all columns are
+    known.
     """
     moments = moment_errors(evidence)
     if moments.weight_lost:
