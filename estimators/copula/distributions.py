@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 _TERMS = 40
 _GRID = np.linspace(-8.0, 8.0, 3201)
-_STEPS = 30  # of bisection
+_CORRELATION_STEPS = 30  # of bisection
 _LARGEST = 0.999  # latent correlation
 
 
@@ -72,7 +72,7 @@ def latent_correlations(expanded: Array, covariances: Array) -> Array:
     """
     a = expanded[:, 1:-1]
     low, high = (np.full(covariances.shape, end) for end in (-_LARGEST, _LARGEST))
-    for _ in range(_STEPS):
+    for _ in range(_CORRELATION_STEPS):
         middle = (low + high) / 2
         value = np.zeros_like(middle)
         for column in a.T[::-1]:
