@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.bundles.groups_file import GROUPS
+from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.estimators.table_comparison import Change, comparable
 from gramercy.pipeline.context import Context

@@ -15,7 +15,7 @@ from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_row
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_rows import Rows
+from gramercy.mechanisms.rows import Rows
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.problems import raises, refuses

@@ -25,7 +25,7 @@ from gramercy.estimators.table_comparison import change, comparable
 from gramercy.mechanisms import registry
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError

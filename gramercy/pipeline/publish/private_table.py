@@ -1,23 +1,38 @@
-"""Read the private table in streaming passes, with a progress bar on the steward's terminal."""
+"""The private table: its copy where it is not read in place, and streaming passes over it.
+
+A database changes while it is read, so its table is read once, in one statement, into a file of the
+home that only its owner may read. So is a Delta table, whose files may be removed at any time. The
+copy is removed when the release is sealed or has failed. If the process was killed, the next
+release or check of any data set removes it.
+
+A pass shows a progress bar on the steward's terminal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.archive.store.staging import StagingArea
+from gramercy.common.home import Home
+from gramercy.mechanisms.mechanism import RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
+from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.progress import rows_bar
+from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
 from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
+from gramercy.tables.formats.source import needs_copy, open_source
 from gramercy.tables.sums import streaming
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.exact_sums import AssignFolds, Parts
@@ -151,3 +166,56 @@ def _assign(plan: Plan) -> AssignFolds | None:
     """The function that draws a fold for each row, or None without folds."""
     folds = plan.request.folds
     return partial(sampler.uniform_integers, folds) if folds > 1 else None
+
+
+_OWNER = "copy"
+_COPY = "table"
+
+
+def remove_abandoned_copies(home: Home) -> None:
+    """Remove the copies of processes that were killed; copies in use stay."""
+    StagingArea(home.tables).sweep(_OWNER)
+
+
+@contextmanager
+def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
+    """A private folder for the copy, removed after the block; None if the table is not copied."""
+    if not needs_copy(contract.source):
+        yield None
+        return
+    with StagingArea(home.tables).new(_OWNER) as folder:
+        yield folder
+
+
+def copy_table(plan: Plan, folder: Path) -> Plan:
+    """Copy the table of a plan; the result is the same plan, which reads the copy.
+
+    Raises
+    ------
+    TableError
+        If the columns differ from the contract, or the table cannot be read.
+    ContractError
+        If the copy cannot be written.
+    """
+    return replace(plan, contract=copied_contract(plan.contract, folder))
+
+
+def copied_contract(contract: Contract, folder: Path) -> Contract:
+    """The contract with a private copy of its table as its source; see `copy_table`."""
+    if not needs_copy(contract.source):
+        return contract
+    check_table_header(contract)
+    others = [name for name in required_columns(contract) if name not in contract.columns]
+    # The bar is never in a log: batch times depend on private cells.
+    with rows_bar("copying", contract.rows) as on_rows:
+        copied = copy_rows(
+            contract.source,
+            CopiedColumns(
+                {name: contract.levels(name) for name in contract.names},
+                others,
+                rows=contract.rows if contract.checks_rows else None,
+            ),
+            folder / _COPY,
+            on_rows=on_rows,
+        )
+    return contract.model_copy(update={"source": copied})

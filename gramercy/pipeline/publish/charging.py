@@ -1,4 +1,6 @@
-"""Publish one request while holding the lock of its data set.
+"""Answer a request from the archive, or publish it once, while holding the lock of its data set.
+
+Only this module makes anything public: charge, draw, seal, commit.
 
 The order of the steps makes this safe: the charge is durable, and anchored in the archive, before
 any noise exists; noise is drawn once for a release id; a bundle appears complete, by one rename,
@@ -15,19 +17,35 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from gramercy.archive.bundles.release_bundle import most_bytes, read_release, read_release_manifest
+import numpy as np
+
+from gramercy.archive.bundles.release_bundle import (
+    ReleaseBundle,
+    most_bytes,
+    read_release,
+    read_release_manifest,
+)
 from gramercy.archive.store.archive import Archive
 from gramercy.common.disk import check_space, disk_errors
 from gramercy.common.process_lock import HeldLock
-from gramercy.ledger import Charge, Ledger, spent_failure
+from gramercy.ledger import Charge, Ledger, check_budget, spent_failure
+from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish import internal_record
+from gramercy.pipeline.publish.attachments import report_id
+from gramercy.pipeline.publish.drawing import average_into, draw_into
+from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
+from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
-from gramercy.schemas.facts import BudgetFacts, LedgerFacts
+from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
+from gramercy.tables.formats.source import needs_copy, open_source
+from gramercy.tables.sums.streaming import Accumulated
 
 _INTERRUPTED = "interrupted when drawn"
 _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
@@ -277,3 +295,172 @@ def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
     ledger, _ = context.open_stores()
     with ledger.lock(plan.contract.id) as lock:
         yield Publication(plan, context, lock)
+
+
+def replay(context: Context, plan: Plan) -> str | None:
+    """The id of the release that already answers this request, or None.
+
+    The request and the ledger alone decide, before the table is read. Whether the files have
+    changed since then is noted in the internal record.
+
+    Raises
+    ------
+    TermsChanged
+        If the contract is not the registered one.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    BudgetRefused
+        If the request is new, and its charge would not fit.
+    UntrustedLedger
+        If the ledger is behind its anchor in the archive, or is a copy.
+    ArchiveError
+        If the request is new, and its release may not fit on a disk.
+    """
+    with locked_publication(context, plan) as run:
+        statement = run.ledger.preview(plan.contract, plan.request.version)
+        charge = run.published_charge()
+        if charge is None:
+            # Refuse now what would be refused after reading the table.
+            run.check_ledger_is_complete()
+            check_budget(run.dataset, statement, plan.guarantee)
+            run.check_space()
+            return None
+    facts = {"table_changed_since": _has_changed(plan, charge)}
+    internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
+    return charge.release
+
+
+def _has_changed(plan: Plan, charge: Charge) -> bool | None:
+    """Whether the files have changed since they were published; None for a table that is copied."""
+    if needs_copy(plan.contract.source):
+        return None
+    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
+        return open_source(plan.contract.source).fingerprint() != charge.fingerprint
+    return True
+
+
+def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | ReportSum) -> str:
+    """Publish the planned release, once; returns the release id.
+
+    Raises
+    ------
+    BudgetRefused
+        If the charge does not fit the budget. Nothing was drawn.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    """
+    summed_last: list[PrivateSums | PrivateCounts] = []
+
+    def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
+        charged = replace(plan, spec=plan.spec.model_copy(update={"ledger": ledger}))
+        if isinstance(data, ReportSum):
+            average_into(folder, charged, data, release)
+        else:
+            summed_last.append(draw_into(folder, charged, data, release))
+
+    sampler.self_test()  # fails before the charge
+    with locked_publication(context, plan) as run:
+        if published := run.published_charge():
+            return published.release
+        try:
+            charge = run.charge(data.fingerprint, draw)
+        except SpentFailure:
+            # The lock was lost, and another run has charged this request or closed its charge.
+            if published := run.published_charge():
+                return published.release
+            raise
+    for summed in summed_last:
+        facts = _table_facts(context, plan, charge, summed)
+        internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
+    return charge.release
+
+
+def _table_facts(
+    context: Context, plan: Plan, charge: Charge, data: PrivateSums | PrivateCounts
+) -> dict[str, Any]:
+    """For the steward: what was repaired, and how far the release is from the exact matrix."""
+    names = plan.matrix_contract.names
+    if isinstance(data, PrivateCounts):
+        counts = data.counts
+        # A dropped malformed line counts as a row without values, and a person as one row.
+        missing = [int(each[-1]) - counts.malformed for each in counts.counts]
+        return {
+            "rows": counts.rows_read,
+            "malformed_rows": counts.malformed,
+            **(
+                {"filled_cells": dict(zip(names, missing, strict=True))}
+                if plan.contract.persons is None
+                else {"persons": counts.units, "persons_declared": plan.contract.persons}
+            ),
+            "table_changed_since": False,
+        }
+    bundle = read_release(context.archive.release(plan.contract.id, charge.release))
+    sums = data.sums
+    return {
+        "rows": sums.rows_read,
+        **_group_sizes(plan, sums),
+        **_person_counts(plan, sums),
+        "malformed_rows": sums.malformed,
+        "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
+        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
+        "table_changed_since": False,
+        **_error_facts(plan, sums, bundle),
+    }
+
+
+def _error_facts(
+    plan: Plan, sums: Accumulated, bundle: ReleaseBundle
+) -> dict[str, dict[str, float]]:
+    if bundle.manifest.kind == "precision" or sums.gram is None:
+        return {}
+    public = plan.contract.neighbours == "replace-one"
+    count = plan.contract.count if public else max(1, sums.rows)
+    truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+    return {"truth": internal_record.error_against_truth(bundle, truth)}
+
+
+def _group_sizes(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
+    """The exact number of rows or persons of every group."""
+    if plan.spec.by is None:
+        return {}
+    rows = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds).sum(axis=1)
+    return {"groups": dict(zip(group_names(plan.spec.by), rows.tolist(), strict=True))}
+
+
+def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:
+    if plan.contract.persons is None:
+        return {}
+    return {
+        "persons": sums.rows,
+        "persons_declared": plan.contract.persons,
+        "rows_without_person": sums.rows_without_person,
+    }
+
+
+def finished_release(context: Context, plan: Plan) -> str | None:
+    """The release that answers a request, if its estimates and its report were sealed as well.
+
+    Then there is nothing to run, and no server of Prefect is needed.
+
+    Returns
+    -------
+    str or None
+        Its release id; None if anything is left to do. Averages of reports are always compared
+        with their sources: None.
+
+    Raises
+    ------
+    GramercyError
+        As `publishing.replay` does.
+    """
+    if plan.averaging or context.existing_ledger is None:
+        return None
+    archive, dataset = context.archive, plan.contract.id
+    charge = context.ledger.find_charge(dataset, plan.key)
+    if charge is None or charge.state != "published":
+        return None
+    estimates = {each.id for each in plan.request.estimates}
+    report = archive.report(dataset, charge.release, report_id(sorted(estimates)))
+    if not archive.contains(report) or estimates - {*archive.estimates(dataset, charge.release)}:
+        return None
+    return replay(context, plan)
