@@ -1,97 +1,214 @@
-"""Coefficients of a linear regression in the columns' own units, with their errors.
-
-If the residuals of the population do not depend on the regressors, intervals cover the coefficients
-of the population. With folds they need no such assumption: the variance is that of the jackknife,
-whose regularisation is that of all rows, and at least that of the noise.
-
-If rows were clipped, these are the coefficients of weighted least squares in the population, which
-may differ from those of the table: see `docs/analyses/regression.md`.
-
-An interval is
-
-b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
-
-where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where nu_j exceeds 0.3, noise
-hides how the coefficient differs from others, and it is unknown.
-
-*Fit*, by Tikhonov's filter on the squared spectrum.
-With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
-fit for prediction and the coefficients with less bias are
-
-b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
-b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
-
-The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
-penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
-collinear columns do not amplify the noise.
-
-Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
-
-*Errors* by noise and by sampling, as covariances of the scores.
-Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
-outcome and regressors. The error E of the moments moves the scores of the normal equations by
-u = E e, so to first order the coefficients move by M (u_x - m_x u_0).
-
-*Noise.* The covariance of u follows exactly from that of the noise. For isotropic Gaussian noise of
-deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
-
-*Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
-res C_xx / n, where res is the variance of the residuals. The form for missing
-cells is below. For rows with heavy tails there is a factor: `uncertainty.tail_factor`.
-
-*Missing cells*, at random and independently of each other.
-A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the
-variance of this factor. For Gaussian columns z = m + x with covariance C and second moments
-M_j = C_jj + m_j^2, residuals e^T z of variance res that are independent of the regressors, and
-a_j = v_j e_j^2, the scores s_i = u_i - m_i u_0 of a row have the covariances
-
-Var s_i = res (C_ii + v_i M_i) + m_i^2 a_i M_i
-          + sum over j != i of a_j (C_ii M_j + 2 C_ij^2 + v_i Z_ij),
-Cov(s_i, s_k) = C_ik (res - 2 a_i m_i^2 - 2 a_k m_k^2) + v_i v_k e_i e_k Z_ik
-          + sum over j != i, k of a_j (C_ik M_j + 2 C_ij C_kj),
-Cov(s_i, u_0) = 2 sum over j != i of a_j m_j C_ij - a_i m_i M_i,
-Var u_0 = res + sum of a_j M_j,
-
-where Z_ij = E[z_i^2 z_j^2] = M_i M_j + 2 C_ij^2 + 4 m_i m_j C_ij. They keep this form for the
-columns o_j z_j, if C, m and e are theirs.
-
-*Selection* of regressors by a lasso, from noisy moments.
-With unit columns, P the denoised moments of the k regressors and c their noisy moments with the
-outcome,
-
-minimise over b  b^T P b / 2 - c^T b + sum penalty_i |b_i|,
-penalty_i^2 = 2 log(1 + k) (tails r / n + t_i^2 |e|^2),
-
-where r is the variance of the residuals, e = (1, -b) in the units of the moments, and t_i |e| the
-standard deviation of the noise in c_i - (P b)_i. So the penalty is a little above what sampling and
-noise together do to the largest of k scores: coefficients that these could have made are zero. As r
-and e depend on b, there are two rounds. The selected coefficients are not those of the lasso, which
-are too small, but those of `filtered_fit` without the other regressors (Meinshausen 2007, "Relaxed
-lasso").
-
-Tibshirani (1996), "Regression shrinkage and selection via the lasso".
-"""
+"""Coefficients of a linear regression in the columns' own units, with their errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.linear.moments import Centring, Moments
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import jackknife
-from gramercy.estimators.uncertainty.moment_errors import release_noise
-from gramercy.estimators.uncertainty.tail_factor import tail_factor
+from gramercy.estimators.uncertainty.moment_errors import release_noise, tail_factor
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 
+# Moments about the means for a regression, such that all noise has one size.
+#
+# With r the radius at which rows were clipped, T = r^2 S estimates E[w z z^T], where w is the
+# weight of a row. (Without a radius all rows have one weight, and T = S / S_00.) For weight s and
+# means m,
+#
+# C = T - s m m^T.
+#
+# Where a share o_j of the cells of column j is present, C belongs to the columns o_j z_j: its
+# off-diagonal entries need no correction, and C_jj = o_j T_jj - s m_j^2. So the noise off the
+# diagonal keeps one standard deviation, which corrected moments of the columns z_j would not have.
+#
+# The weight and the means are noisy too. s is moved towards 1, the weight of rows that were not
+# clipped, and m towards the public centres, by the positive-part rule of James and Stein (1961).
+# Without this, the noise in large means of a noisy release dominates that of C.
+
 Array = NDArray[np.float64]
+
+_SURE = 5.0  # standard deviations of the noise: below, the weight of the rows is at least a half
+
+
+class Moments(NamedTuple):
+    """Moments of the outcome, first, and of the k regressors.
+
+    Parameters
+    ----------
+    weight
+        Mean weight s of the rows; NaN if it is not positive.
+    mean
+        Not moved towards the centres; shape (1 + k,).
+    covariance
+        C, shape (1 + k, 1 + k); may be indefinite.
+    """
+
+    weight: float
+    mean: Array
+    covariance: Array
+
+    def of(self, regressors: NDArray[np.bool_]) -> Moments:
+        """Moments of the outcome and of some of the regressors, shape (k,)."""
+        kept = np.append(True, regressors)
+        return Moments(self.weight, self.mean[kept], self.covariance[np.ix_(kept, kept)])
+
+
+@dataclass(frozen=True)
+class Centring:
+    """How moments about the means follow from a second moment: a smooth function of it.
+
+    Parameters
+    ----------
+    columns
+        Indices of the outcome and the regressors in the matrix, shape (1 + k,).
+    factor
+        T / S.
+    present
+        Share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
+        which has zeros in T.
+    noise
+        Largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
+        entries, except for the law ``noisy-rows``.
+    least_weight
+        Lower bound on s: one half where noise may hide the weight.
+    weight_share, mean_share
+        Shares that are kept of 1 - s, and of the means; shape (1 + k,).
+    """
+
+    columns: list[int]
+    factor: float
+    present: Array
+    noise: float
+    least_weight: float
+    weight_share: float
+    mean_share: Array
+
+    @classmethod
+    def of(cls, evidence: Evidence, design: Design) -> Centring | None:
+        """The rule for a release; None if the noise hides the weight of all rows."""
+        raw, deviations, columns = evidence.raw, evidence.deviations, design.columns
+        if evidence.radius is not None:
+            factor = evidence.radius**2
+        elif raw[0, 0] > _SURE * deviations[0, 0]:
+            factor = 1 / float(raw[0, 0])
+        else:
+            return None
+        used = deviations[np.ix_([0, *columns], [0, *columns])] * factor
+        off_diagonal = ~np.eye(len(used), dtype=bool)
+        noise = float(used[off_diagonal].max(initial=0.0))
+        least_weight = min(0.5, _SURE * float(used[0, 0]))
+        weight = min(1.0, max(least_weight, float(factor * raw[0, 0])))
+        weight_share = _kept(1 - weight, float(used[0, 0]), 1)
+        mean = factor * raw[0, columns] / (1 - weight_share * (1 - weight))
+        k = len(columns) - 1
+        mean_share = np.full(1 + k, _kept(float(np.linalg.norm(mean[1:])), noise, k))
+        mean_share[0] = _kept(float(mean[0]), noise, 1)
+        shares = np.array(evidence.present or [1.0] * len(raw))[columns]
+        present = np.where(shares > 0, shares, 1.0)
+        return cls(columns, factor, present, noise, least_weight, weight_share, mean_share)
+
+    def moments(self, matrix: Array) -> Moments:
+        """Moments from a second moment like ``evidence.raw``, shape (p, p)."""
+        scaled = self.factor * matrix
+        weight = min(1.0, max(self.least_weight, float(scaled[0, 0])))
+        weight = 1 - self.weight_share * (1 - weight)
+        if not weight > 0:
+            weight = float("nan")
+        mean = scaled[0, self.columns] / weight
+        covariance = scaled[np.ix_(self.columns, self.columns)]
+        covariance[np.diag_indices_from(covariance)] *= self.present
+        covariance -= weight * np.outer(self.mean_share * mean, self.mean_share * mean)
+        return Moments(weight, mean, covariance)
+
+
+def _kept(length: float, deviation: float, dimension: int) -> float:
+    """The positive-part share of a vector of this length with noise in each coordinate."""
+    if length == 0:
+        return 1.0
+    return max(0.0, 1 - dimension * (deviation / length) ** 2)
+
+
+# Coefficients of a linear regression in the columns' own units, with their errors.
+#
+# If the residuals of the population do not depend on the regressors, intervals cover the
+# coefficients of the population. With folds they need no such assumption: the variance is that of
+# the jackknife, whose regularisation is that of all rows, and at least that of the noise.
+#
+# If rows were clipped, these are the coefficients of weighted least squares in the population,
+# which may differ from those of the table: see `docs/analyses/regression.md`.
+#
+# An interval is
+#
+# b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
+#
+# where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where nu_j exceeds 0.3, noise
+# hides how the coefficient differs from others, and it is unknown.
+#
+# *Fit*, by Tikhonov's filter on the squared spectrum.
+# With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
+# fit for prediction and the coefficients with less bias are
+#
+# b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
+# b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
+#
+# The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
+# penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
+# collinear columns do not amplify the noise.
+#
+# Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
+#
+# *Errors* by noise and by sampling, as covariances of the scores.
+# Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
+# outcome and regressors. The error E of the moments moves the scores of the normal equations by
+# u = E e, so to first order the coefficients move by M (u_x - m_x u_0).
+#
+# *Noise.* The covariance of u follows exactly from that of the noise. For isotropic Gaussian noise
+# of deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
+#
+# *Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
+# res C_xx / n, where res is the variance of the residuals. The form for missing cells is below. For
+# rows with heavy tails there is a factor: `uncertainty.moment_errors.tail_factor`.
+#
+# *Missing cells*, at random and independently of each other.
+# A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the
+# variance of this factor. For Gaussian columns z = m + x with covariance C and second moments
+# M_j = C_jj + m_j^2, residuals e^T z of variance res that are independent of the regressors, and
+# a_j = v_j e_j^2, the scores s_i = u_i - m_i u_0 of a row have the covariances
+#
+# Var s_i = res (C_ii + v_i M_i) + m_i^2 a_i M_i
+#           + sum over j != i of a_j (C_ii M_j + 2 C_ij^2 + v_i Z_ij),
+# Cov(s_i, s_k) = C_ik (res - 2 a_i m_i^2 - 2 a_k m_k^2) + v_i v_k e_i e_k Z_ik
+#           + sum over j != i, k of a_j (C_ik M_j + 2 C_ij C_kj),
+# Cov(s_i, u_0) = 2 sum over j != i of a_j m_j C_ij - a_i m_i M_i,
+# Var u_0 = res + sum of a_j M_j,
+#
+# where Z_ij = E[z_i^2 z_j^2] = M_i M_j + 2 C_ij^2 + 4 m_i m_j C_ij. They keep this form for the
+# columns o_j z_j, if C, m and e are theirs.
+#
+# *Selection* of regressors by a lasso, from noisy moments.
+# With unit columns, P the denoised moments of the k regressors and c their noisy moments with the
+# outcome,
+#
+# minimise over b  b^T P b / 2 - c^T b + sum penalty_i |b_i|,
+# penalty_i^2 = 2 log(1 + k) (tails r / n + t_i^2 |e|^2),
+#
+# where r is the variance of the residuals, e = (1, -b) in the units of the moments, and t_i |e| the
+# standard deviation of the noise in c_i - (P b)_i. So the penalty is a little above what sampling
+# and noise together do to the largest of k scores: coefficients that these could have made are
+# zero. As r and e depend on b, there are two rounds. The selected coefficients are not those of the
+# lasso, which are too small, but those of `filtered_fit` without the other regressors (Meinshausen
+# 2007, "Relaxed lasso").
+#
+# Tibshirani (1996), "Regression shrinkage and selection via the lasso".
 
 _MOST_LEAKAGE = 0.3  # largest nu of a coefficient that is known
 _CLEAR = 2.0  # standard deviations of the noise that a variance must exceed to be known
@@ -489,7 +606,7 @@ def incomplete_scores(
     Parameters
     ----------
     moments, positive, variance
-        See `errors.sampling_of_scores`.
+        See `sampling_of_scores`.
     residual
         Coefficients (1, -b) of the residual, shape (1 + k,).
     present

@@ -1,17 +1,193 @@
-"""The distribution that a noisy histogram gives."""
+"""Distributions of numeric columns as functions of a normal variable, and their covariances."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from gramercy.schemas.evidence import Histogram
 
+# Correlations of monotone functions of correlated normal variables, by Hermite expansions.
+#
+# With g(z) = sum a_k h_k(z) in normalised Hermite polynomials, E g_i(z_i) g_j(z_j) is
+# sum a_ik a_jk rho^k for normal z_i, z_j with correlation rho (Mehler's formula). It increases with
+# rho for nondecreasing functions.
+
 Array = NDArray[np.float64]
+
+_TERMS = 40
+_GRID = np.linspace(-8.0, 8.0, 3201)
+_CORRELATION_STEPS = 30  # of bisection
+_LARGEST = 0.999  # latent correlation
+
+
+def _polynomials() -> Array:
+    """Normalised Hermite polynomials on the grid, times normal weights; shape (terms + 1, grid)."""
+    weights = np.exp(-(_GRID**2) / 2)
+    polynomials = [np.ones_like(_GRID), _GRID]
+    for k in range(1, _TERMS):
+        following = _GRID * polynomials[k] - np.sqrt(k) * polynomials[k - 1]
+        polynomials.append(following / np.sqrt(k + 1))
+    weighted: Array = np.stack(polynomials) * (weights / weights.sum())
+    return weighted
+
+
+_WEIGHTED = _polynomials()
+
+
+def hermite_coefficients(marginal: Marginal) -> Array:
+    """Coefficients of h_0, h_1, ..., and the variance.
+
+    Returns
+    -------
+    ndarray, shape (terms + 2,)
+        The first one is the mean, and the last number is the variance of g(z).
+    """
+    values = marginal.values(_GRID)
+    mean = float(_WEIGHTED[0] @ values)
+    coefficients = _WEIGHTED @ (values - mean)  # a large mean would cost digits
+    coefficients[0] = mean
+    return np.append(coefficients, _WEIGHTED[0] @ (values - mean) ** 2)
+
+
+def latent_correlations(expanded: Array, covariances: Array) -> Array:
+    """Latent correlations that give the covariances, as far as any do.
+
+    Parameters
+    ----------
+    expanded
+        See `hermite_coefficients`; shape (q, terms + 2).
+    covariances
+        Of the columns; shape (q, q).
+
+    Returns
+    -------
+    ndarray, shape (q, q)
+        Between -0.999 and 0.999 off the diagonal; 1 on it.
+    """
+    a = expanded[:, 1:-1]
+    low, high = (np.full(covariances.shape, end) for end in (-_LARGEST, _LARGEST))
+    for _ in range(_CORRELATION_STEPS):
+        middle = (low + high) / 2
+        value = np.zeros_like(middle)
+        for column in a.T[::-1]:
+            value = (value + np.outer(column, column)) * middle
+        below = value < covariances
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    latent: Array = (low + high) / 2
+    constant = ~(expanded[:, -1] > 0)
+    latent[constant, :] = latent[:, constant] = 0.0
+    np.fill_diagonal(latent, 1.0)
+    return latent
+
+
+class Marginal(Protocol):
+    """The distribution of a numeric column."""
+
+    def values(self, latent: Array) -> Array:
+        """Cells for standard normal values, nondecreasing; same shape."""
+        ...
+
+
+_STEPS = 60  # of bisection
+_WIDEST, _NARROWEST = 1e3, 1e-6  # standard deviations of a latent normal, in ranges of the bounds
+_TWO_VALUES = 0.98  # share of the largest variance from which all cells are at the bounds
+_FAR = 1e9  # standard deviation of their latent normal, in ranges
+_REACH = 10.0  # standard deviations around the bounds where its mean may be
+
+
+@dataclass(frozen=True)
+class ClampedNormal:
+    """A normal variable, clamped to the bounds of its column.
+
+    Parameters
+    ----------
+    mean, deviation
+        Before clamping, in the column's units.
+    lower, upper
+        Bounds.
+    """
+
+    mean: float
+    deviation: float
+    lower: float
+    upper: float
+
+    def values(self, latent: Array) -> Array:
+        """See `Marginal.values`."""
+        cells: Array = np.clip(self.mean + self.deviation * latent, self.lower, self.upper)
+        return cells
+
+
+def clamped_normal(mean: float, deviation: float, lower: float, upper: float) -> ClampedNormal:
+    """The clamped normal variable with a given mean and standard deviation.
+
+    It exists for every distribution between the bounds. At the largest variance, that of two values
+    at the bounds, the variable before clamping is infinitely wide; from 98 % of that variance on it
+    is taken to be so, and a column of zeros and ones with these bounds stays one.
+
+    Parameters
+    ----------
+    mean, deviation
+        After clamping; brought into the possible range.
+    lower, upper
+        Finite bounds.
+
+    Notes
+    -----
+    For every width, the mean after clamping increases with the mean before; with the mean fixed,
+    the variance increases with the width. Both are found by bisection.
+    """
+    width = upper - lower
+    target = min(max((mean - lower) / width, 0.0), 1.0)
+    variance = (deviation / width) ** 2
+    if not (0 < target < 1 and variance > 0):
+        return ClampedNormal(lower + target * width, 0.0, lower, upper)
+    if variance > _TWO_VALUES * target * (1 - target):
+        return ClampedNormal(float(ndtri(target)) * _FAR * width, _FAR * width, lower, upper)
+    low, high = np.log([_NARROWEST, _WIDEST])
+    for _ in range(_STEPS):
+        s = float(np.exp((low + high) / 2))
+        m = _latent_mean(target, s)
+        first, second = _clamped_moments(m, s)
+        low, high = (
+            ((low + high) / 2, high)
+            if second - first**2 < variance
+            else (
+                low,
+                (low + high) / 2,
+            )
+        )
+    return ClampedNormal(lower + m * width, s * width, lower, upper)
+
+
+def _latent_mean(target: float, s: float) -> float:
+    low, high = -_REACH * s, 1 + _REACH * s
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if _clamped_moments(middle, s)[0] < target:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _clamped_moments(m: float, s: float) -> tuple[float, float]:
+    """First and second moment of a normal variable that is clamped to [0, 1]."""
+    a, b = m / s, (m - 1) / s
+    phi_a, phi_b = (float(np.exp(-x * x / 2)) / np.sqrt(2 * np.pi) for x in (a, b))
+    above_a, above_b = float(ndtr(a)), float(ndtr(b))
+    excess = (m - 1) * above_b + s * phi_b
+    first = m * above_a + s * phi_a - excess
+    squares = (m * m + s * s) * above_a + m * s * phi_a
+    squares -= ((m - 1) ** 2 + s * s) * above_b + (m - 1) * s * phi_b
+    return first, squares - 2 * excess
+
 
 _TAIL = 0.1  # share of the rows
 _EXPLAINED = 1.5  # standard deviations of noise that explain the count beyond the end of a tail

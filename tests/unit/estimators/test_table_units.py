@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.own_units import mean_weight, own_units
+from gramercy.estimators.table_units import mean_weight, table_units
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -58,7 +58,7 @@ def test_moments_without_clipping_are_those_of_the_table() -> None:
     kind = np.random.default_rng(1).choice(3, size=500, p=[0.5, 0.3, 0.2])
     matrix = released(cells, levels=np.eye(3)[kind][:, :2])
     release = evidence(matrix)
-    units = own_units(release)
+    units = table_units(release)
     assert units is not None
     moments = units.moments(matrix)
     full = np.column_stack([cells, kind == 0, kind == 1]).astype(float)
@@ -76,7 +76,7 @@ def test_moments_of_clipped_rows_are_weighted() -> None:
     weights = np.minimum(1.0, 1.5 / np.linalg.norm(rows, axis=1)) ** 2
     matrix = released(cells, radius=1.5)
     release = evidence(matrix, radius=1.5)
-    units = own_units(release)
+    units = table_units(release)
     assert units is not None
     moments = units.moments(matrix)
     np.testing.assert_allclose(moments.mean, np.average(cells, axis=0, weights=weights))
@@ -95,7 +95,7 @@ def test_moments_of_cells_missing_at_random_are_unbiased(shares: tuple[float, ..
     exact = table(400_000, seed=4)
     matrix = released(cells)
     present = tuple(1 - np.isnan(cells).mean(axis=0))
-    units = own_units(evidence(matrix, (1.0, *present)))
+    units = table_units(evidence(matrix, (1.0, *present)))
     assert units is not None
     moments = units.moments(matrix)
     spread = exact.std(axis=0)
@@ -109,7 +109,10 @@ def test_missing_cells_without_a_published_share_shrink_moments() -> None:
     cells = table(100_000)
     cells[np.random.default_rng(5).uniform(size=len(cells)) > 0.5, 1] = np.nan
     matrix = released(cells)
-    known, unknown = own_units(evidence(matrix, (1.0, 1.0, 0.5, 1.0))), own_units(evidence(matrix))
+    known, unknown = (
+        table_units(evidence(matrix, (1.0, 1.0, 0.5, 1.0))),
+        table_units(evidence(matrix)),
+    )
     assert known is not None
     assert unknown is not None
     exact = np.corrcoef(table(100_000).T)[0, 1]
@@ -125,7 +128,7 @@ def test_stated_noise_of_moments_matches_simulation() -> None:
     sd = 1e-3 / RADIUS**2
     deviations = np.full((4, 4), sd)
     np.fill_diagonal(deviations, 2**0.5 * sd)
-    units = own_units(evidence(matrix, (1.0, 1.0, 1.0, 0.7)))
+    units = table_units(evidence(matrix, (1.0, 1.0, 1.0, 0.7)))
     assert units is not None
     draws = []
     for _ in range(6000):
@@ -141,7 +144,7 @@ def test_stated_noise_of_moments_matches_simulation() -> None:
 def test_lost_columns_and_pairs_are_unknown() -> None:
     matrix = np.diag([1.0, 1.0, 1e-3, 1.0]) / RADIUS**2
     matrix[1, 3] = matrix[3, 1] = 0.5 / RADIUS**2
-    units = own_units(evidence(matrix))
+    units = table_units(evidence(matrix))
     assert units is not None
     deviations = np.full((4, 4), 1e-3) / RADIUS**2
     assert units.unknown(matrix, deviations).tolist() == [
@@ -165,13 +168,13 @@ def test_little_present_makes_columns_unknown() -> None:
     for share, lost in ((0.05, 3), (1.0, 0)):
         cells = matrix.copy()
         cells[2, 2] = share / RADIUS**2
-        units = own_units(evidence(cells, (1.0, 1.0, share, 1.0)))
+        units = table_units(evidence(cells, (1.0, 1.0, share, 1.0)))
         assert units is not None
         assert np.triu(units.unknown(cells, deviations), 1).sum() == (2 if lost else 0)
 
 
 def test_column_without_any_value_is_unknown() -> None:
-    units = own_units(evidence(np.eye(4), (1.0, 1.0, 0.0, 1.0)))
+    units = table_units(evidence(np.eye(4), (1.0, 1.0, 0.0, 1.0)))
     assert units is not None
     assert np.isnan(units.moments(np.eye(4)).mean[1])
     assert units.unknown(np.eye(4), np.full((4, 4), 1e-3)).tolist()[1] == [True, True, True]
@@ -180,7 +183,7 @@ def test_column_without_any_value_is_unknown() -> None:
 def test_weight_within_the_noise_gives_no_moments() -> None:
     matrix = np.eye(4)
     matrix[0, 0] = -0.1
-    units = own_units(evidence(matrix))
+    units = table_units(evidence(matrix))
     assert units is not None
     assert np.isnan(units.moments(matrix).mean).all()
     assert units.unknown(matrix, np.full((4, 4), 1e-3)).all()
@@ -188,8 +191,8 @@ def test_weight_within_the_noise_gives_no_moments() -> None:
 
 def test_unit_rows_and_rows_without_intercept_have_no_own_units() -> None:
     release = evidence(np.eye(4))
-    assert own_units(replace(release, unit=True)) is None
-    assert own_units(replace(release, columns=release.columns[1:])) is None
-    assert own_units(replace(release, columns=())) is None
+    assert table_units(replace(release, unit=True)) is None
+    assert table_units(replace(release, columns=release.columns[1:])) is None
+    assert table_units(replace(release, columns=())) is None
     assert mean_weight(replace(release, radius=None)) is None
     assert mean_weight(replace(release, columns=())) is None

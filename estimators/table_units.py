@@ -37,7 +37,7 @@ _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation th
 
 
 @dataclass(frozen=True)
-class OwnMoments:
+class TableMoments:
     """Moments of the columns of a table; q columns without the intercept.
 
     Parameters
@@ -67,7 +67,7 @@ class OwnMoments:
 
 
 @dataclass(frozen=True)
-class OwnUnits:
+class TableUnits:
     """The public facts that carry a matrix to the columns' own units.
 
     Parameters
@@ -85,7 +85,7 @@ class OwnUnits:
     scale: Array
     present: Array
 
-    def moments(self, matrix: Array) -> OwnMoments:
+    def moments(self, matrix: Array) -> TableMoments:
         """Means and covariances: a smooth function of the matrix.
 
         Parameters
@@ -96,15 +96,15 @@ class OwnUnits:
 
         Returns
         -------
-        OwnMoments
+        TableMoments
             NaN everywhere if the weight of all rows, S_00, is not positive.
         """
         m, second = self._about_centres(matrix)
-        return OwnMoments(self.centre + self.scale * m, self._scales * (second - np.outer(m, m)))
+        return TableMoments(self.centre + self.scale * m, self._scales * (second - np.outer(m, m)))
 
     def noise(
         self, matrix: Array, deviations: Array, terms: tuple[NoiseTerm, ...] = ()
-    ) -> OwnMoments:
+    ) -> TableMoments:
         """Standard deviations of the noise in `moments`, to first order.
 
         Parameters
@@ -133,12 +133,12 @@ class OwnUnits:
         np.fill_diagonal(linear, 2 * np.diag(linear))  # there both terms are the same error
         of_covariances = variance[1:, 1:] / self._divisors**2 + linear
         of_covariances += (2 * products - second) ** 2 * variance[0, 0]
-        return OwnMoments(
+        return TableMoments(
             self.scale * np.sqrt(of_means + m**2 * variance[0, 0]),
             self._scales * np.sqrt(of_covariances),
         )
 
-    def _noise_of_terms(self, matrix: Array, terms: tuple[NoiseTerm, ...]) -> OwnMoments:
+    def _noise_of_terms(self, matrix: Array, terms: tuple[NoiseTerm, ...]) -> TableMoments:
         """The same for E = sum of L E L^T, where L maps the intercept to the intercept.
 
         With b_i = e_i / o_i - m_i e_0 the error of a mean is b_i^T E e_0, and that of a covariance
@@ -163,7 +163,7 @@ class OwnUnits:
             of_own = of_own - 2 * own_weight * corner * square * own[:, 0] ** 2
             np.fill_diagonal(variance, of_own + own_weight**2 * corner * square**2)
             of_covariances += variance
-        return OwnMoments(
+        return TableMoments(
             self.scale * np.sqrt(of_means) / weight,
             self._scales * np.sqrt(np.maximum(of_covariances, 0.0)) / weight,
         )
@@ -211,7 +211,7 @@ class OwnUnits:
         return scaled[0, 1:] / self.present, scaled[1:, 1:] / self._divisors
 
 
-def own_units(evidence: Evidence) -> OwnUnits | None:
+def table_units(evidence: Evidence) -> TableUnits | None:
     """The way from a release to the columns' own units.
 
     None if rows were divided by their own length, or if there is no intercept: then the matrix does
@@ -222,7 +222,7 @@ def own_units(evidence: Evidence) -> OwnUnits | None:
     columns = evidence.columns[1:]
     numeric = [column if isinstance(column, ColumnFacts) else None for column in columns]
     present = np.array(evidence.present[1:] or [1.0] * len(columns))
-    return OwnUnits(
+    return TableUnits(
         tuple(evidence.names[1:]) or tuple(str(i) for i in range(1, len(columns) + 1)),
         np.array([0.0 if column is None else column.centre for column in numeric]),
         np.array([1.0 if column is None else column.scale for column in numeric]),
@@ -250,7 +250,7 @@ def _positive(value: float) -> float:
     return float(value) if value > 0 else float("nan")
 
 
-def effect_of_missing_cells(moments: OwnMoments, units: OwnUnits, share: float) -> Array:
+def effect_of_missing_cells(moments: TableMoments, units: TableUnits, share: float) -> Array:
     """The largest change of each correlation that a share of missing cells can explain.
 
     Parameters
