@@ -15,8 +15,7 @@ from gramercy.archive.seal.signing_keys import read_public_key
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, IsCopy
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.audit_record import new_audit_folder, write_audit
-from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.pipeline.verify.auditing import make_audit, new_audit_folder, write_audit
 from gramercy.schemas import wordings
 from gramercy.schemas.errors import Discrepancies
 

@@ -25,7 +25,7 @@ from gramercy.cli.options import (
     split_name,
     write_page,
 )
-from gramercy.estimators.uncertainty.difference import comparable
+from gramercy.estimators.table_comparison import comparable
 from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.catalogue.release_changes import compare_releases
 from gramercy.pipeline.context import Context

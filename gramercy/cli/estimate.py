@@ -22,7 +22,7 @@ from gramercy.cli.options import AsJson, ReleaseName, check_choice, completed, s
 from gramercy.cli.terminal import bold, say
 from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.estimable import check_estimable, check_group, check_other_releases
+from gramercy.pipeline.plan.estimable import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse

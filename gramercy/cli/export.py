@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
+from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
