@@ -13,7 +13,7 @@ from rich.text import Text
 from gramercy.cli import terminal
 from gramercy.cli.terminal import bold, privacy_loss_text, say
 from gramercy.ledger import BudgetChange, Charge, Statement
-from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
+from gramercy.ledger.timelines import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import wordings
 from gramercy.schemas.model import finite_or_none
