@@ -20,8 +20,8 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
 from gramercy.schemas.periods import Span, glob_of_any_period, last_complete, span_of, with_period
 from gramercy.schemas.source import AnySource, CsvFormat, Files
-from gramercy.tables.formats.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.csv_detection import detect_format
+from gramercy.tables.formats.reader import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.source import open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
@@ -37,7 +37,7 @@ class Column:
     Parameters
     ----------
     kind
-        Its type in the table's schema, as in `tables.formats.column_types`.
+        Its type in the table's schema, as in `tables.formats.reader`.
     lower, upper
         Bounds of a numeric column.
     levels
@@ -177,7 +177,7 @@ def draft(
         source = open_source(database_table(database, present))
     schema = schema_of(source)
     names = list(schema) if columns is None else list(columns)
-    if columns is None and "csv" in source.formats:
+    if columns is None and not source.states_names:
         check_header(table, schema)
     for column in names:
         if column not in schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gramercy.schemas import families
-from gramercy.tables.formats.header_names import look_like_data
+from gramercy.tables.formats.csv_format import look_like_data
 
 
 def check_header(table: str, names: Iterable[str]) -> None:

@@ -16,8 +16,7 @@ from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
-from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import open_source, store_digest, verify_unchanged
 from gramercy.tables.sums import streaming
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.exact_sums import AssignFolds, Parts

@@ -20,8 +20,8 @@ from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.schemas.contract import Contract
-from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
-from gramercy.tables.formats.source import needs_copy
+from gramercy.tables.formats.source import copy_rows, needs_copy
+from gramercy.tables.formats.table_format import CopiedColumns
 
 _OWNER = "copy"
 _COPY = "table"

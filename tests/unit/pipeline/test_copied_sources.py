@@ -17,7 +17,7 @@ from gramercy.pipeline.publish.accumulation import PrivateSums, accumulate
 from gramercy.pipeline.publish.publishing import publish, replay
 from gramercy.pipeline.publish.table_copy import copy_folder, copy_table
 from gramercy.schemas import families
-from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import (
     MECHANISM,
