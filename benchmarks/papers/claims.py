@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Verdict, grid, short
 from benchmarks.papers.gpp.discrete import moved
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Mechanism

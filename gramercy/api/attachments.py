@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import PAGE, read_report
-from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
 from gramercy.archive.store.archive import Archive
 from gramercy.schemas import wordings
 from gramercy.schemas.errors import BundleError

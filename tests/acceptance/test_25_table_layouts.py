@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.batches import MalformedLines
@@ -272,7 +272,7 @@ def test_table_changed_while_read_is_not_charged(
         return accumulated
 
     monkeypatch.setattr(
-        "gramercy.pipeline.publish.accumulation.streaming.accumulate", accumulate_and_rewrite
+        "gramercy.pipeline.publish.private_table.streaming.accumulate", accumulate_and_rewrite
     )
     with raises(families.CHANGED):
         as_flow_step(accumulate)(plan)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from gramercy.archive.bundles.groups_file import GROUPS
 from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
 from gramercy.archive.bundles.release_bundle import has_histograms, stems
 from gramercy.archive.export.croissant import write_croissant

@@ -15,8 +15,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
-from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums, accumulate
 from gramercy.pipeline.publish.internal_record import read_record
+from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums, accumulate
 from gramercy.schemas import families
 from gramercy.schemas.column import Column
 from gramercy.tables.batches import MalformedLines

@@ -17,9 +17,10 @@ import pytest
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.publish.accumulation import PrivateSums, accumulate
-from gramercy.pipeline.publish.publishing import publish
-from gramercy.pipeline.publish.table_copy import (
+from gramercy.pipeline.publish.charging import publish
+from gramercy.pipeline.publish.private_table import (
+    PrivateSums,
+    accumulate,
     copied_contract,
     copy_folder,
     copy_table,
@@ -93,7 +94,9 @@ def test_copy_is_removed_after_a_failure_and_after_a_killed_process(
         with copy_folder(context.home, plan.contract) as folder:
             assert folder is not None
             copy_table(plan, folder)
-            assert len(files_below(home / "tables")) == 3  # a part of the copy, its constants, and its lock
+            assert (
+                len(files_below(home / "tables")) == 3
+            )  # a part of the copy, its constants, and its lock
             raise KeyError
 
     remove_abandoned_copies(context.home)
