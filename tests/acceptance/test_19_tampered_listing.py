@@ -30,7 +30,7 @@ from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
-from tests.support.web_server import serve
+from tests.support.servers import serve
 
 LITTLE = MECHANISM | {"epsilon": 0.5}
 PAGES = (

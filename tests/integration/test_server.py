@@ -23,17 +23,19 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.demo import write_demo_files
 from gramercy.schemas import families
 from tests.support.factories import read_registered, run_command, write_request
-from tests.support.prefect_api import Login, is_healthy, post
-from tests.support.prefect_services import (
+from tests.support.problems import raises
+from tests.support.servers import (
     ROOT,
+    Login,
     free_port,
+    is_healthy,
+    post,
     prefect_environment,
     run_prefect,
     run_until,
     running,
     wait_for,
 )
-from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from gramercy.api.release import Release
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_release, write_request
-from tests.support.marginals import ROWS, marginals_request
+from tests.support.histogram_tables import ROWS, marginals_request
 from tests.support.problems import raises
 
 PERSONS = {"privacy_unit": "person", "persons": 700}  # declared; there are 1000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
-from tests.support.marginals import histogram
+from tests.support.histogram_tables import histogram
 
 N, SD, SCALE, WINSOR = 20_000, 60.0, 1.0, 8.0
 

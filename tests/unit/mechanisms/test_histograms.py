@@ -16,7 +16,7 @@ from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours
 from tests.support.black_box.audit import audit_statistics
-from tests.support.black_box.tape import Tape, patched_sampler
+from tests.support.black_box.replay import Tape, patched_sampler
 from tests.support.conformance import BOTH
 from tests.support.problems import raises
 

@@ -18,7 +18,7 @@ from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours
-from tests.support.black_box.tape import patched_sampler
+from tests.support.black_box.replay import patched_sampler
 from tests.support.conformance import BOTH, CASES, calibrated
 from tests.support.problems import raises
 

@@ -19,7 +19,7 @@ from gramercy.reports.page import release_page
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.factories import MECHANISM, run_release, write_request
-from tests.support.marginals import ROWS, histogram, marginals_request
+from tests.support.histogram_tables import ROWS, histogram, marginals_request
 
 
 def published(request: Path) -> ReleaseBundle:

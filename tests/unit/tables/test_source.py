@@ -17,7 +17,7 @@ from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import open_source
 from tests.support.problems import raises
-from tests.support.table_reading import read
+from tests.support.source_tables import read
 
 NAN = float("nan")
 
