@@ -1,6 +1,6 @@
 """The OpenDP Deployments Registry's schema in this project's notation, and Croissant's rules.
 
-The schema has the keys, types, choices and order of `schemas/deployments-schema.yaml` in the repository
+The schema has the keys, types, choices and order of `schemas/deployments-schema.yaml` in
 `opendp/deployments-registry-data` at `SCHEMA_COMMIT`. With GRAMERCY_REGISTRY_SCHEMA=FILE, entries
 are also checked against a copy of that file.
 
