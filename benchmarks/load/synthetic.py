@@ -14,8 +14,7 @@ import numpy as np
 from benchmarks.throughput.jobs import inputs
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, file_digest
-from gramercy.archive.seal.signature import sign
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import sign, steward_key
 from gramercy.ledger import journal
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append

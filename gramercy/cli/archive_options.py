@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gramercy.archive.seal.signing_keys import read_public_key
+from gramercy.archive.seal.signing import read_public_key
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.pipeline.context import Context
