@@ -12,9 +12,8 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.check_text import check_facts, print_check
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
-from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.planning import load_contract, utc_now
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.progress import is_terminal, rows_bar
 from gramercy.pipeline.publish.private_table import (
     copied_contract,

@@ -10,7 +10,7 @@ from gramercy.cli.output.plan_text import plan_facts
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 
 
 def print_planned(context: Context, request: Path, json: bool) -> None:

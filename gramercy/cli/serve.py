@@ -31,7 +31,7 @@ from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments
 from gramercy.flows.work_pool import WorkPool
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 

@@ -31,7 +31,7 @@ from gramercy.common.home import Home
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.ledger import Ledger
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract

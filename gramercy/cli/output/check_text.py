@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gramercy.cli.output import terminal
-from gramercy.pipeline.plan.checking import TableCheck
-from gramercy.pipeline.plan.table_quality import ColumnQuality, percentage
+from gramercy.pipeline.plan.checking import ColumnQuality, TableCheck, percentage
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice

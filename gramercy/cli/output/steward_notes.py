@@ -9,12 +9,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from gramercy.cli.output import terminal
-from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.table_quality import (
+from gramercy.pipeline.plan.checking import (
     holds_nothing,
     quality_notices,
     recorded_quality,
 )
+from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import is_terminal
 from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Notice

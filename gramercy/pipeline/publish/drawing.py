@@ -25,8 +25,8 @@ from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.pipeline.plan.calibration import published_offset, row_normalisation
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import published_offset, row_normalisation
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.private_table import (
     PrivateCounts,

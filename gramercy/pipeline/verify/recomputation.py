@@ -39,14 +39,13 @@ from gramercy.estimators import Estimator
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, published_offset
 from gramercy.pipeline.plan.estimable import (
     missing_releases,
     read_other_releases,
     withdrawn_releases,
 )
-from gramercy.pipeline.plan.public_parameters import published_offset
-from gramercy.pipeline.plan.scaling_plan import constants_of_release
+from gramercy.pipeline.plan.specification import constants_of_release
 from gramercy.pipeline.publish.attachments import report_manifest
 from gramercy.pipeline.publish.drawing import denoised_group
 from gramercy.pipeline.publish.estimating import estimator_from_settings, fit

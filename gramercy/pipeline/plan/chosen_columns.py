@@ -1,4 +1,4 @@
-"""Patterns in a contract's columns, and the columns of the table for which they stand.
+"""The columns of a release: patterns in a contract, names that can be read, the column of groups.
 
 Names of columns are public, and so is what a pattern stands for: plan, manifest and ledger hold the
 names, never the patterns. The first release fixes them. The order follows from the names alone, so
@@ -11,10 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.common.similar_names import most_similar_first
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_files import Request
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.facts import LevelsFacts
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import Source, open_source
@@ -161,3 +166,118 @@ def _matches_nothing(key: str, name: str, known: Iterable[str]) -> InvalidValue:
 def _at(key: str, error: InvalidValue) -> InvalidValue:
     error.key = key
     return error
+
+
+# A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
+# bound: a release with longer names could be published, but not read.
+MOST_NAME_BYTES, MOST_NAMES_BYTES = 16_384, 500_000
+_MOST_REPORTED_BYTES = 10_000_000  # reports have a column for every pair of names
+_START = 40  # characters of a long name that its error quotes
+
+
+def check_names(context: Context, contract: Contract, *, in_pairs: bool = False) -> None:
+    """Refuse names that are too long, look like others, or are partly invisible.
+
+    The names of registered data sets are fixed, so they are not checked.
+
+    Parameters
+    ----------
+    context, contract
+        The home with the ledger, and the contract.
+    in_pairs
+        Whether each column of the release is named by a pair of columns, as in reports.
+
+    Raises
+    ------
+    ContractError
+        Naming the columns.
+    """
+    names = [x for n in contract.names for x in matrix_columns(n, contract.levels(n))]
+    sizes = [len(name.encode()) for name in names]
+    of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
+    most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES
+    is_short = max(sizes) <= MOST_NAME_BYTES and sum(sizes) <= most
+    if is_short and all(name.isascii() for name in names):
+        return
+    ledger = context.existing_ledger
+    if ledger is not None and contract.id in ledger.datasets():
+        return
+    for name, size in zip(names, sizes, strict=True):
+        if size > MOST_NAME_BYTES:
+            raise families.CONTRACT_USE(
+                "The name of the column '{start}...' has {bytes} bytes; a name may have {most}.",
+                "Rename the column in the table, or shorten the level.",
+                start=name[:_START],
+                bytes=size,
+                most=MOST_NAME_BYTES,
+            )
+    if not is_short:
+        raise families.CONTRACT_USE(
+            "The names of the columns have {bytes} bytes together; they may have {most}.",
+            "Use shorter names or fewer columns.",
+            bytes=sum(sizes),
+            most=most,
+        )
+    seen: dict[str, str] = {}
+    for name in names:
+        if has_hidden(name):
+            raise families.CONTRACT_USE(
+                "The name of the column '{name}' has invisible characters, or ones that break or "
+                "reverse its line.",
+                "Rename the column in the table.",
+                name=name,
+            )
+        other = seen.setdefault(skeleton(name), name)
+        if other != name:
+            raise families.CONTRACT_USE(
+                "The names of the columns '{first}' and '{second}' look the same.",
+                "Rename one of them in the table.",
+                first=other,
+                second=name,
+            )
+
+
+def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
+    """The column of levels by which the rows are grouped; None if they are not.
+
+    Raises
+    ------
+    RequestError
+        If the contract has no such column of levels, or no other column.
+    """
+    name = request.by
+    if name is None:
+        return None
+    if name not in contract.columns:
+        raise families.GROUPS(
+            "'by': the contract has no column '{name}'.",
+            "Similar columns: {similar}.",
+            name=name,
+            similar=most_similar_first(name, contract.names),
+        )
+    levels = contract.levels(name)
+    if levels is None:
+        raise families.GROUPS(
+            "'by': the column '{name}' has no levels.",
+            "Declare 'levels' for it in the contract, or group by a column that has them.",
+            name=name,
+        )
+    if len(contract.columns) == 1:
+        raise families.GROUPS(
+            "'by': '{name}' is the only column of the contract.",
+            "Leave 'by' out, or declare more columns.",
+            name=name,
+        )
+    return LevelsFacts(name=name, levels=levels)
+
+
+def matrix_contract(contract: Contract, request: Request) -> Contract:
+    """The contract of the columns of the matrix: without the one that groups the rows.
+
+    Raises
+    ------
+    RequestError
+        See `grouping_column`.
+    """
+    by = grouping_column(contract, request)
+    return contract if by is None else contract.without_column(by.name)
