@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history

@@ -6,7 +6,7 @@ import contextlib
 
 from gramercy.flows.untrusted import check_estimates
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.request_files import AnyEstimator
+from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow

@@ -165,7 +165,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         Examples
         --------
         >>> import datetime
-        >>> from gramercy.pipeline.plan.request_files import Request
+        >>> from gramercy.pipeline.plan.request_model import Request
         >>> mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
         >>> weekly = Request(dataset="clinic", version="%G-W%V", mechanism=mechanism)
         >>> weekly.at(datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)).version

@@ -18,7 +18,8 @@ from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
 from gramercy.pipeline.plan.forecast import plan_html
 from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_now
 from gramercy.pipeline.plan.ranking import rank_mechanisms
-from gramercy.pipeline.plan.request_files import Request, dated_request, read_request
+from gramercy.pipeline.plan.request_files import dated_request, read_request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.expectations import save_suite

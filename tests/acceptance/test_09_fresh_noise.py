@@ -16,7 +16,7 @@ from gramercy.cli.commands import COMMANDS, load
 from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.contract import Contract
 from tests.support.conformance import ALL_PAIRS, CASES, calibrated
 from tests.support.factories import run_release, write_request

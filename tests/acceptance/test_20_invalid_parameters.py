@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from gramercy.ledger import Ledger
 from gramercy.ledger.database import entries
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.errors import Invalid
 from tests.support.factories import MECHANISM, run_release, write_request

@@ -18,7 +18,7 @@ from gramercy.cli.commands import COMMANDS, load
 from gramercy.cli.main import app
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError, RequestError
 from gramercy.schemas.model import parse

@@ -16,7 +16,7 @@ from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments, prefect_yaml, served_tag
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.tasks.release_event import HOME
 from tests.support.factories import read_registered, write_request

@@ -11,7 +11,7 @@ from rich.text import Text
 from gramercy.cli.output import terminal
 from gramercy.cli.output.terminal import bold, say
 from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 
 
 def ranking_facts(

@@ -1,4 +1,4 @@
-"""The columns of a release: patterns in a contract, names that can be read, the column of groups.
+"""The columns of a release: patterns in a contract, and names that readers can distinguish.
 
 Names of columns are public, and so is what a pattern stands for: plan, manifest and ledger hold the
 names, never the patterns. The first release fixes them. The order follows from the names alone, so
@@ -14,12 +14,10 @@ from pathlib import Path
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.request_files import Request
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
-from gramercy.schemas.facts import LevelsFacts
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import Source, open_source
@@ -235,49 +233,3 @@ def check_names(context: Context, contract: Contract, *, in_pairs: bool = False)
                 first=other,
                 second=name,
             )
-
-
-def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
-    """The column of levels by which the rows are grouped; None if they are not.
-
-    Raises
-    ------
-    RequestError
-        If the contract has no such column of levels, or no other column.
-    """
-    name = request.by
-    if name is None:
-        return None
-    if name not in contract.columns:
-        raise families.GROUPS(
-            "'by': the contract has no column '{name}'.",
-            "Similar columns: {similar}.",
-            name=name,
-            similar=most_similar_first(name, contract.names),
-        )
-    levels = contract.levels(name)
-    if levels is None:
-        raise families.GROUPS(
-            "'by': the column '{name}' has no levels.",
-            "Declare 'levels' for it in the contract, or group by a column that has them.",
-            name=name,
-        )
-    if len(contract.columns) == 1:
-        raise families.GROUPS(
-            "'by': '{name}' is the only column of the contract.",
-            "Leave 'by' out, or declare more columns.",
-            name=name,
-        )
-    return LevelsFacts(name=name, levels=levels)
-
-
-def matrix_contract(contract: Contract, request: Request) -> Contract:
-    """The contract of the columns of the matrix: without the one that groups the rows.
-
-    Raises
-    ------
-    RequestError
-        See `grouping_column`.
-    """
-    by = grouping_column(contract, request)
-    return contract if by is None else contract.without_column(by.name)

@@ -18,12 +18,17 @@ from gramercy.pipeline.plan.calibration import (
 )
 from gramercy.pipeline.plan.chosen_columns import (
     check_names,
-    matrix_contract,
     with_columns_of_table,
 )
 from gramercy.pipeline.plan.estimable import check_group, check_other_releases
-from gramercy.pipeline.plan.request_files import Request, dated_request, read_contract
-from gramercy.pipeline.plan.specification import release_spec, scaled_contract, with_planned_scaling
+from gramercy.pipeline.plan.request_files import dated_request, read_contract
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.specification import (
+    matrix_contract,
+    release_spec,
+    scaled_contract,
+    with_planned_scaling,
+)
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError

@@ -1,4 +1,4 @@
-"""Requests and contracts from YAML: what a request may contain, and how its file is read.
+"""Read requests and contracts from YAML, and register contracts.
 
 Errors name the line, and never quote a value. Limits on the files are checked before they are
 loaded: an alias stands for a whole list or mapping, aliases of aliases let a few lines stand for
@@ -13,28 +13,22 @@ import datetime
 import glob
 import io
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache, reduce
-from operator import or_
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-from gramercy import estimators, mechanisms
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
-from gramercy.schemas.form import Select, Tabs
 from gramercy.schemas.model import M, parse
 from gramercy.schemas.periods import placeholders_in
-from gramercy.schemas.request import ReleaseRequest
-from gramercy.schemas.request_parts import MechanismSpec
 from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():
@@ -49,27 +43,6 @@ with publishing():
     )
     from ruamel.yaml.parser import ParserError
     from ruamel.yaml.scanner import ScannerError
-
-
-def _one_of(models: Iterable[Any], form: Select | Tabs) -> Any:
-    """A union discriminated by `name`, and its form on Prefect's pages."""
-    return Annotated[reduce(or_, models), Field(discriminator="name"), form]
-
-
-if TYPE_CHECKING:
-    AnyMechanism = MechanismSpec
-    AnyEstimator = estimators.Estimator
-else:
-    AnyMechanism = _one_of((each.spec for each in mechanisms.registry.values()), Select("name"))
-    AnyEstimator = _one_of(estimators.registry.values(), Tabs())
-
-
-class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
-    """A request for one release."""
-
-    estimates: tuple[AnyEstimator, ...] = tuple(
-        estimators.registry[name](name=name) for name in estimators.DEFAULT_ESTIMATORS
-    )
 
 
 def _contract_not_found(file: str) -> ContractError:

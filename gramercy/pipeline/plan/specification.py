@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.plan.chosen_columns import grouping_column, matrix_contract
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
 from gramercy.scaling.shares import Shares, shares
 from gramercy.schemas import families, wordings
@@ -27,6 +27,52 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit, Whole
 from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, ScalingFacts
+
+
+def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
+    """The column of levels by which the rows are grouped; None if they are not.
+
+    Raises
+    ------
+    RequestError
+        If the contract has no such column of levels, or no other column.
+    """
+    name = request.by
+    if name is None:
+        return None
+    if name not in contract.columns:
+        raise families.GROUPS(
+            "'by': the contract has no column '{name}'.",
+            "Similar columns: {similar}.",
+            name=name,
+            similar=most_similar_first(name, contract.names),
+        )
+    levels = contract.levels(name)
+    if levels is None:
+        raise families.GROUPS(
+            "'by': the column '{name}' has no levels.",
+            "Declare 'levels' for it in the contract, or group by a column that has them.",
+            name=name,
+        )
+    if len(contract.columns) == 1:
+        raise families.GROUPS(
+            "'by': '{name}' is the only column of the contract.",
+            "Leave 'by' out, or declare more columns.",
+            name=name,
+        )
+    return LevelsFacts(name=name, levels=levels)
+
+
+def matrix_contract(contract: Contract, request: Request) -> Contract:
+    """The contract of the columns of the matrix: without the one that groups the rows.
+
+    Raises
+    ------
+    RequestError
+        See `grouping_column`.
+    """
+    by = grouping_column(contract, request)
+    return contract if by is None else contract.without_column(by.name)
 
 
 def release_spec(contract: Contract, request: Request) -> ReleaseSpec:

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gramercy import estimators, mechanisms
-from gramercy.pipeline.plan.request_files import Request
+from gramercy.pipeline.plan.request_model import Request
 
 # As they are stored with a deployment. A pool names its releases.
 DEFAULT_SETTINGS = {
