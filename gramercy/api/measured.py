@@ -104,9 +104,9 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
 
     The squared error is the sum of two variances: that of the noise added for privacy, from its
     exact law, and that of sampling, from an assumed law of the rows (see
-    `estimators.uncertainty.row_law`) or from the folds of the release. The estimand is the matrix
-    of the population, for rows normalised in the same way. Slices, products and copies are plain
-    DataFrames.
+    `estimators.uncertainty.entry_covariance`) or from the folds of the release. The estimand is the
+    matrix of the population, for rows normalised in the same way. Slices, products and copies are
+    plain DataFrames.
 
     Parameters
     ----------

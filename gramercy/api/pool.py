@@ -10,7 +10,8 @@ import pandas as pd
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
-from gramercy.estimators.pooling.releases import check_pool, pool
+from gramercy.estimators.pooling.agreement import check_pool
+from gramercy.estimators.pooling.pool import pool
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw

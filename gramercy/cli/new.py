@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
+from gramercy.cli import terminal
 from gramercy.cli.draft.dialogue import Dialogue
 from gramercy.cli.draft.drafting import draft, parse_names
 from gramercy.cli.draft.files import check_absent, write
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.url import has_secrets, without_secrets
-from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
 
 

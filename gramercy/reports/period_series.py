@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gramercy.archive.listing.listing import ListedRelease
-from gramercy.estimators.welch import OverTime
+from gramercy.estimators.table_comparison import OverTime
 from gramercy.reports.explanations import display_name
 from gramercy.reports.svg import ACCENT, FAINT, WARM, figure
 

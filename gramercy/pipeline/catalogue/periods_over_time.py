@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.listing.listing import ListedRelease, newest_of_periods
 from gramercy.archive.store.archive import Archive
-from gramercy.estimators.own_numbers import is_in_own_units, measure, numbers
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
-from gramercy.estimators.welch import over_time
+from gramercy.estimators.table_comparison import is_in_own_units, measure, numbers, over_time
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.errors import BundleError, RequestError
 from gramercy.schemas.evidence import Evidence

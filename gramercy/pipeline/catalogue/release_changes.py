@@ -5,7 +5,7 @@ from __future__ import annotations
 from gramercy.archive.bundles.descriptions import DescribedRelease
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.archive import Archive
-from gramercy.estimators.uncertainty.difference import change
+from gramercy.estimators.table_comparison import change
 from gramercy.reports.change_summary import ReleaseComparison
 
 

@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from gramercy.estimators.accuracy.row_laws import Law, gaussian, lognormal
 from gramercy.estimators.accuracy.row_simulation import (
+    Law,
     Normalisation,
     Simulated,
     before_and_after,
+    gaussian,
+    lognormal,
     one_factor_rows,
 )
 from gramercy.scaling.column_constants import WINSOR

@@ -68,8 +68,7 @@ from gramercy.schemas.publications import (
     Publication,
 )
 from gramercy.tables.batches import MalformedLines, blocks
-from gramercy.tables.formats.change_detection import verify_unchanged
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import open_source, verify_unchanged
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, integer_batches
 

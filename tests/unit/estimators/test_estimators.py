@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 from gramercy.estimators import Evidence
-from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
-from gramercy.estimators.noise.shrinkage import SIMULATED_UP_TO
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian

@@ -1,0 +1,204 @@
+"""A plan on the terminal and as data: the release and its effect on the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from gramercy.cli.budget_text import Account, budget_facts, budget_line
+from gramercy.cli.terminal import (
+    attacker_text,
+    facts_table,
+    guarantee_text,
+    normalisation_text,
+    privacy_loss_text,
+)
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
+from gramercy.pipeline.plan.calibration import guarantee_facts
+from gramercy.pipeline.plan.fold_proposal import proposed_folds
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.plan.unfinished_period import unfinished_period
+from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
+from gramercy.schemas import wordings
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.problem import Notice
+
+_COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
+
+
+def print_plan(plan: Plan, preview: BudgetPreview) -> None:
+    """Print what a release would do."""
+    contract, request, mechanism = plan.contract, plan.request, plan.mechanism
+    guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta, request.mechanism.epsilon)
+    status = "public" if contract.neighbours == "replace-one" else "planning figure"
+    facts_table(
+        f"Release of {contract.id}, version {request.version}",
+        {
+            "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
+            **_patterns(contract),
+            "protects": f"one {contract.protected_unit}, {contract.neighbours}",
+            "rows": normalisation_text(plan.normalisation),
+            **_constants(plan),
+            "publishes": mechanism.publishes.planned + _folds(request.folds),
+            **_groups(plan),
+            "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
+            **{
+                f"  {name.replace('_', ' ')}": f"{value:.6g}"
+                for name, value in plan.calibration.constants().items()
+            },
+            "guarantee": guarantee_text(guarantee),
+            **_at_delta_of_budget(plan, preview),
+            "best attacker": attacker_text(guarantee.power),
+            **_error(plan),
+            **_verdict(plan),
+            **_proposal(plan),
+            **_effect(plan, preview),
+            **_period(plan, preview),
+            **_same_table(plan.contract.id, preview.sharing_datasets),
+        },
+    )
+
+
+def _patterns(contract: Contract) -> dict[str, str]:
+    """What the patterns in the contract stand for: the first release fixes these columns."""
+    return {f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()}
+
+
+def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
+    """A plan and its effect on the budget as plain data."""
+    before, answered = preview.statement, preview.previous_charge
+    replayed = answered is not None and answered.is_published
+    after = before if replayed else before.after(plan.guarantee)
+    unfinished = unfinished_period(plan)
+    return plan.facts() | {
+        "published_as": answered.release if answered and replayed else None,
+        "admitted": replayed or before.admits(plan.guarantee),
+        "budget_before": budget_facts(Account(plan.contract.id, before)),
+        "budget_after": budget_facts(Account(plan.contract.id, after)),
+        "more_like_this": after.charges_left(plan.guarantee),
+        "same_table_as": list(preview.sharing_datasets),
+        "patterns": {pattern: list(names) for pattern, names in plan.contract.patterns.items()},
+        "proposed_folds": proposed_folds(plan.spec, plan.calibration),
+        "verdict": verdict.as_data() if (verdict := plan_verdict(plan)) else None,
+        "unfinished_period": dict(unfinished.facts) if unfinished else None,
+    }
+
+
+def _constants(plan: Plan) -> dict[str, str]:
+    """Where centres and scales come from, if they are not declared."""
+    facts, requested = plan.spec.scaling, plan.request.scaling
+    if facts is None:
+        if requested.kind == "declared":
+            return {}
+        needed = rows_needed(plan.columns - int(plan.contract.intercept), plan.guarantee.mu)
+        declared = "middle and half width of the bounds: private ones need about"
+        return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
+    if facts.kind == "release":
+        return {"constants": f"those of release {facts.release}, at no cost"}
+    share = 100 * (sum(facts.stages) + facts.lengths)
+    spent = f"{share:.0f} % of the squared mu"
+    return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
+
+
+def _error(plan: Plan) -> dict[str, str]:
+    """The error of the matrix, if there is one, and of an entry."""
+    noise = plan.calibration.constants_noise
+    counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
+    if not plan.mechanism.publishes.has_matrix:
+        return counts
+    law = plan.group_law
+    return counts | {
+        "error of an entry": (
+            ("" if law.family != "noisy-rows" else "about ")
+            + f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
+        ),
+        **_relative_error(plan),
+        "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
+    }
+
+
+def _at_delta_of_budget(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
+    """The guarantee at the delta of the budget, if the request has another delta."""
+    delta = preview.statement.budget.delta
+    if delta == plan.request.mechanism.delta:
+        return {}
+    return {
+        "  for the budget": f"the same as {privacy_loss_text(plan.guarantee.epsilon(delta), delta)}"
+    }
+
+
+def _relative_error(plan: Plan) -> dict[str, str]:
+    """The error relative to a diagonal entry: an average one, or what is typical of one."""
+    if not plan.mechanism.publishes.is_moment:
+        return {}
+    if plan.share_of_entry is None:
+        typical = share_of_typical_entry(plan)
+        return {"  in proportion": f"about {100 * typical:.3g} % of a typical diagonal entry"}
+    share = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
+    return {"  in proportion": f"{share}, which is 1/{plan.columns}: the rows have length 1"}
+
+
+def _groups(plan: Plan) -> dict[str, str]:
+    """How rows are grouped, if they are."""
+    by = plan.spec.by
+    if by is None:
+        return {}
+    rows = round(plan.contract.count / len(by.levels))
+    size = f"errors are for a group of {rows} {plan.contract.count_key}"
+    return {"groups": f"{len(by.levels)} levels of {by.name}, and all other rows; {size}"}
+
+
+def _folds(folds: int) -> str:
+    return f", in {folds} folds with independent noise" if folds > 1 else ""
+
+
+def _verdict(plan: Plan) -> dict[str, Text]:
+    """Whether the release would be of use, in its colour."""
+    verdict = plan_verdict(plan)
+    if verdict is None:
+        return {}
+    code = f"{verdict.code}: " if verdict.code else ""
+    return {
+        "verdict": Text.assemble(
+            (verdict.level, _COLOURS[verdict.level]), f"  {code}{verdict.text}"
+        )
+    }
+
+
+def _proposal(plan: Plan) -> dict[str, str]:
+    """Folds, where they cost next to nothing."""
+    folds = proposed_folds(plan.spec, plan.calibration)
+    if folds == plan.request.folds:
+        return {}
+    gain = "intervals then need no assumption about the data, and the noise stays below a third of"
+    return {"proposal": f"folds: {folds}: {gain} the sampling error"}
+
+
+def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
+    """The effect of the release on the budget."""
+    before, outcome = preview.statement, budget_effect(plan, preview)
+    if outcome.kind != "charged":
+        style = "green" if outcome.kind == "free" else "red"
+        return {"budget": budget_line(before), "effect": Text(outcome.words, style=style)}
+    after = before.after(plan.guarantee)
+    line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
+    return {"budget before": budget_line(before), "budget after": line}
+
+
+def _period(plan: Plan, preview: BudgetPreview) -> dict[str, Text]:
+    notice = period_warning(plan, preview)
+    return {} if notice is None else {"period": Text(str(notice), style="yellow")}
+
+
+def period_warning(plan: Plan, preview: BudgetPreview) -> Notice | None:
+    """A warning before a period that is not over is charged."""
+    return unfinished_period(plan) if budget_effect(plan, preview).kind == "charged" else None
+
+
+def _same_table(dataset: str, others: Sequence[str]) -> dict[str, Text]:
+    if not others:
+        return {}
+    return {"same table": Text(str(wordings.table_shared((dataset, *others))), style="red")}

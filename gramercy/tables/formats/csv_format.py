@@ -1,0 +1,335 @@
+"""Read CSV, compressed or not, as batches of numbers in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+from numpy.typing import NDArray
+
+from gramercy.schemas import families
+from gramercy.schemas.column import MISSING
+from gramercy.schemas.source import AnySource, CsvFormat, Files
+from gramercy.schemas.url import path_of
+from gramercy.tables.batches import MalformedLines, in_order
+from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
+from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
+from gramercy.tables.formats.table_format import ANY, SourceFile, TableFormat
+from gramercy.tables.formats.values import Coding, is_text, to_floats
+
+# Ends of names of text files that are CSV only where the contract states their separator.
+ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
+_HEADER_BYTES = 1 << 16  # read at once for the header
+_ROOM = 8  # bytes of a block besides the lines: a byte order mark
+
+
+class CsvTables(TableFormat):
+    """CSV, compressed or not. A record is one line, whatever its cells are; see `lines`."""
+
+    title = "CSV"
+    states_names = states_types = keeps_cells_apart = False
+
+    def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
+        any_text = isinstance(source, Files) and source.is_any_text
+        text = (".csv", *ANY_TEXT) if any_text else (".csv",)
+        return any(suffix in text for suffix in suffixes[-2:])
+
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        return [(name, ANY) for name in read_header(file)]
+
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[NDArray[np.float64]]:
+        parser = _Parser(file, columns, keep_malformed)
+        with _open(file) as stream:
+            blocks = _without_header(parser.records.blocks(stream))
+            with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
+                for part, lines in parsed:
+                    malformed.dropped += 0 if keep_malformed else lines
+                    malformed.kept += lines if keep_malformed else 0
+                    for cells in map(parser.with_persons, part):
+                        for start in range(0, cells.shape[1], rows):
+                            yield cells[:, start : start + rows]
+
+
+def _written(file: SourceFile) -> CsvFormat:
+    """How the file is written, as the contract states it."""
+    return file.source.csv if isinstance(file.source, Files) else CsvFormat()
+
+
+def read_header(file: SourceFile) -> list[str]:
+    """Names of the columns, from the first line.
+
+    Raises
+    ------
+    TableError
+        If the file has no readable header.
+    """
+    display_name, written = file.display_name, _written(file)
+    with _open(file) as stream:
+        line = _first_line(stream)
+    # A header dropped for its length would make the next line, a private row, the header.
+    if len(line) > BLOCK and not line.endswith(b"\n"):
+        raise families.HEADER(
+            "{file}: the header is longer than {limit} MiB.",
+            "Remove columns, or write Parquet; lines must end with a newline.",
+            file=display_name,
+            limit=BLOCK >> 20,
+        )
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise families.HEADER(
+            "{file}: the header is not UTF-8.",
+            "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or "
+            ".parquet.",
+            file=display_name,
+        ) from None
+    if SUBSTITUTE in text and written.encoding != "utf-8":
+        raise families.HEADER(
+            "{file}: the header is not {encoding}.",
+            "Correct the contract's 'source.encoding', or save the file in this encoding.",
+            file=display_name,
+            encoding=written.encoding,
+        )
+    separator = written.separator
+    record = line.removesuffix(b"\n").removesuffix(b"\r")
+    if text.strip() and not is_record(record, separator.encode()):
+        raise families.HEADER(
+            "{file}: the header is not a single line of fields.",
+            "Close its quotes, and end lines with a newline.",
+            file=display_name,
+        )
+    names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
+    if not any(names):
+        raise families.HEADER(
+            "{file}: the file is empty, or its first line is blank.",
+            "The first line must name the columns.",
+            file=display_name,
+        )
+    return names
+
+
+def _first_line(stream: IO[bytes]) -> bytes:
+    """The first line with its end, or its first `BLOCK` + 1 bytes; not all streams limit lines."""
+    read = b""
+    while b"\n" not in read and len(read) <= BLOCK and (more := stream.read(_HEADER_BYTES)):
+        read += more
+    end = read.find(b"\n") + 1 or len(read)
+    return read[: min(end, BLOCK + 1)]
+
+
+def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines after the first one, which `read_header` has read."""
+    yield next(blocks, b"").partition(b"\n")[2]
+    yield from blocks
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Parsed records.
+
+    Parameters
+    ----------
+    cells
+        Shape (columns, rows); the rows of columns of persons are not filled in.
+    persons
+        The columns of persons by index: indices are assigned in the order of the table.
+    """
+
+    cells: NDArray[np.float64]
+    persons: dict[int, pa.Array]
+
+
+class _OtherWidth(Exception):
+    """A line is not a record of the header's width."""
+
+
+class _Parser:
+    """Parses blocks of lines, in any order and in several threads.
+
+    A block is first parsed as numbers. Where that fails, which needs one cell that is not a number,
+    its cells are read as text, and each becomes the same number as before, or missing.
+    """
+
+    def __init__(
+        self, file: SourceFile, columns: Mapping[str, Coding], keep_malformed: bool
+    ) -> None:
+        self._names, self._columns = read_header(file), columns
+        self._csv, self._keeps = _written(file), keep_malformed
+        separator = self._csv.separator.encode()
+        self.records = Records(len(self._names) if keep_malformed else None, separator)
+        self._reads_numbers = self._csv.decimal == "."
+
+    def parse(self, block: bytes) -> tuple[list[_Part], int]:
+        """The records of a block, and the number of malformed lines."""
+        lines = plain_lines(block)
+        if lines and self._keeps and are_simple(lines):  # usually all of them have the right width
+            with contextlib.suppress(_OtherWidth):
+                return [self._part(self._table(lines)[0])], 0
+        pieces, malformed = self.records.of_block(block)
+        parts = []
+        for piece in filter(None, pieces):
+            table, other_lines = self._table(piece)
+            malformed += other_lines
+            parts.append(self._part(table))
+        return parts, malformed
+
+    def with_persons(self, part: _Part) -> NDArray[np.float64]:
+        """Cells with the indices of persons; for the parts in the order of the table."""
+        codings = list(self._columns.values())
+        for k, column in part.persons.items():
+            part.cells[k] = to_floats(column, codings[k])
+        return part.cells
+
+    def _part(self, table: pa.Table) -> _Part:
+        cells, persons = np.empty((len(self._columns), table.num_rows)), {}
+        for k, (column, coding) in enumerate(
+            zip(table.columns, self._columns.values(), strict=True)
+        ):
+            array = column.combine_chunks()
+            if coding is not None and not isinstance(coding, Sequence):
+                persons[k] = array
+                continue
+            if self._csv.decimal == ",":
+                array = _with_decimal_points(array, coding)
+            cells[k] = to_floats(array, coding)
+        return _Part(cells, persons)
+
+    def _table(self, piece: bytes) -> tuple[pa.Table, int]:
+        """Parsed lines, and the number of those that were left out for their width."""
+        if self._reads_numbers:
+            with contextlib.suppress(pa.ArrowInvalid):
+                return self._read(piece, pa.float64())
+            self._reads_numbers = False  # it is likely to fail again
+        return self._read(piece, pa.string())
+
+    def _read(self, piece: bytes, numbers: pa.DataType) -> tuple[pa.Table, int]:
+        other_lines = 0
+
+        def on_invalid_row(_: Any) -> str:
+            nonlocal other_lines
+            other_lines += 1
+            return "error" if self._keeps else "skip"
+
+        table = None
+        try:
+            table = pacsv.read_csv(
+                _arrow_stream(piece),
+                read_options=pacsv.ReadOptions(
+                    block_size=len(piece) + _ROOM, use_threads=False, column_names=self._names
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._csv.separator, invalid_row_handler=on_invalid_row
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    check_utf8=False,
+                    include_columns=list(self._columns),
+                    column_types={
+                        name: pa.string() if is_text(coding) else numbers
+                        for name, coding in self._columns.items()
+                    },
+                    null_values=MISSING,
+                    strings_can_be_null=True,
+                ),
+            )
+        except pa.ArrowInvalid:
+            if not (other_lines and self._keeps):
+                raise
+        if table is None:
+            raise _OtherWidth
+        return table, other_lines
+
+
+def _arrow_stream(data: bytes) -> pa.BufferReader:
+    """A stream of a copy in Arrow's own memory, after a byte order mark.
+
+    Arrow drops one mark at the beginning. If it dropped that of a cell, a quote after it would open
+    a field that takes in the following lines.
+
+    A thread of Arrow, which reads ahead, may drop the copy at any time. Dropping a Python object
+    while the interpreter exits would abort the process.
+    """
+    marked = codecs.BOM_UTF8 + data
+    buffer = pa.allocate_buffer(len(marked))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(marked, np.uint8)
+    return pa.BufferReader(buffer)
+
+
+def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
+    """Cells of a column of numbers, with points for commas; missing where there are points.
+
+    A point may separate thousands: 1.500 would be read as one and a half.
+    """
+    if is_text(coding):
+        return column
+    has_point = pc.match_substring(column, ".")
+    return pc.replace_substring(pc.if_else(has_point, None, column), ",", ".")
+
+
+@contextmanager
+def _open(file: SourceFile) -> Iterator[IO[bytes]]:
+    """The decompressed content as UTF-8."""
+    with open_bytes(file) as stream:
+        yield as_utf8(stream, _written(file).encoding)
+
+
+@contextmanager
+def open_bytes(file: SourceFile) -> Iterator[IO[bytes]]:
+    """The decompressed content; fsspec would decompress xz and ZIP with unbounded memory."""
+    compression = fsspec.utils.infer_compression(path_of(file.path))
+    bounded = {"xz": _open_xz, "lzma": _open_xz, "zip": open_zip}
+    if compression not in bounded:
+        with fsspec.core.OpenFile(file.fs, file.path, mode="rb", compression=compression) as stream:
+            yield stream
+        return
+    with file.fs.open(file.path, "rb") as packed, bounded[compression](packed) as stream:
+        yield stream
+
+
+def _open_xz(packed: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(XzStream(packed), BLOCK)
+
+
+_MONTHS = (
+    "jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|jun[ei]?|jul[yi]?"
+    "|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
+)
+
+
+_TIME_WORDS = re.compile(
+    rf"(?<=\d)(?:t(?=\d)|z$)|(?<![^\W\d_])(?:[ap]m|utc|gmt|{_MONTHS})(?![^\W\d_])", re.IGNORECASE
+)
+
+
+def look_like_data(names: Iterable[str]) -> bool:
+    """Whether a name is a number, a date, a time or a mark for a missing value."""
+    return any(_is_value(name.strip()) for name in names)
+
+
+def _is_value(name: str) -> bool:
+    """Whether a name is a number, date, time or missing-value mark; an empty name is not."""
+    try:
+        float(name)  # including 1e5, inf and nan
+    except ValueError:
+        bare = _TIME_WORDS.sub("", name)
+        digits = any(map(str.isdigit, bare))
+        return (name in MISSING and name != "") or (digits and not any(map(str.isalpha, bare)))
+    return True

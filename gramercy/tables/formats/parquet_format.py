@@ -1,0 +1,270 @@
+"""Read Parquet as batches of numbers, in memory that follows from the metadata of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+from numpy.typing import NDArray
+
+from gramercy.schemas.source import AnySource
+from gramercy.tables import batches
+from gramercy.tables.batches import MalformedLines
+from gramercy.tables.formats.table_format import SourceFile, TableFormat, type_name
+from gramercy.tables.formats.values import Coding, is_person_index, is_text, to_floats
+
+Array = NDArray[np.float64]
+
+# Bytes of memory.
+_PAGE = 1 << 20  # writers end a page near this size; Arrow keeps one of every column
+_PAGES = 256 << 20  # for the pages of all columns together; beyond, columns are read in turns
+_TURN = 64 << 20  # for the pages of the columns of one turn
+_BLOCK = 96 << 20  # for numbers that wait for the other columns
+_TEXTS = 64 << 20  # for the texts of a batch
+_READ_AHEAD = 64 << 20  # for the columns of a row group; larger ones are read in parts
+_PART = 256 << 10  # for such a part, of one column
+_LONG = 16 << 10  # for a text that may be repeated in every row of a batch
+_LENGTH = 4  # before each text outside of a dictionary; its index in one is smaller
+
+
+@contextmanager
+def open_parquet(file: SourceFile) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file with Arrow."""
+    with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
+        yield table
+
+
+def _open_bytes(file: SourceFile) -> Any:
+    """The file as a stream; local files by Arrow's own reader, which releases the GIL."""
+    fs, path = file.fs, file.path
+    local = isinstance(fs, LocalFileSystem) and path.isprintable()  # Arrow needs UTF-8 paths
+    return pa.OSFile(path) if local else fs.open(path, "rb")
+
+
+class ParquetTables(TableFormat):
+    """Parquet, whose footers state names, types, and numbers of rows."""
+
+    title = "Parquet"
+
+    def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
+        return suffixes[-1:] in ([".parquet"], [".pq"])
+
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        with open_parquet(file) as table:
+            return [(field.name, type_name(field.type)) for field in table.schema_arrow]
+
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[Array]:
+        with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
+            groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
+            reader = _Reader(stream, table.metadata, groups, columns)
+            stored = [reader.column(name, coding) for name, coding in columns.items()]
+            if sum(column.page for column in stored) <= _PAGES:
+                yield from reader.batches(stored, groups, rows)
+                return
+            for group in groups:
+                yield from reader.batches_in_turns(stored, group, rows)
+
+    def partitions(self, file: SourceFile, min_cells: int) -> list[SourceFile]:
+        """Successive row groups, which are combined until they have so many cells."""
+        with open_parquet(file) as table:
+            metadata = table.metadata
+            sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+            columns = metadata.num_columns
+        parts, groups = list[SourceFile](), list[int]()
+        for k in range(len(sizes)):
+            groups.append(k)
+            if sum(sizes[j] for j in groups) * columns >= min_cells or k == len(sizes) - 1:
+                parts.append(replace(file, row_groups=tuple(groups)))
+                groups = []
+        return parts
+
+    def row_count(self, file: SourceFile) -> int | None:
+        with open_parquet(file) as table:
+            return int(table.metadata.num_rows)
+
+
+@dataclass(frozen=True, repr=False)
+class _Column:
+    """A declared column, and the memory that it needs.
+
+    Parameters
+    ----------
+    name, coding
+        As declared.
+    page
+        Bytes of a page.
+    text_bytes
+        Bytes of the text in a row, on average over a row group, or of the longest that a
+        dictionary may repeat in every row; 0 for numbers.
+    stays_encoded
+        Whether texts stay dictionary-encoded, so that none is repeated in memory.
+    """
+
+    name: str
+    coding: Coding
+    page: int
+    text_bytes: float = 0.0
+    stays_encoded: bool = False
+
+
+class _Reader:
+    """Reads row groups of one file.
+
+    Parameters
+    ----------
+    stream, metadata
+        The file, and its footer.
+    groups, names
+        The row groups and columns that are read.
+    """
+
+    def __init__(
+        self,
+        stream: IO[bytes],
+        metadata: pq.FileMetaData,
+        groups: Sequence[int],
+        names: Collection[str],
+    ) -> None:
+        self._stream, self._metadata, self._groups = stream, metadata, groups
+        fields = metadata.schema.to_arrow_schema()
+        self._dictionaries = {x.name for x in fields if pa.types.is_dictionary(x.type)}
+        leaves = [metadata.schema.column(k) for k in range(len(metadata.schema))]
+        # The path of a column in a struct may equal the name of a column with a dot in it.
+        self._leaves = {leaf.name: k for k, leaf in enumerate(leaves) if leaf.name == leaf.path}
+        row_groups = [metadata.row_group(group) for group in groups]
+        declared = [self._leaves[name] for name in names]
+        sizes = (
+            sum(group.column(k).total_compressed_size for k in declared) for group in row_groups
+        )
+        # Zero reads the whole column of a row group at once.
+        is_small = max(sizes, default=0) <= _READ_AHEAD
+        self._part = 0 if is_small else max(4096, min(_PART, _READ_AHEAD // len(declared)))
+
+    def column(self, name: str, coding: Coding) -> _Column:
+        """A column as the footer, and the dictionaries of texts, describe it."""
+        leaf = self._leaves[name]
+        chunks = [self._metadata.row_group(group).column(leaf) for group in self._groups]
+        page = min(_PAGE, max((chunk.total_uncompressed_size for chunk in chunks), default=0))
+        if self._metadata.schema.column(leaf).physical_type != "BYTE_ARRAY":
+            return _Column(name, coding, page)
+        average = max((x.total_uncompressed_size / max(1, x.num_values) for x in chunks), default=0)
+        encoded = [x for x in zip(self._groups, chunks, strict=True) if x[1].has_dictionary_page]
+        all_encoded, longest = len(encoded) == len(chunks), 0
+        if average >= _LENGTH and is_text(coding):  # some texts may be outside of dictionaries
+            for group, chunk in encoded:
+                lengths = pc.fill_null(pc.binary_length(self._dictionary(name, group)), 0)
+                stored = _LENGTH * len(lengths) + (pc.sum(lengths).as_py() or 0)
+                rest = chunk.total_uncompressed_size - stored
+                all_encoded = all_encoded and rest < _LENGTH * chunk.num_values
+                longest = max(longest, pc.max(lengths).as_py() or 0)
+        # Arrow encodes texts outside of dictionaries slowly, and not if stored as differences. To
+        # make a dictionary of decoded texts, as the file's schema may ask for, it checks their
+        # UTF-8: no cell may decide whether a table is read.
+        stays_encoded = (
+            is_text(coding)
+            and (all_encoded or longest > _LONG or name in self._dictionaries)
+            and not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings)
+        )
+        text_bytes = average if stays_encoded else max(average, longest)
+        return _Column(name, coding, page, text_bytes, stays_encoded)
+
+    def _dictionary(self, name: str, group: int) -> pa.Array:
+        """The texts in the dictionary of a row group."""
+        with self._open([name], _PART) as table:
+            for batch in table.iter_batches(1, row_groups=[group], columns=[name]):
+                return batch.column(name).dictionary
+        return pa.array([], pa.string())
+
+    def batches(
+        self, columns: Sequence[_Column], groups: Sequence[int], rows: int, skip: int = 0
+    ) -> Iterator[Array]:
+        """All of these columns at once, from a row on.
+
+        Parameters
+        ----------
+        columns, groups
+            What is read.
+        rows
+            Largest number of rows of a batch; batches with long texts have fewer.
+        skip
+            Number of rows to skip.
+        """
+        names = [column.name for column in columns]
+        text_bytes = sum(column.text_bytes for column in columns)
+        rows = max(1, min(rows, int(_TEXTS / max(1.0, text_bytes))))
+        encoded = [column.name for column in columns if column.stays_encoded]
+        with (
+            self._open(encoded, self._part) as table,
+            ThreadPoolExecutor(1) as other_thread,
+        ):
+            for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
+                kept = batch.select(names).slice(skip)
+                skip -= batch.num_rows - kept.num_rows
+                if kept.num_rows or not batch.num_rows:
+                    yield _to_numbers(kept, columns, other_thread)
+
+    def batches_in_turns(
+        self, columns: Sequence[_Column], group: int, rows: int
+    ) -> Iterator[Array]:
+        """Some columns after the others, over one row group that is read again for every block.
+
+        Used where one page of every column would not fit into memory.
+        """
+        count = self._metadata.row_group(group).num_rows
+        size = max(1, _BLOCK // (8 * len(columns)))
+        turn = max(1, _TURN // max(column.page for column in columns))
+        for start in range(0, count, size):
+            block = np.empty((len(columns), min(size, count - start)))
+            for first in range(0, len(columns), turn):
+                part = columns[first : first + turn]
+                filled = 0
+                for batch in self.batches(part, [group], batches.BATCH_CELLS // len(part), start):
+                    used = batch[:, : block.shape[1] - filled]
+                    stop = filled + used.shape[1]
+                    block[first : first + turn, filled:stop] = used
+                    filled = stop
+                    if filled == block.shape[1]:
+                        break
+                if filled < block.shape[1]:
+                    raise ValueError
+            for first in range(0, block.shape[1], rows):
+                yield block[:, first : first + rows].copy()  # a view would keep the block
+            del block
+
+    def _open(self, encoded: list[str], read_ahead: int) -> pq.ParquetFile:
+        """The file for some columns: all batches of one object have the same size."""
+        return pq.ParquetFile(
+            self._stream,
+            metadata=self._metadata,
+            read_dictionary=encoded,
+            buffer_size=read_ahead,
+            pre_buffer=False,
+        )
+
+
+def _to_numbers(batch: pa.RecordBatch, columns: Sequence[_Column], pool: Executor) -> Array:
+    """All columns as numbers; persons are looked up while the other columns are copied."""
+    numbers = np.empty((len(columns), batch.num_rows))
+    pairs = [(cells, column.coding) for cells, column in zip(batch, columns, strict=True)]
+    waiting = {k: pool.submit(to_floats, *x) for k, x in enumerate(pairs) if is_person_index(x[1])}
+    for k, pair in enumerate(pairs):
+        if k not in waiting:
+            numbers[k] = to_floats(*pair)
+    for k, indices in waiting.items():
+        numbers[k] = indices.result()
+    return numbers
