@@ -50,36 +50,23 @@ _CLEAR = 3.0  # standard deviations of the noise that a variance must exceed to 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Moments about the means of the columns in use; q of them.
+    """Moments about the means of the columns in use; q of them."""
 
-    Parameters
-    ----------
-    used
-        Indices of these columns among the columns of the release without the intercept, shape (q,).
-    lost
-        Indices of the columns that were left out because noise hides their variances.
-    matrix
-        As released, in squared units of `scale`; may be indefinite. Shape (q, q).
-    linear
-        L of the first-order error L E L^T, shape (q, p), for the noise E of the release.
-    noise, sampling
-        Covariances of the entries of `matrix` by noise and by sampling, of rows of the assumed law.
-        For correlations, those of the second moments of columns divided by their released standard
-        deviations.
-    divisor
-        By which columns were divided: their released standard deviations, or 1; shape (q,).
-    scale
-        What the matrix is.
-    """
-
+    # indices of these columns among the columns of the release without the intercept, shape (q,)
     used: NDArray[np.intp]
+    # indices of the columns that were left out because noise hides their variances
     lost: NDArray[np.intp]
-    matrix: Array
+    matrix: Array  # as released, in squared units of `scale`; may be indefinite. Shape (q, q).
+    # L of the first-order error L E L^T, shape (q, p), for the noise E of the release
     linear: Array
+    # covariances of the entries of `matrix` by noise and by sampling, of rows of the assumed law.
+    # For correlations, those of the second moments of columns divided by their released standard
+    # deviations.
     noise: EntryCovariance
     sampling: EntryCovariance
+    # by which columns were divided: their released standard deviations, or 1; shape (q,)
     divisor: Array
-    scale: Scale
+    scale: Scale  # what the matrix is
 
     def of(self, evidence: Evidence, matrix: Array) -> Array:
         """The same moments of another second moment of all columns, such as that of some folds.
@@ -93,15 +80,9 @@ class ColumnMoments:
 def column_moments(evidence: Evidence, wanted: Sequence[int], scale: Scale) -> ColumnMoments:
     """Moments of the wanted columns, in their own units if the release determines these.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    wanted
-        Indices among the columns without the intercept.
-    scale
-        ``covariance``, or ``correlation``: then columns whose variance is within three standard
-        deviations of its noise are left out.
+    `wanted`: indices among the columns without the intercept. `scale`: ``covariance``, or
+    ``correlation``: then columns whose variance is within three standard deviations of its noise
+    are left out.
     """
     errors = moment_errors(evidence)
     chosen = np.array(wanted, dtype=np.intp)
@@ -191,60 +172,33 @@ _NORMAL_95 = 1.645
 
 @dataclass(frozen=True)
 class Group:
-    """A component, or neighbouring components whose single shares are unknown.
+    """A component, or neighbouring components whose single shares are unknown."""
 
-    Parameters
-    ----------
-    first, size
-        Index of the first component, and the number of components.
-    share, standard_error, lower, upper
-        Of the variance of all columns in use, with an interval.
-    resolution
-        The largest a_k within the group, without its other members.
-    """
-
+    # index of the first component, and the number of components
     first: int
     size: int
+    # of the variance of all columns in use, with an interval
     share: float
     standard_error: float
     lower: float
     upper: float
-    resolution: float
+    resolution: float  # the largest a_k within the group, without its other members
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Principal components of q columns; k of them are above the noise.
+    """Principal components of q columns; k of them are above the noise."""
 
-    Parameters
-    ----------
-    eigenvalues
-        As released, largest first; shape (q,).
-    corrected
-        Without the mean effect of noise, shape (q,); NaN for those within the noise.
-    edge
-        The largest eigenvalue that noise alone has in 95 % of releases.
-    groups
-        The known shares, in order.
-    resolution
-        a_k of each component, shape (k,).
-    loadings
-        Eigenvectors in columns; NaN where they are unknown. The largest loading is positive. Shape
-        (q, k).
-    loading_errors
-        Their standard errors, shape (q, k).
-    total
-        The released variance of all columns.
-    """
-
-    eigenvalues: Array
-    corrected: Array
-    edge: float
-    groups: tuple[Group, ...]
-    resolution: Array
+    eigenvalues: Array  # as released, largest first; shape (q,)
+    corrected: Array  # without the mean effect of noise, shape (q,); NaN for those within the noise
+    edge: float  # the largest eigenvalue that noise alone has in 95 % of releases
+    groups: tuple[Group, ...]  # the known shares, in order
+    resolution: Array  # a_k of each component, shape (k,)
+    # eigenvectors in columns; NaN where they are unknown. The largest loading is positive. Shape
+    # (q, k).
     loadings: Array
-    loading_errors: Array
-    total: float
+    loading_errors: Array  # their standard errors, shape (q, k)
+    total: float  # the released variance of all columns
 
 
 def principal_components(
@@ -410,15 +364,8 @@ class _Spectrum:
 def noise_edge(evidence: Evidence, linear: Array) -> float:
     """The 95 % quantile of the largest eigenvalue of L E L^T, for the noise E of a release.
 
-    Parameters
-    ----------
-    evidence
-        A release, for the law of its noise.
-    linear
-        L, shape (q, p).
+    `linear`: L, shape (q, p).
 
-    Notes
-    -----
     Draws have a public seed. From fewer than 200 draws, it is the mean plus 1.645 standard
     deviations. Eigenvalues of the matrix without noise are not negative, so of a direction in which
     the rows do not vary, noise produces more than this in 5 % of releases at most.
@@ -489,18 +436,11 @@ class Components(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         known = tuple(column.name for column in spec.columns)
         _check_names(self.columns, known)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
-
-        Raises
-        ------
-        RequestError
-            If one of `columns` is not a column of the release.
-        """
+        """Raises RequestError if one of `columns` is not a column of the release."""
         wanted = _wanted(evidence, self.columns)
         moments = column_moments(evidence, wanted, self.scale)
         found = principal_components(evidence, moments, self.level)

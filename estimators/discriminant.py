@@ -74,26 +74,17 @@ class Discriminant(Estimator):
     prior: Literal["shares", "equal"] = "shares"
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         _class_column(spec.columns, self.classes)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
+        """Tables only, in the units of the columns.
 
-        Returns
-        -------
-        Estimate
-            Tables only, in the units of the columns. ``coefficients``: for each class its constant
-            and a coefficient for each feature. ``classes``: shares among the classes in use, with
-            the standard deviation of the noise; a class whose weight is within three standard
-            deviations of zero is ``lost in noise`` and has no score. ``means``: of each feature in
-            each class, with the standard deviation of the noise. ``precision``: within classes.
-
-        Raises
-        ------
-        RequestError
-            If the release has no such column of levels, or no feature; or fewer than two classes
-            are above the noise.
+        ``coefficients``: for each class its constant and a coefficient for each feature.
+        ``classes``: shares among the classes in use, with the standard deviation of the noise; a
+        class whose weight is within three standard deviations of zero is ``lost in noise`` and has
+        no score. ``means``: of each feature in each class, with the standard deviation of the
+        noise. ``precision``: within classes. Raises RequestError if the release has no such column
+        of levels, or no feature; or fewer than two classes are above the noise.
         """
         facts = _class_column(evidence.columns, self.classes)
         indicators = [i for i, column in enumerate(evidence.columns) if column == facts]

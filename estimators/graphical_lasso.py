@@ -83,17 +83,14 @@ class GraphicalLasso(DependenceEstimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if self.penalty == "cross-validation":
             check_folds(spec.folds)
 
     @property
     def source(self) -> Source:
-        """See `DependenceEstimator.source`."""
         return self.input
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         matrices: dict[str, Array] = {}
         tables: dict[str, pd.DataFrame] = {}
         if self.penalty == "auto":
@@ -186,8 +183,6 @@ class GraphicalLasso(DependenceEstimator):
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
     """A penalty from public facts: the noise law, the number of rows, the release.
 
-    Notes
-    -----
     The 95 % quantile of the largest of the p (p - 1) / 2 entries if there were only noise and
     sampling error. For the denoised matrix it is multiplied by the retained share to the power 1.5,
     which was found by simulation (AR, hub and random graphs; 10, 30, 60 columns; 500 to 50,000

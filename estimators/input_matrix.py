@@ -18,13 +18,8 @@ _MIN_SHARE = 0.02
 def with_diagonal_floor(evidence: Evidence) -> Array:
     """The denoised matrix plus a small multiple of the identity; positive definite, shape (p, p).
 
-    Raises
-    ------
-    RequestError
-        If the matrix is zero and the release has no noise.
+    Raises RequestError if the matrix is zero and the release has no noise.
 
-    Notes
-    -----
     The floor is a tenth of the noise's standard deviation on the diagonal, since denoising leaves
     eigenvalues of zero. It is at least a millionth of the average diagonal entry, since a table
     without noise may have fewer rows than columns.
@@ -41,12 +36,8 @@ def with_diagonal_floor(evidence: Evidence) -> Array:
 def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:
     """`with_diagonal_floor`, scaled to a unit diagonal.
 
-    Returns
-    -------
-    correlation
-        Positive definite, shape (p, p).
-    root
-        Square roots of the diagonal before scaling, shape (p,).
+    `correlation`: positive definite, shape (p, p). `root`: square roots of the diagonal before
+    scaling, shape (p,).
     """
     matrix = with_diagonal_floor(evidence)
     root: Array = np.sqrt(np.diagonal(matrix))

@@ -89,7 +89,6 @@ class Intervals(Estimator):
     level: Level = 0.95
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
         if self.of == "covariance":
             bounds, unknown = _covariance_bounds(evidence, self.level)
         else:

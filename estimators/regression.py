@@ -91,29 +91,21 @@ class LinearRegression(Estimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if isinstance(spec.normalisation, Unit) or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
         self._design(spec.names, spec.source_columns)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
+        """Tables only.
 
-        Returns
-        -------
-        Estimate
-            Tables only. ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``,
-            ``p_value``, ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value
-            include, ``fitted``, the coefficient for prediction, and whether it is ``known``;
-            with `selection`, also whether the term is ``selected``.
-            ``standardised``: the same in standard deviations. ``fit``: R squared of the fitted
-            coefficients, residual standard deviation, and the numbers in use. ``terms``: the
-            outcome, and the reference of each column of levels.
-
-        Raises
-        ------
-        RequestError
-            If rows were divided by their length, there is no intercept, or a column is unknown.
+        ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``, ``p_value``,
+        ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value include,
+        ``fitted``, the coefficient for prediction, and whether it is ``known``; with `selection`,
+        also whether the term is ``selected``. ``standardised``: the same in standard deviations.
+        ``fit``: R squared of the fitted coefficients, residual standard deviation, and the numbers
+        in use. ``terms``: the outcome, and the reference of each column of levels. Raises
+        RequestError if rows were divided by their length, there is no intercept, or a column is
+        unknown.
         """
         return self.estimate_of(evidence, *self.design_and_result(evidence))
 
@@ -203,20 +195,8 @@ HIDDEN = "noise or other terms hide it"
 def inference(result: Regression | None, terms: Sequence[str], level: float) -> pd.DataFrame:
     """One line for each term, the intercept first.
 
-    Parameters
-    ----------
-    result
-        None if nothing is known.
-    terms
-        Names of the 1 + k terms.
-    level
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        See `estimators.regression.LinearRegression.fit`. NaN for what is unknown, and the
-        ``reason``.
+    `terms`: names of the 1 + k terms. As `LinearRegression.fit` says. NaN for what is unknown, and
+    the ``reason``.
     """
     numbers = ("coefficient", "standard_error", "t", "p_value", "lower", "upper", "bias")
     if result is None:
@@ -253,16 +233,9 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
 def standardised(result: Regression | None, table: pd.DataFrame) -> pd.DataFrame:
     """Coefficients in standard deviations of the outcome for one of the regressor.
 
-    Parameters
-    ----------
-    result, table
-        A regression, and the table of `inference`.
-
-    Returns
-    -------
-    DataFrame
-        ``term``, ``estimate``, ``lower`` and ``upper``, without the intercept; NaN where a
-        coefficient, or the variance of its regressor, is unknown.
+    `result`, `table`: a regression, and the table of `inference`. Returns ``term``, ``estimate``,
+    ``lower`` and ``upper``, without the intercept; NaN where a coefficient, or the variance of its
+    regressor, is unknown.
     """
     factor = np.nan if result is None else result.standardised[1:]
     numbers = {"estimate": "coefficient", "lower": "lower", "upper": "upper"}

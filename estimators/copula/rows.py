@@ -27,53 +27,25 @@ _MOST_PAIRS = 20_000  # of a comparison
 
 @dataclass(frozen=True)
 class Copula:
-    """A Gaussian copula of the columns of a table.
+    """A Gaussian copula of the columns of a table."""
 
-    Parameters
-    ----------
-    released
-        Distributions and correlations of the release.
-    latent
-        The variables behind them.
-    """
-
-    released: ReleasedColumns
-    latent: Latent
+    released: ReleasedColumns  # distributions and correlations of the release
+    latent: Latent  # the variables behind them
 
     @classmethod
     def of(cls, evidence: Evidence) -> Copula:
-        """The copula of a release.
-
-        Raises
-        ------
-        RequestError
-            See `released_columns`.
-        """
+        """The copula of a release."""
         released = released_columns(evidence)
         return cls(released, latent_variables(released))
 
     def draw(self, rows: int, missing: bool = True, integers: Sequence[str] = ()) -> pd.DataFrame:
         """Synthetic rows from a public seed; more rows start with the same ones.
 
-        Parameters
-        ----------
-        rows
-            Positive.
-        missing
-            Whether cells are missing, with the published shares and independently of all others.
-        integers
-            Numeric columns whose cells are rounded to whole numbers.
-
-        Returns
-        -------
-        DataFrame
-            The columns of the table: numbers, and levels as the contract declares them. Missing
-            cells, and cells of no declared level, are missing values.
-
-        Raises
-        ------
-        RequestError
-            If `rows` is not positive, or `integers` has other than numeric columns.
+        `rows`: positive. `missing`: whether cells are missing, with the published shares and
+        independently of all others. `integers`: numeric columns whose cells are rounded to whole
+        numbers. Returns the columns of the table: numbers, and levels as the contract declares
+        them. Missing cells, and cells of no declared level, are missing values. Raises RequestError
+        if `rows` is not positive, or `integers` has other than numeric columns.
         """
         if rows < 1:
             raise families.ANALYSIS(
@@ -102,10 +74,7 @@ class Copula:
 def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
     """Check that all wanted columns are numeric.
 
-    Raises
-    ------
-    RequestError
-        With the numeric columns, those most similar to a wrong name first.
+    Raises RequestError with the numeric columns, those most similar to a wrong name first.
     """
     if unknown := tuple(name for name in wanted if name not in numeric):
         raise families.ANALYSIS(
@@ -137,18 +106,8 @@ def _cells(
 def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
     """What each column has in the release, and in synthetic rows.
 
-    Parameters
-    ----------
-    copula
-        Of the release.
-    rows
-        Drawn from it.
-
-    Returns
-    -------
-    DataFrame
-        ``column``, ``quantity`` (``mean``, ``standard deviation`` or ``missing``; ``share`` for a
-        level, and ``no level``), ``level`` as text, ``release`` and ``synthetic``.
+    Returns ``column``, ``quantity`` (``mean``, ``standard deviation`` or ``missing``; ``share`` for
+    a level, and ``no level``), ``level`` as text, ``release`` and ``synthetic``.
     """
     lines: list[tuple[str, str, str | None, float, float]] = []
     for column in copula.released.columns:
@@ -182,11 +141,8 @@ def compared_correlations(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
 
     Levels have indicators of 0 and 1; two levels of one column are left out.
 
-    Returns
-    -------
-    DataFrame
-        ``row``, ``col``, ``release`` and ``synthetic``: the 20,000 pairs of largest difference, in
-        the order of the matrix. NaN for synthetic columns of one value.
+    Returns ``row``, ``col``, ``release`` and ``synthetic``: the 20,000 pairs of largest difference,
+    in the order of the matrix. NaN for synthetic columns of one value.
     """
     names: list[str] = []
     owners: list[int] = []

@@ -24,17 +24,10 @@ _UNIT_DIAGONAL: tuple[Family, ...] = ("gaussian-iid", "laplace")
 
 @dataclass(frozen=True)
 class NoiseSpectrum:
-    """Eigenvalues of noise alone.
+    """Eigenvalues of noise alone."""
 
-    Parameters
-    ----------
-    values
-        Expected eigenvalues, largest first; shape (p,).
-    lower, upper
-        All eigenvalues are within these bounds with probability 99 %.
-    """
-
-    values: Array
+    values: Array  # expected eigenvalues, largest first; shape (p,)
+    # all eigenvalues are within these bounds with probability 99 %
     lower: float
     upper: float
 
@@ -45,21 +38,13 @@ class NoiseSpectrum:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues of a release, before and after denoising, and of its noise.
+    """Eigenvalues of a release, before and after denoising, and of its noise."""
 
-    Parameters
-    ----------
-    released, repaired
-        Eigenvalues before and after denoising, largest first; shape (p,).
-    noise
-        Expected eigenvalues of the noise alone, largest first; shape (p,).
-    lower, upper
-        Eigenvalues of the noise alone are within these bounds with probability 99 %.
-    """
-
+    # eigenvalues before and after denoising, largest first; shape (p,)
     released: Array
     repaired: Array
-    noise: Array
+    noise: Array  # expected eigenvalues of the noise alone, largest first; shape (p,)
+    # eigenvalues of the noise alone are within these bounds with probability 99 %
     lower: float
     upper: float
 
@@ -72,18 +57,10 @@ class Spectrum:
 def spectrum(raw: Array, repaired: Array, law: NoiseLaw, rows: float | None = None) -> Spectrum:
     """Eigenvalues of a released matrix, of its denoised form, and of its noise.
 
-    Parameters
-    ----------
-    raw, repaired
-        Shape (p, p), symmetric.
-    law
-        Noise law of `raw`.
-    rows
-        Number of rows. Noise on rows depends on the rows, and is simulated for `repaired`; if
-        `rows` is None, its nominal standard deviations are used.
+    `raw`, `repaired`: shape (p, p), symmetric. `law`: noise law of `raw`. `rows`: number of rows.
+    Noise on rows depends on the rows, and is simulated for `repaired`; if `rows` is None, its
+    nominal standard deviations are used.
 
-    Notes
-    -----
     A p x p GOE matrix (``gaussian-isotropic``) with deviation s off the diagonal has a spectrum
     on [-2 s sqrt(p), 2 s sqrt(p)] by Wigner's semicircle law; `noise` has its quantiles. The
     largest eigenvalue exceeds the edge by s p^(-1/6) times a Tracy-Widom variable (beta = 1), whose

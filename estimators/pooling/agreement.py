@@ -25,18 +25,9 @@ def _pool_normalisations_differ(first: str, other: str) -> RequestError:
 def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> None:
     """Refuse releases that cannot be pooled.
 
-    Parameters
-    ----------
-    releases
-        The releases of the pool.
-    rows
-        Whether all are of the ``same`` rows, or all of ``disjoint`` rows; None: see `tables`.
-
-    Raises
-    ------
-    RequestError
-        If one of them is given twice, or for the reasons of `tables` and of
-        `estimators.pooling.agreement`.
+    `rows`: whether all are of the ``same`` rows, or all of ``disjoint`` rows; None: see `tables`.
+    Raises RequestError if one of them is given twice, or for the reasons of `tables` and of
+    `estimators.pooling.agreement`.
     """
     digests = {each.sha256 for each in releases}
     if len(digests) < max(len(releases), 2):
@@ -50,20 +41,8 @@ def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> 
 def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None) -> list[list[int]]:
     """The indices of the releases of each table.
 
-    Parameters
-    ----------
-    releases
-        Name and facts of each release.
-    rows
-        See `check_pool`. If None, releases with one curator, data set and version are of the same
-        rows; those of different periods of a data set have no row in common, and other data sets
-        or curators are taken to share none.
-
-    Raises
-    ------
-    RequestError
-        If `rows` is needed, because releases are of several versions of one data set; or if
-        releases of the same rows state different numbers of rows or persons.
+    Raises RequestError if `rows` is needed, because releases are of several versions of one data
+    set; or if releases of the same rows state different numbers of rows or persons.
     """
     of_tables = _tables(releases, rows)
     for first, *others in of_tables:
@@ -116,15 +95,8 @@ def _periods_differ(one: ReleaseSpec, other: ReleaseSpec) -> bool:
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
     """Refuse releases that cannot be pooled, as far as facts show that are known before a release.
 
-    Parameters
-    ----------
-    releases
-        Name and facts of each release.
-
-    Raises
-    ------
-    RequestError
-        If columns, levels, the intercept, the normalisation or the protected unit differ.
+    Raises RequestError if columns, levels, the intercept, the normalisation or the protected unit
+    differ.
     """
     (first, one), *others = releases
     for name, each in others:
@@ -154,19 +126,10 @@ def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
 def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None:
     """Refuse releases whose matrices cannot be brought to common units.
 
-    Parameters
-    ----------
-    names
-        Name of each release, for messages.
-    evidences
-        What they have published.
-
-    Raises
-    ------
-    RequestError
-        If columns, levels, the intercept or the normalisation differ; if constants differ, where
-        rows were divided by their own length or there is no intercept; if noise is on the rows; or
-        if a column has no values in one release.
+    `names`: name of each release, for messages. Raises RequestError if columns, levels, the
+    intercept or the normalisation differ; if constants differ, where rows were divided by their own
+    length or there is no intercept; if noise is on the rows; or if a column has no values in one
+    release.
     """
     first, one = names[0], evidences[0]
     for name, each in zip(names, evidences, strict=True):

@@ -25,21 +25,13 @@ _MARGIN = 1e-12  # a sum counts as negative below minus this multiple of the siz
 
 @dataclass(frozen=True)
 class WarmStart:
-    """A starting point: the solution of a similar problem.
+    """A starting point: the solution of a similar problem."""
 
-    Parameters
-    ----------
-    matrix
-        Its precision matrix, symmetric, shape (p, p).
-    dual
-        Close to its inverse, positive definite, shape (p, p). It may be outside this problem's box.
-    log_pivots
-        Logarithms of the pivots of `matrix`, whose sum is its log-determinant, shape (p,); only if
-        `dual` is its inverse to full precision. Each connected component has its own pivots.
-    """
-
-    matrix: Array
+    matrix: Array  # its precision matrix, symmetric, shape (p, p)
+    # close to its inverse, positive definite, shape (p, p). It may be outside this problem's box.
     dual: Array
+    # logarithms of the pivots of `matrix`, whose sum is its log-determinant, shape (p,); only if
+    # `dual` is its inverse to full precision. Each connected component has its own pivots.
     log_pivots: Array | None = None
 
     def restricted_to(self, block: NDArray[np.intp]) -> WarmStart:
@@ -57,30 +49,17 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a solver.
+    """The result of a solver."""
 
-    Parameters
-    ----------
-    kind
-        ``minimiser``; ``unbounded``: a minimiser does not exist, and `matrix` proves it;
-        ``unconverged``: neither was found within the limit.
-    matrix
-        Symmetric, shape (p, p): the minimiser or the certificate, each positive definite.
-    gap
-        Duality gap of the minimiser: an upper bound on its objective minus the minimum.
-    iterations
-        Number of eigendecompositions, sweeps over the columns, or Newton steps.
-    dual
-        The dual point that proves the gap of a minimiser; shape (p, p).
-    inverse, log_pivots
-        Inverse and log pivots of the minimiser, if the solver has them; see `WarmStart`.
-    """
-
+    # ``minimiser``; ``unbounded``: a minimiser does not exist, and `matrix` proves it;
+    # ``unconverged``: neither was found within the limit
     kind: Literal["minimiser", "unbounded", "unconverged"]
+    # symmetric, shape (p, p): the minimiser or the certificate, each positive definite
     matrix: Array
-    gap: float
-    iterations: int
-    dual: Array | None = None
+    gap: float  # duality gap of the minimiser: an upper bound on its objective minus the minimum
+    iterations: int  # number of eigendecompositions, sweeps over the columns, or Newton steps
+    dual: Array | None = None  # the dual point that proves the gap of a minimiser; shape (p, p)
+    # inverse and log pivots of the minimiser, if the solver has them; see `WarmStart`
     inverse: Array | None = None
     log_pivots: Array | None = None
 

@@ -248,21 +248,11 @@ def _edges(precision: Array) -> int:
 
 @dataclass(frozen=True)
 class _PathState:
-    """Warm start for a problem with the same S, and penalties that are not larger.
+    """Warm start for a problem with the same S, and penalties that are not larger."""
 
-    Parameters
-    ----------
-    scaling
-        The scaling of `start`.
-    start
-        The minimiser.
-    connected
-        Whether the graph was connected; then it also is at smaller penalties.
-    """
-
-    scaling: UnitScaling
-    start: WarmStart
-    connected: bool
+    scaling: UnitScaling  # the scaling of `start`
+    start: WarmStart  # the minimiser
+    connected: bool  # whether the graph was connected; then it also is at smaller penalties
 
 
 def _solve(
@@ -421,10 +411,7 @@ def _not_converged(problem: GlassoProblem) -> RequestError:
 def components(S: Array, penalties: Array) -> list[Indices]:
     """The columns of each component of two columns or more; other columns are isolated.
 
-    Parameters
-    ----------
-    S, penalties
-        Symmetric, shape (p, p).
+    `S`, `penalties`: symmetric, shape (p, p).
     """
     linked = np.abs(S) > penalties
     np.fill_diagonal(linked, False)
@@ -443,10 +430,7 @@ def components(S: Array, penalties: Array) -> list[Indices]:
 def solve_pair(S: Array, penalties: Array) -> Outcome:
     """Solve two connected columns: W_12 is the point of its interval that is closest to zero.
 
-    Parameters
-    ----------
-    S, penalties
-        Symmetric, S with a unit diagonal, shape (2, 2).
+    `S`, `penalties`: symmetric, S with a unit diagonal, shape (2, 2).
     """
     sign, w = math.copysign(1.0, S[0, 1]), abs(S[0, 1]) - penalties[0, 1]
     det = (1 - w) * (1 + w)
@@ -466,12 +450,7 @@ def solve_unpenalised(S: Array, tol: float, conditions: bool) -> Outcome:
 
     ``unbounded`` if S is indefinite, and ``unconverged`` if it is singular to within rounding.
 
-    Parameters
-    ----------
-    S
-        Symmetric, with a unit diagonal, shape (p, p).
-    tol, conditions
-        See `estimators.solvers.block.is_optimal`.
+    `S`: symmetric, with a unit diagonal, shape (p, p).
     """
     penalties = np.zeros_like(S)
     values, vectors = np.linalg.eigh(S)

@@ -44,21 +44,11 @@ def _real(given: ArrayLike, argument: str) -> Array:
 
 @dataclass(frozen=True)
 class GlassoProblem:
-    """A graphical lasso problem.
+    """A graphical lasso problem."""
 
-    Parameters
-    ----------
-    S
-        Symmetric, shape (p, p).
-    penalty
-        One number, or a symmetric matrix.
-    penalize_diagonal
-        Whether the penalty applies to the diagonal.
-    """
-
-    S: Array
-    penalty: float | Array
-    penalize_diagonal: bool
+    S: Array  # symmetric, shape (p, p)
+    penalty: float | Array  # one number, or a symmetric matrix
+    penalize_diagonal: bool  # whether the penalty applies to the diagonal
 
     @classmethod
     def checked(cls, S: Array, penalty: ArrayLike, penalize_diagonal: bool) -> GlassoProblem:
@@ -111,18 +101,10 @@ class GlassoProblem:
 
 @dataclass(frozen=True)
 class UnitScaling:
-    """A matrix scaled to a unit diagonal.
+    """A matrix scaled to a unit diagonal."""
 
-    Parameters
-    ----------
-    matrix
-        Symmetric, shape (p, p).
-    diagonal
-        Replaces the diagonal of the matrix and is scaled to 1; positive, shape (p,).
-    """
-
-    matrix: Array
-    diagonal: Array
+    matrix: Array  # symmetric, shape (p, p)
+    diagonal: Array  # replaces the diagonal of the matrix and is scaled to 1; positive, shape (p,)
 
     @cached_property
     def scale(self) -> Array:

@@ -44,31 +44,12 @@ def cross_validation(
 ) -> Choice:
     """The penalty with the smallest loss -log det T + tr(S_f T) on held-out folds.
 
-    Parameters
-    ----------
-    evidence
-        Evidence with folds.
-    path
-        Path of an estimator.
-    grid
-        Penalties, descending.
-    scored
-        ``estimate``: score the penalised estimate, which predicts best with many weak edges;
-        ``graph``: score the estimate refitted without a penalty on its edges, to choose a graph.
-    one_standard_error
-        Whether to choose the largest penalty whose loss is within one standard error of the
-        smallest. It is the standard error of the difference over the folds, since the noise on a
-        fold is common to all penalties.
-
-    Returns
-    -------
-    Choice
-        Scores are means over the folds, weighted by their rows.
-
-    Raises
-    ------
-    RequestError
-        If the release has fewer than two folds.
+    `scored`: ``estimate``: score the penalised estimate, which predicts best with many weak edges;
+    ``graph``: score the estimate refitted without a penalty on its edges, to choose a graph.
+    `one_standard_error`: whether to choose the largest penalty whose loss is within one standard
+    error of the smallest. It is the standard error of the difference over the folds, since the
+    noise on a fold is common to all penalties. Scores are means over the folds,
+    weighted by their rows. Raises RequestError if the release has fewer than two folds.
     """
     check_folds(len(evidence.folds))
     losses_on = partial(_losses, evidence, path, grid, scored)

@@ -38,23 +38,9 @@ _MAX_DENSITY = 0.5  # largest share of pairs that are edges; the criterion is fo
 def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> Choice:
     """The penalty whose graph has the smallest EBIC.
 
-    Parameters
-    ----------
-    evidence
-        Evidence of the release.
-    path
-        Path of an estimator with exact zeros.
-    grid
-        Penalties, descending.
-    gamma
-        Not negative; a larger gamma gives fewer edges.
+    `path`: path of an estimator with exact zeros. `gamma`: not negative; a larger gamma gives fewer
+    edges.
 
-    Returns
-    -------
-    Choice
-
-    Notes
-    -----
     The likelihood is that of the graph, not of the penalised estimate: the denoised matrix is
     refitted without a penalty on the edges of the estimate. Otherwise shrinkage by a large penalty
     would lower the likelihood by more than the edges of a small one cost, and the choice would be
@@ -122,25 +108,10 @@ def effective_sample_size(evidence: Evidence) -> float:
 def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     """The maximum likelihood precision matrix that is zero off the edges.
 
-    Parameters
-    ----------
-    matrix
-        S, positive definite, shape (p, p).
-    edges
-        Symmetric, shape (p, p).
+    `matrix`: S, positive definite, shape (p, p). `edges`: symmetric, shape (p, p). Returns shape
+    (p, p): symmetric, positive definite; its inverse equals S on the edges and on the diagonal.
+    Raises RequestError if the iteration did not converge: S is nearly singular.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric, positive definite; its inverse equals S on the edges and on the diagonal.
-
-    Raises
-    ------
-    RequestError
-        If the iteration did not converge: S is nearly singular.
-
-    Notes
-    -----
     Hastie, Tibshirani and Friedman (2009), Algorithm 17.1: column by column, the regression on the
     neighbours with the current W = inverse of T. Each connected component is solved separately, on
     a unit diagonal, since T is block diagonal. If that does not converge, the graphical lasso is

@@ -168,27 +168,16 @@ Bounds = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Entries:
-    """Estimates and errors of all entries; every array has shape (q, q).
+    """Estimates and errors of all entries; every array has shape (q, q)."""
 
-    Parameters
-    ----------
-    estimate
-        The entries.
-    sampling_error, noise_error
-        Standard deviations of their errors, by sampling and by the noise of the release.
-    estimable
-        Whether the entry can be estimated at all.
-    interval
-        Lower and upper bounds, as a function of the confidence level.
-    law
-        What the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife.
-    """
-
-    estimate: Array
+    estimate: Array  # the entries
+    # standard deviations of their errors, by sampling and by the noise of the release
     sampling_error: Array
     noise_error: Array
-    estimable: NDArray[np.bool_]
+    estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
+    # lower and upper bounds, as a function of the confidence level
     interval: Callable[[float], Bounds]
+    # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
     law: str = "Gaussian rows"
 
     @property

@@ -99,17 +99,9 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
 
     It is exact, except for ``noisy-rows``, whose noise depends on the rows.
 
-    Parameters
-    ----------
-    law
-        Noise law in the units of the matrix.
-    moment
-        Second moment of the rows, shape (p, p); used for ``noisy-rows`` only.
-    rows
-        Number of rows; used for ``noisy-rows`` only.
+    `law`: noise law in the units of the matrix. `moment`: second moment of the rows, shape (p, p);
+    used for ``noisy-rows`` only. `rows`: number of rows; used for ``noisy-rows`` only.
 
-    Notes
-    -----
     With noise of variance v on the cells of n rows, (X^T Z + Z^T X) / n has the covariance
     v/n (S_ik d_jl + S_il d_jk + d_ik S_jl + d_il S_jk), and Z^T Z / n has v^2/n (d_ik d_jl +
     d_il d_jk).
@@ -157,16 +149,8 @@ def sampling_covariance(
 ) -> EntryCovariance:
     """Covariance of the entries of a second moment due to sampling.
 
-    Parameters
-    ----------
-    moment
-        Second moment, positive semidefinite, shape (p, p).
-    rows
-        Number of rows.
-    unit
-        Whether rows were divided by their own length.
-    intercept
-        Whether the first column was constant before division.
+    `moment`: second moment, positive semidefinite, shape (p, p). `unit`: whether rows were divided
+    by their own length. `intercept`: whether the first column was constant before division.
     """
     if float(np.trace(moment)) <= 0 or (unit and len(moment) == 1):
         return EntryCovariance()

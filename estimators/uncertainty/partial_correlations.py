@@ -37,12 +37,7 @@ _MAX_CORRECTION = 0.1  # largest share of an eigenvalue of the inverse that may 
 def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErrors:
     """Correlations of the inverse, with the opposite sign; all or none are estimable.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    moments
-        Its moments about the means, corrected for missing cells.
+    `moments`: its moments about the means, corrected for missing cells.
     """
     q, rows = len(moments.matrix), max(evidence.rows, 1.0)
     freedom = rows - q - moments.offset
@@ -83,12 +78,7 @@ def bias_corrected(matrix: Array, noise: EntryCovariance) -> Array | None:
 
     None if the smallest eigenvalues may be due to noise alone.
 
-    Parameters
-    ----------
-    matrix
-        Noisy, symmetric, shape (p, p).
-    noise
-        Covariance of its entries.
+    `matrix`: noisy, symmetric, shape (p, p). `noise`: covariance of its entries.
     """
     values, vectors = np.linalg.eigh(matrix)
     if values.size == 0 or values[0] <= 1e-12 * values[-1]:
@@ -149,37 +139,19 @@ _BIAS = 1.5  # and intervals, of the estimated bias
 
 @dataclass(frozen=True)
 class NodewiseLasso:
-    """Residuals of every known column on the other known columns, of k of q columns.
+    """Residuals of every known column on the other known columns, of k of q columns."""
 
-    Parameters
-    ----------
-    columns
-        Indices of the k columns whose variance is known.
-    scale
-        Factors that give these columns unit variance, shape (k,).
-    residuals
-        B for columns of unit variance, shape (k, k).
-    errors
-        Partial correlations with their errors, of all q columns; shape (q, q).
-    """
-
-    columns: NDArray[np.intp]
-    scale: Array
-    residuals: Array
+    columns: NDArray[np.intp]  # indices of the k columns whose variance is known
+    scale: Array  # factors that give these columns unit variance, shape (k,)
+    residuals: Array  # B for columns of unit variance, shape (k, k)
+    # partial correlations with their errors, of all q columns; shape (q, q)
     errors: CorrelationErrors
 
     def partial_correlations(self, moments: Array) -> Array:
         """Partial correlations of another second moment of the columns, for fixed coefficients.
 
-        Parameters
-        ----------
-        moments
-            Shape (q, q).
-
-        Returns
-        -------
-        ndarray, shape (q, q)
-            NaN for pairs that are not known, and where a residual variance is not positive.
+        `moments`: shape (q, q). Returns shape (q, q): NaN for pairs that are not known, and where a
+        residual variance is not positive.
         """
         result: Array = np.full(moments.shape, np.nan)
         known = np.ix_(self.columns, self.columns)
@@ -213,17 +185,9 @@ def nodewise_lasso(
 
     None if there are fewer than two.
 
-    Parameters
-    ----------
-    moments
-        A noisy second moment and its errors.
-    law
-        Noise law of the release.
-    rows
-        Number of rows.
-    levels
-        Indices of the columns of zeros and ones that are levels of one column of the table, for
-        each such column. They add up to one, so the first of those that are known is left out.
+    `moments`: a noisy second moment and its errors. `levels`: indices of the columns of zeros and
+    ones that are levels of one column of the table, for each such column. They add up to one, so
+    the first of those that are known is left out.
     """
     q = len(moments.matrix)
     used = moments.clear_columns()
