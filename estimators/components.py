@@ -129,8 +129,7 @@ def functional_variance(covariance: EntryCovariance, weights: Array) -> float:
 def _in_units(evidence: Evidence, matrix: Array) -> Array:
     """Moments about the means in the columns' own units, or else in those of the release."""
     scales = _scales(evidence, matrix)
-    moments: Array = completed_moments(evidence, matrix) * np.outer(scales, scales)
-    return moments
+    return completed_moments(evidence, matrix) * np.outer(scales, scales)
 
 
 def _scales(evidence: Evidence, matrix: Array) -> Array:
@@ -255,8 +254,7 @@ def _over_gaps(variances: Array, gaps: Array) -> Array:
     """s_kj^2 / (l_k - l_j)^2, zero for j = k and where eigenvalues are equal."""
     squares = gaps**2
     np.fill_diagonal(squares, np.inf)
-    over: Array = np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
-    return over
+    return np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
 
 
 def _grouped(mixing: Array, number: int) -> list[tuple[int, int]]:
@@ -330,8 +328,7 @@ class _Spectrum:
         else:
             share = float(self.values[first:last].sum()) / self.total
             weights = projection - share * np.eye(len(projection))
-        over: Array = weights / self.total
-        return over
+        return weights / self.total
 
     def _errors(self, sizes: list[tuple[int, int]], weights: list[Array]) -> list[float]:
         """Standard errors of the shares: by the jackknife, or for rows of the assumed law."""

@@ -313,8 +313,7 @@ def group_means(
     def means(matrix: Array) -> Array:
         of_levels = weights(matrix)[:, None]
         positive = np.where(of_levels > 0, of_levels, np.nan)
-        result: Array = centre + scale * matrix[np.ix_(levels, numeric)] / positive / present
-        return result
+        return centre + scale * matrix[np.ix_(levels, numeric)] / positive / present
 
     weight = weights(evidence.raw)
     clear = weight > np.maximum(_CLEAR * np.sqrt(of_weight), 0.0)

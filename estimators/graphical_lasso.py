@@ -138,16 +138,14 @@ class GraphicalLasso(DependenceEstimator):
 
     def _root(self, evidence: Evidence) -> Array:
         """Divisors of the columns: the roots of the denoised diagonal, which is positive."""
-        root: Array = np.sqrt(np.diagonal(with_diagonal_floor(evidence)))
-        return root
+        return np.sqrt(np.diagonal(with_diagonal_floor(evidence)))
 
     def _unscaled(self, evidence: Evidence, precision: Array) -> Array:
         """A precision matrix of `matrix`, in the units of the release."""
         if self.scale == "covariance":
             return precision
         root = self._root(evidence)
-        unscaled: Array = precision / np.outer(root, root) + 0.0  # no negative zeros
-        return unscaled
+        return precision / np.outer(root, root) + 0.0  # no negative zeros
 
     def sparse_path(
         self, evidence: Evidence, grid: Array, *, tol: float = _ON_PATH

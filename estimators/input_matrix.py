@@ -29,8 +29,7 @@ def with_diagonal_floor(evidence: Evidence) -> Array:
     floor = max(_FLOOR * evidence.law.sd_diagonal, _MIN_FLOOR * average)
     if not floor > 0:
         raise wordings.matrix_is_zero()
-    matrix: Array = evidence.repaired + floor * np.eye(p)
-    return matrix
+    return evidence.repaired + floor * np.eye(p)
 
 
 def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:

@@ -295,8 +295,7 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 
 def _beyond(difference: Array, variance: Array) -> Array:
     """The part of a difference that its noise does not explain."""
-    part: Array = np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
-    return part
+    return np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
 
 
 def marginals_frame(marginals: Sequence[Histogram], rows: RowsFacts) -> pd.DataFrame:

@@ -86,8 +86,7 @@ def symmetrised(coefficients: Array, rule: Rule) -> Array:
     selected = smaller if rule == "and" else ~smaller
     # Take the upper triangle: a tie of opposite signs must be symmetric, too.
     upper = np.triu(np.where(selected, coefficients, transposed), 1)
-    weights: Array = upper + upper.T + 0.0  # no negative zeros
-    return weights
+    return upper + upper.T + 0.0  # no negative zeros
 
 
 def auto_penalty(evidence: Evidence) -> float:

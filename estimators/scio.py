@@ -84,8 +84,7 @@ def scio(S: Array, penalty: float) -> Array:
         )
     p = len(S)
     coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
-    symmetric: Array = symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))
-    return symmetric
+    return symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))
 
 
 def _smallest_eigenvalue(matrix: Array) -> float:

@@ -48,15 +48,13 @@ class TableMoments:
     def standard_deviation(self) -> Array:
         """In the columns' units; NaN for a variance that is not positive. Shape (q,)."""
         variance = np.diag(self.covariance)
-        deviation: Array = np.sqrt(np.where(variance > 0, variance, np.nan))
-        return deviation
+        return np.sqrt(np.where(variance > 0, variance, np.nan))
 
     @property
     def correlation(self) -> Array:
         """Not clipped to [-1, 1]; NaN for variances that are not positive. Shape (q, q)."""
         deviation = self.standard_deviation
-        correlation: Array = self.covariance / np.outer(deviation, deviation)
-        return correlation
+        return self.covariance / np.outer(deviation, deviation)
 
 
 @dataclass(frozen=True)

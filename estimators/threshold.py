@@ -188,8 +188,7 @@ def entry_standard_errors(evidence: Evidence) -> Array:
     S = evidence.repaired
     power = np.maximum(np.diagonal(S), 0.0)
     sampling = (np.outer(power, power) + S * S) / max(evidence.rows, 1.0)
-    errors: Array = np.sqrt(evidence.deviations**2 + sampling)
-    return errors
+    return np.sqrt(evidence.deviations**2 + sampling)
 
 
 def _correlations(sparse: Array, power: Array) -> Array:

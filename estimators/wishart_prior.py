@@ -113,8 +113,7 @@ def decided(S: Array, rows: float, strength: float, level: float) -> Array:
     np.fill_diagonal(kept, True)
     if level == 0:
         kept[:] = True
-    mode: Array = np.where(kept, (rows + strength) * V, 0.0)
-    return mode
+    return np.where(kept, (rows + strength) * V, 0.0)
 
 
 def marginal_strength(S: Array, rows: float) -> float:

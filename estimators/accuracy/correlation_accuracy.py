@@ -83,8 +83,7 @@ class ScaledMoments:
     def variance(self) -> Array:
         """Variances, denoised where that leaves something; shape (q,)."""
         denoised = np.diag(self.denoised)
-        variance: Array = np.where(denoised > 0, denoised, np.diag(self.released))
-        return variance
+        return np.where(denoised > 0, denoised, np.diag(self.released))
 
     def correlation_noise(self) -> Array:
         """Noise in every correlation; infinite where it is lost, zero on the diagonal."""
@@ -334,8 +333,7 @@ class CorrelationAccuracy:
     def pairs(self) -> NDArray[np.bool_]:
         """Pairs of columns whose correlation is not lost in the noise, each once."""
         known = np.isfinite(self.noise)
-        upper: NDArray[np.bool_] = np.triu(known, 1)
-        return upper
+        return np.triu(known, 1)
 
     @property
     def lost_share(self) -> float:
@@ -415,8 +413,7 @@ def _change_without_leading(second: Array) -> Array:
         return np.zeros_like(second)
     leading = np.outer(vectors[:, -1], vectors[:, -1])
     rest = second - (values[-1] - max(values[-2], 0.0)) * leading
-    change: Array = np.abs(as_correlation(second) - as_correlation(rest))
-    return change
+    return np.abs(as_correlation(second) - as_correlation(rest))
 
 
 def _leading_share(second: Array) -> float:

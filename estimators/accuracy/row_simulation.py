@@ -72,8 +72,7 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
 
 def _student(degrees: float, cells: Array) -> Array:
-    drawn: Array = cells * _mixing(degrees, len(cells))[:, None]
-    return drawn
+    return cells * _mixing(degrees, len(cells))[:, None]
 
 
 @lru_cache(maxsize=8)
@@ -168,8 +167,7 @@ def with_tails(edges: Array, weights: Array, hidden: float) -> Array:
     """
     above = _with_upper_tail(edges, weights, hidden)
     below = _with_upper_tail(-edges[::-1], weights[::-1], hidden)[::-1]
-    continued: Array = np.maximum(above, below)
-    return continued
+    return np.maximum(above, below)
 
 
 def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
@@ -284,8 +282,7 @@ def one_factor_rows(columns: int, correlation: float) -> Array:
     rows = _number_of_rows(columns)
     source = stream()
     factor = source.standard_normal((rows, 1)) * math.sqrt(correlation)
-    cells: Array = factor + source.standard_normal((rows, columns)) * math.sqrt(1 - correlation)
-    return cells
+    return factor + source.standard_normal((rows, columns)) * math.sqrt(1 - correlation)
 
 
 def _number_of_rows(columns: int) -> int:

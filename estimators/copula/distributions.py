@@ -101,8 +101,7 @@ class ClampedNormal:
     upper: float
 
     def values(self, latent: Array) -> Array:
-        cells: Array = np.clip(self.mean + self.deviation * latent, self.lower, self.upper)
-        return cells
+        return np.clip(self.mean + self.deviation * latent, self.lower, self.upper)
 
 
 def clamped_normal(mean: float, deviation: float, lower: float, upper: float) -> ClampedNormal:
@@ -293,5 +292,4 @@ def _tail(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float) ->
     kept[: counts.size if explained.all() else int(np.argmin(explained))] = 0.0
     mass = float(kept.sum())
     total = max(float(counts.sum()), 0.0)
-    scaled: Array = kept * (total / mass if mass > 0 else 0.0)
-    return scaled
+    return kept * (total / mass if mass > 0 else 0.0)

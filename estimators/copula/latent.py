@@ -283,5 +283,4 @@ def nearest_correlation(matrix: Array, fixed: NDArray[np.bool_]) -> Array:
         values = np.linalg.eigvalsh(matrix)
     missing = _SMALLEST - float(values[0])
     step = missing / (1 - values[0]) if missing > 0 else 0.0
-    nearest: Array = (1 - step) * matrix + step * identity
-    return nearest
+    return (1 - step) * matrix + step * identity

@@ -82,8 +82,7 @@ class OrderedChoice:
     def chosen(self, latent: Array) -> NDArray[np.intp]:
         if not self.size:
             return np.full(len(latent), self._order[0])
-        indices: NDArray[np.intp] = self._order[np.searchsorted(self._thresholds, latent[:, 0])]
-        return indices
+        return self._order[np.searchsorted(self._thresholds, latent[:, 0])]
 
     @property
     def _order(self) -> NDArray[np.intp]:

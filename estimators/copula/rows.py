@@ -99,8 +99,7 @@ def _cells(
     levels: list[object] = list(column.facts.levels)
     texts = isinstance(levels[0], str)
     labels = np.array([*levels, None if texts else np.nan], dtype=object if texts else float)
-    chosen: NDArray[np.generic] = labels[column.choice.chosen(latent)]
-    return chosen
+    return labels[column.choice.chosen(latent)]
 
 
 def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:

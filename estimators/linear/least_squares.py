@@ -322,8 +322,7 @@ def _noise_shape(evidence: Evidence, order: list[int], response: Array, residual
     linear = np.zeros((len(response) + 1, len(residual)))
     linear[:-1, order] = response
     linear[-1] = residual
-    shape: Array = gamma_shape(evidence.law, linear)[:-1, -1]
-    return shape
+    return gamma_shape(evidence.law, linear)[:-1, -1]
 
 
 def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:

@@ -182,16 +182,14 @@ def _residuals(
 def _dead_zone(residual: Array, deviations: Array) -> Array:
     """Half widths, in standard deviations, from the residuals of a flat spectrum."""
     sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
-    widths: Array = np.interp(sure, _SURE, _HALF_WIDTHS)
-    return widths
+    return np.interp(sure, _SURE, _HALF_WIDTHS)
 
 
 def _within_noise(residual: Array, width: Array) -> Array:
     """The part of the residuals that is ignored: at most `width` each, less if all are larger."""
     size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(width))
     limit = width * (noise / size if size > noise else 1.0)
-    ignored: Array = np.clip(residual, -limit, limit)
-    return ignored
+    return np.clip(residual, -limit, limit)
 
 
 def _simulated_noise(

@@ -98,8 +98,7 @@ def wishart(source: Stream, p: int, dof: float) -> Array:
     """A draw of W_p(dof, I), by its Bartlett decomposition."""
     factor = np.tril(source.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(source.chisquare(dof - np.arange(p))))
-    drawn: Array = factor @ factor.T
-    return drawn
+    return factor @ factor.T
 
 
 def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
@@ -111,5 +110,4 @@ def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
         else source.laplace(scale=math.sqrt(0.5), size=size)
     )
     upper = np.triu(drawn)
-    symmetric: Array = (upper + np.triu(drawn, 1).T) * law.deviations(p)
-    return symmetric
+    return (upper + np.triu(drawn, 1).T) * law.deviations(p)

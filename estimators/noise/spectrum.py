@@ -93,8 +93,7 @@ def semicircle_quantiles(p: int) -> Array:
     """Quantiles (k - 1/2)/p of the semicircle law on [-1, 1], largest first; shape (p,)."""
     x = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
     below = 0.5 + (x * np.sqrt(1 - x * x) + np.arcsin(x)) / math.pi
-    quantiles: Array = np.interp((np.arange(p, 0, -1) - 0.5) / p, below, x)
-    return quantiles
+    return np.interp((np.arange(p, 0, -1) - 0.5) / p, below, x)
 
 
 def _semicircle(p: int) -> NoiseSpectrum:
@@ -143,8 +142,7 @@ def _stretched_quantiles(law: NoiseLaw, p: int) -> Array:
         [np.linalg.eigvalsh(draw(source, few, smaller)) for _ in range(_LARGE_DRAWS)], axis=0
     )
     wanted, levels = (np.arange(p) + 0.5) / p, (np.arange(few) + 0.5) / few
-    stretched: Array = np.interp(wanted, levels, simulated)[::-1] * math.sqrt(p / few)
-    return stretched
+    return np.interp(wanted, levels, simulated)[::-1] * math.sqrt(p / few)
 
 
 def _row_noise_spectrum(moment: Array, variance: float, rows: int) -> NoiseSpectrum:

@@ -101,8 +101,7 @@ def submatrix(matrix: Array, block: NDArray[np.intp]) -> Array:
 
 def soft_threshold(matrix: Array, threshold: Array | float) -> Array:
     """sign(x) max(|x| - threshold, 0) for every entry x."""
-    shrunk: Array = np.sign(matrix) * np.maximum(np.abs(matrix) - threshold, 0.0)
-    return shrunk
+    return np.sign(matrix) * np.maximum(np.abs(matrix) - threshold, 0.0)
 
 
 def slope(S: Array, penalties: Array | float, direction: Array) -> float:

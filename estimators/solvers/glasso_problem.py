@@ -29,8 +29,7 @@ def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
         raise wordings.not_finite(argument)
     if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
         raise wordings.not_symmetric(argument)
-    mean: Array = matrix / 2 + matrix.T / 2
-    return mean
+    return matrix / 2 + matrix.T / 2
 
 
 def _real(given: ArrayLike, argument: str) -> Array:

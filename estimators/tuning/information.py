@@ -127,16 +127,14 @@ def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
             precision[here] = _refit_block(unit[here], edges[here])
         if not _is_accurate(unit[here], edges[here], precision[here]):
             precision[here] = _by_graphical_lasso(unit[here], edges[here])
-    unscaled: Array = precision / scale
-    return unscaled
+    return precision / scale
 
 
 def _by_graphical_lasso(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     """The same by the graphical lasso, with penalties that no entry off the edges can exceed."""
     scale, penalties = _scale(matrix), np.where(edges, 0.0, 2.0)
     solution = graphical_lasso(matrix / scale, penalties, tol=_REPRODUCIBLE)
-    precision: Array = solution.precision / scale
-    return precision
+    return solution.precision / scale
 
 
 def _scale(matrix: Array) -> Array:
@@ -164,8 +162,7 @@ def _refit_block(S: Array, edges: NDArray[np.bool_]) -> Array:
     p = len(S)
     if p == 1 or edges.sum() == p * (p - 1):
         inverse = np.linalg.inv(S)
-        full: Array = (inverse + inverse.T) / 2
-        return full
+        return (inverse + inverse.T) / 2
     W, T = S.copy(), np.zeros_like(S)
     neighbours = [np.flatnonzero(column) for column in edges]
     for _ in range(_SWEEPS):
@@ -180,5 +177,4 @@ def _refit_block(S: Array, edges: NDArray[np.bool_]) -> Array:
             W[:, j] = W[j, :] = column
         if change <= _TOL:
             break
-    symmetric: Array = (T + T.T) / 2
-    return symmetric
+    return (T + T.T) / 2

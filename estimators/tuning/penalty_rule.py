@@ -57,14 +57,12 @@ def penalty_grid(*matrices: Array, count: int = COUNT, ratio: float = _RATIO) ->
     """
     largest = [float(np.abs(matrix - np.diag(np.diagonal(matrix))).max()) for matrix in matrices]
     largest = [entry for entry in largest if entry > 0] or [1.0]  # diagonal: any penalty works
-    grid: Array = np.geomspace(max(largest), min(largest) / ratio, count)
-    return grid
+    return np.geomspace(max(largest), min(largest) / ratio, count)
 
 
 def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Array:
     """A descending geometric grid from `ratio` times a penalty down to the penalty over `ratio`."""
-    grid: Array = np.geomspace(penalty * ratio, penalty / ratio, count)
-    return grid
+    return np.geomspace(penalty * ratio, penalty / ratio, count)
 
 
 def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:

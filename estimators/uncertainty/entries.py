@@ -183,8 +183,7 @@ class Entries:
     @property
     def standard_error(self) -> Array:
         """Standard deviation of both errors together."""
-        combined: Array = np.hypot(self.sampling_error, self.noise_error)
-        return combined
+        return np.hypot(self.sampling_error, self.noise_error)
 
 
 EntryKind = Literal["second moment", "covariance", "correlation", "partial-correlation"]

@@ -268,8 +268,7 @@ def _fitted_moment(law: _RowLaw, weight: Array, values: Array, mean: Array) -> A
     first = law.vectors @ (weight @ mean)
     inner = np.diag(weight @ values) + (mean.T * weight) @ mean
     rest = law.vectors @ inner @ law.vectors.T
-    moment: Array = np.block([[weight.sum(), first], [first[:, None], rest]])
-    return moment
+    return np.block([[weight.sum(), first], [first[:, None], rest]])
 
 
 def _law_of_moment(second: Array) -> _RowLaw:

@@ -81,8 +81,7 @@ def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
         square = (1 - share) * stdtrit(freedom, half) ** 2 + share * ndtri(half) ** 2
         beyond = square < distance**2
         least, most = np.where(beyond, least, middle), np.where(beyond, middle, most)
-    tail: Array = np.exp(most)
-    return tail
+    return np.exp(most)
 
 
 def student_tail(t: Array, freedom: float) -> Array:
