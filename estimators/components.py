@@ -32,6 +32,7 @@ from gramercy.estimators.uncertainty.jackknife import (
 )
 from gramercy.estimators.uncertainty.moment_errors import (
     completed_moments,
+    correlations,
     has_intercept,
     inverse_shares,
     moment_errors,
@@ -103,15 +104,6 @@ def column_moments(evidence: Evidence, wanted: Sequence[int], scale: Scale) -> C
     return ColumnMoments(
         used, lost, matrix, mapped.linear, mapped.noise, mapped.sampling, divisor, scale
     )
-
-
-def correlations(matrix: Array) -> Array:
-    """A matrix scaled to a unit diagonal; NaN for variances that are not positive."""
-    variance = np.diag(matrix)
-    root = np.sqrt(np.where(variance > 0, variance, np.nan))
-    scaled: Array = matrix / np.outer(root, root)
-    np.fill_diagonal(scaled, np.where(variance > 0, 1.0, np.nan))
-    return scaled
 
 
 def functional_variance(covariance: EntryCovariance, weights: Array) -> float:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from gramercy.schemas import families, wordings
 
 Array = NDArray[np.float64]
 
@@ -92,6 +94,27 @@ class BlockSolver(Protocol):
         start: WarmStart | None = None,
         conditions: bool = True,
     ) -> Outcome: ...
+
+
+def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
+    """An exactly symmetric copy; raises ValueError if the asymmetry is more than rounding."""
+    matrix = real_array(given, argument)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise wordings.not_square(argument)
+    if not np.isfinite(matrix).all():
+        raise wordings.not_finite(argument)
+    if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
+        raise wordings.not_symmetric(argument)
+    return matrix / 2 + matrix.T / 2
+
+
+def real_array(given: ArrayLike, argument: str) -> Array:
+    if np.iscomplexobj(given):
+        raise families.MATRIX(
+            "{argument} must be real.",
+            argument=argument,
+        )
+    return np.array(given, dtype=np.float64)
 
 
 def submatrix(matrix: Array, block: NDArray[np.intp]) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from gramercy.estimators.solvers.block import soft_threshold
+from gramercy.estimators.solvers.block import checked_symmetric, soft_threshold
 from gramercy.schemas import families, wordings
 
 Array = NDArray[np.float64]
@@ -89,19 +89,14 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
 
 
 def _unit_diagonal(S: Array) -> tuple[Array, Array]:
-    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
-        raise wordings.not_square("S")
-    if not np.isfinite(S).all():
-        raise wordings.not_finite("S")
-    if np.abs(S - S.T).max() > 1e-10 * np.abs(S).max():
-        raise wordings.not_symmetric("S")
+    symmetric = checked_symmetric(S)
     if np.diagonal(S).min() <= 0:
         raise families.MATRIX(
             "{argument} must have a positive diagonal.",
             argument="S",
         )
     root = np.sqrt(np.diagonal(S))
-    unit: Array = (S / 2 + S.T / 2) / np.outer(root, root)
+    unit: Array = symmetric / np.outer(root, root)
     np.fill_diagonal(unit, 1.0)
     if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
         raise families.MATRIX(

@@ -34,6 +34,7 @@ from gramercy.estimators.solvers.block import (
     Outcome,
     WarmStart,
     certificate,
+    checked_symmetric,
     duality_gap,
     is_optimal,
     slope,
@@ -43,7 +44,6 @@ from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
 from gramercy.estimators.solvers.glasso_problem import (
     GlassoProblem,
     UnitScaling,
-    checked_symmetric,
     no_minimiser,
 )
 from gramercy.estimators.solvers.newton import newton

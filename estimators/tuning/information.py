@@ -2,7 +2,7 @@
 
 Foygel and Drton (2010), "Extended Bayesian information criteria for Gaussian graphical models":
 
-n_eff (-log det T + tr(S T)) + |E| log n_eff + 4 gamma |E| log p
+n_eff (-log det T + tr(S T)) + |E| log n_eff + 4 gamma |E| log p,  gamma = 0,
 
 with S the raw released matrix, T the maximum likelihood precision matrix with the edges E, and
 n_eff the effective sample size.
@@ -26,7 +26,6 @@ from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 
-GAMMA = 0.0
 _TOL = 1e-11  # largest change of W in a sweep, on a unit diagonal
 _MAX_RESIDUAL = 1e-9  # largest difference of the inverse and S on the edges
 _REPRODUCIBLE = 1e-13
@@ -35,11 +34,10 @@ _DENSE = 10  # neighbours of a column, on average, above which a graph is dense
 _MAX_DENSITY = 0.5  # largest share of pairs that are edges; the criterion is for sparse graphs
 
 
-def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> Choice:
+def ebic(evidence: Evidence, path: Path, grid: Array) -> Choice:
     """The penalty whose graph has the smallest EBIC.
 
-    `path`: path of an estimator with exact zeros. `gamma`: not negative; a larger gamma gives fewer
-    edges.
+    `path`: path of an estimator with exact zeros.
 
     The likelihood is that of the graph, not of the penalised estimate: the denoised matrix is
     refitted without a penalty on the edges of the estimate. Otherwise shrinkage by a large penalty
@@ -54,7 +52,7 @@ def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> C
     estimates = path(evidence, grid)
     p, rows = len(evidence.raw), effective_sample_size(evidence)
     matrix = with_diagonal_floor(evidence)
-    cost_per_edge = math.log(max(rows, 2.0)) + 4 * gamma * math.log(p)
+    cost_per_edge = math.log(max(rows, 2.0))
     scores = np.full(len(grid), np.inf)
     cache: dict[bytes, float] = {}
     for k, T in enumerate(estimates):

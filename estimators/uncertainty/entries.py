@@ -26,6 +26,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     MomentErrors,
     about_means,
     completed_moments,
+    correlations,
     incomplete,
     inverse_shares,
     moment_errors,
@@ -122,16 +123,8 @@ def _correlation_errors(evidence: Evidence, moments: MomentErrors) -> Correlatio
         attenuation=attenuation,
     )
     return _with_folds(
-        errors, evidence, lambda matrix: _correlations(completed_moments(evidence, matrix))
+        errors, evidence, lambda matrix: correlations(completed_moments(evidence, matrix))
     )
-
-
-def _correlations(matrix: Array) -> Array:
-    """NaN for columns whose variance is not positive."""
-    variance = np.diag(matrix)
-    root = np.sqrt(np.where(variance > 0, variance, np.nan))
-    correlations: Array = matrix / np.outer(root, root)
-    return correlations
 
 
 def _with_folds(

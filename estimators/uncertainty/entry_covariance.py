@@ -39,8 +39,8 @@ class EntryCovariance:
     def transformed(self, linear: Array) -> EntryCovariance:
         """Covariance of the entries of L S L^T, for L of shape (q, p)."""
         return EntryCovariance(
-            tuple((_congruence(linear, p), _congruence(linear, q)) for p, q in self.products),
-            tuple((c, _congruence(linear, m)) for c, m in self.rank_one),
+            tuple((congruence(linear, p), congruence(linear, q)) for p, q in self.products),
+            tuple((c, congruence(linear, m)) for c, m in self.rank_one),
             tuple((c, linear @ m) for c, m in self.quartic),
         )
 
@@ -119,7 +119,8 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
     return EntryCovariance(products=((white, white),), quartic=quartic)
 
 
-def _congruence(linear: Array, matrix: Array) -> Array:
+def congruence(linear: Array, matrix: Array) -> Array:
+    """L S L^T, exactly symmetric."""
     product: Array = linear @ matrix @ linear.T
     return (product + product.T) / 2
 

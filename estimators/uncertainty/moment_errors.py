@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.uncertainty.entry_covariance import (
     EntryCovariance,
+    congruence,
     noise_covariance,
     sampling_covariance,
 )
@@ -134,8 +135,8 @@ class MomentErrors:
         """The errors of L S L^T, for L of shape (k, q)."""
         return replace(
             self,
-            matrix=_congruence(linear, self.matrix),
-            denoised=_congruence(linear, self.denoised),
+            matrix=congruence(linear, self.matrix),
+            denoised=congruence(linear, self.denoised),
             sampling=self.sampling.transformed(linear),
             noise=self.noise.transformed(linear),
             linear=linear @ self.linear,
@@ -257,6 +258,15 @@ def completed_moments(evidence: Evidence, matrix: Array) -> Array:
     return completed
 
 
+def correlations(matrix: Array) -> Array:
+    """A matrix scaled to a unit diagonal; NaN for variances that are not positive."""
+    variance = np.diag(matrix)
+    root = np.sqrt(np.where(variance > 0, variance, np.nan))
+    scaled: Array = matrix / np.outer(root, root)
+    np.fill_diagonal(scaled, np.where(variance > 0, 1.0, np.nan))
+    return scaled
+
+
 def incomplete(evidence: Evidence) -> bool:
     """Whether cells are known to be missing."""
     return any(share < 1 for share in evidence.present)
@@ -268,11 +278,6 @@ def inverse_shares(evidence: Evidence) -> Array:
     shares = np.array(evidence.present[offset:] or [1.0] * (len(evidence.raw) - offset))
     inverse: Array = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
     return inverse
-
-
-def _congruence(linear: Array, matrix: Array) -> Array:
-    product: Array = linear @ matrix @ linear.T
-    return (product + product.T) / 2
 
 
 # How much more the squared lengths of rows vary than those of Gaussian rows.

@@ -15,7 +15,7 @@ from gramercy.estimators.uncertainty.correlation_errors import (
     not_estimable,
     variance_coefficients,
 )
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, congruence
 from gramercy.estimators.uncertainty.moment_errors import MomentErrors, moment_errors
 from gramercy.estimators.uncertainty.tails import gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
@@ -156,7 +156,7 @@ class NodewiseLasso:
         result: Array = np.full(moments.shape, np.nan)
         known = np.ix_(self.columns, self.columns)
         unit = moments[known] * np.outer(self.scale, self.scale)
-        of_residuals = _congruence(self.residuals, unit)
+        of_residuals = congruence(self.residuals.T, unit)
         variance = np.diag(of_residuals)
         root = np.sqrt(np.where(variance > 0, variance, np.nan))
         result[known] = -_inverse_like(self.residuals, of_residuals, variance) / np.outer(
@@ -199,8 +199,8 @@ def nodewise_lasso(
     unit = moments.mapped(np.eye(q)[columns] * scale[:, None])
     residuals, shrinkage = _lasso(unit, rows)
     noise = unit.noise.transformed(residuals.T)
-    of_residuals = _congruence(residuals, unit.matrix)
-    expected = np.diag(_congruence(residuals, unit.denoised))
+    of_residuals = congruence(residuals.T, unit.matrix)
+    expected = np.diag(congruence(residuals.T, unit.denoised))
     variance = np.maximum(np.diag(of_residuals), _FLOOR * expected)
     known = shrinkage <= _MOST_SHRINKAGE * np.sqrt(variance)
     root = 1 / np.sqrt(variance)
@@ -237,7 +237,7 @@ def _lasso(unit: MomentErrors, rows: float) -> tuple[Array, Array]:
     mean_noise = np.maximum(unit.noise.variance(k), 0.0).mean(axis=0)
     residuals, penalties = np.eye(k), np.zeros(k)
     for _ in range(_ROUNDS):
-        variance = np.diag(_congruence(residuals, regularised))
+        variance = np.diag(congruence(residuals.T, regularised))
         squares = (residuals**2).sum(axis=0)
         penalties = np.sqrt(np.log(k) * (variance / rows + squares * mean_noise))
         weights = np.tile(penalties, (k, 1))
@@ -258,7 +258,7 @@ def _bias(residuals: Array, moment: Array) -> Array:
         differences[selected, j] = np.linalg.solve(
             regularised[np.ix_(selected, selected)], gradient
         )
-    return _congruence(differences, regularised)
+    return congruence(differences.T, regularised)
 
 
 def _inverse_like(residuals: Array, of_residuals: Array, variance: Array) -> Array:
@@ -276,8 +276,3 @@ def _variance_of_products(errors: EntryCovariance, k: int) -> Array:
         diagonals = np.outer(np.diag(left), np.diag(right))
         total += (diagonals + diagonals.T) / 2
     return total
-
-
-def _congruence(residuals: Array, matrix: Array) -> Array:
-    product: Array = residuals.T @ matrix @ residuals
-    return (product + product.T) / 2
