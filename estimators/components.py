@@ -224,29 +224,22 @@ def principal_components(
     if not total > 0:
         number = 0
     resolution = np.sqrt(mixing[:number].sum(axis=1))
-    sizes = _grouped(mixing, number)
     spectrum = _Spectrum(evidence, moments, values, vectors, corrected, variances, total)
+    # Errors of loadings are s_kj / (l_k - l_j); none for j = k and where eigenvalues are equal.
+    squares = gaps**2
+    np.fill_diagonal(squares, np.inf)
+    over = np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
+    errors = np.sqrt(vectors**2 @ over[:number].T)
     return PrincipalComponents(
         values,
         corrected,
         edge,
-        spectrum.groups(sizes, mixing, level),
+        spectrum.groups(_grouped(mixing, number), mixing, level),
         resolution,
         np.where(resolution > MOST_MIXING, np.nan, vectors[:, :number]),
-        np.where(
-            resolution > MOST_MIXING,
-            np.nan,
-            np.sqrt(vectors**2 @ _over_gaps(variances, gaps)[:number].T),
-        ),
+        np.where(resolution > MOST_MIXING, np.nan, errors),
         total,
     )
-
-
-def _over_gaps(variances: Array, gaps: Array) -> Array:
-    """s_kj^2 / (l_k - l_j)^2, zero for j = k and where eigenvalues are equal."""
-    squares = gaps**2
-    np.fill_diagonal(squares, np.inf)
-    return np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
 
 
 def _grouped(mixing: Array, number: int) -> list[tuple[int, int]]:
@@ -495,9 +488,11 @@ def _eigenvalues(found: PrincipalComponents) -> pd.DataFrame:
 
 
 def _shares(found: PrincipalComponents, law: str) -> pd.DataFrame:
+    ends = [(g.first + 1, g.first + g.size) for g in found.groups]
+    labels = [str(i) if i == j else f"{i} to {j}" for i, j in ends]
     return pd.DataFrame(
         {
-            "components": pd.Series([_label(g.first, g.size) for g in found.groups], dtype="str"),
+            "components": pd.Series(labels, dtype="str"),
             "first": np.array([g.first + 1 for g in found.groups], dtype=np.int64),
             "size": np.array([g.size for g in found.groups], dtype=np.int64),
             "share": np.array([g.share for g in found.groups]),
@@ -508,10 +503,6 @@ def _shares(found: PrincipalComponents, law: str) -> pd.DataFrame:
             "law": pd.Series([law] * len(found.groups), dtype="str"),
         }
     )
-
-
-def _label(first: int, size: int) -> str:
-    return str(first + 1) if size == 1 else f"{first + 1} to {first + size}"
 
 
 def _loadings(found: PrincipalComponents, names: list[str]) -> pd.DataFrame:

@@ -108,7 +108,9 @@ class Discriminant(Estimator):
                 classes=facts.name,
             )
         rest = _remaining_rows(evidence, used)
-        raw, denoised = (_within_classes(m, x, used, rest) for m in _matrices(evidence))
+        raw, denoised = (
+            _within_classes(m, x, used, rest) for m in (evidence.raw, evidence.repaired)
+        )
         within = Evidence(
             raw.scatter,
             project(denoised.scatter, math.inf),
@@ -166,17 +168,14 @@ def _intercept(evidence: Evidence) -> Indices:
     return [i for i, column in enumerate(evidence.columns) if column is None]
 
 
-def _matrices(evidence: Evidence) -> tuple[Array, Array]:
-    return evidence.raw, evidence.repaired
-
-
 def _remaining_rows(evidence: Evidence, used: Indices) -> Indices:
     """The intercept, if the weight of rows outside these classes is above the noise."""
     deviation = np.diag(evidence.deviations)
     for i in _intercept(evidence):
         least = _LOST * float(np.linalg.norm(deviation[[i, *used]]))
         if all(
-            m[i, i] - np.diag(m)[used].sum() > least + 1e-9 * m[i, i] for m in _matrices(evidence)
+            m[i, i] - np.diag(m)[used].sum() > least + 1e-9 * m[i, i]
+            for m in (evidence.raw, evidence.repaired)
         ):
             return [i]
     return []

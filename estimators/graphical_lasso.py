@@ -21,10 +21,15 @@ from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate, partial_correlations
 from gramercy.estimators.input_matrix import retained_share, with_diagonal_floor
 from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
-from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training_evidence
-from gramercy.estimators.tuning.information import refit
-from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Path, edge_mask, penalty_grid
-from gramercy.estimators.tuning.stability import Rule, choose_penalty
+from gramercy.estimators.tuning.cross_validation import (
+    Scored,
+    check_folds,
+    cross_validation,
+    training_evidence,
+)
+from gramercy.estimators.tuning.information import ebic, refit
+from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, edge_mask, penalty_grid
+from gramercy.estimators.tuning.stability import Rule, stars
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
@@ -102,13 +107,14 @@ class GraphicalLasso(DependenceEstimator):
             if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
                 inputs += [training_evidence(evidence, k) for k in range(len(evidence.folds))]
             grid = penalty_grid(*map(self.matrix, inputs))
-            scored: Scored = "graph" if self.refit else "estimate"
-            paths: dict[Rule, Path] = {
-                "ebic": self.sparse_path,
-                "cross-validation": self.path,
-                "stability": partial(self.sparse_path, tol=_OF_DRAWS),
-            }
-            choice = choose_penalty(self.penalty, evidence, paths[self.penalty], grid, scored)
+            if self.penalty == "ebic":
+                choice = ebic(evidence, self.sparse_path, grid)
+            elif self.penalty == "stability":
+                path = partial(self.sparse_path, tol=_OF_DRAWS)
+                choice = stars(evidence, evidence.repaired, path, grid)
+            else:
+                scored: Scored = "graph" if self.refit else "estimate"
+                choice = cross_validation(evidence, self.path, grid, scored=scored)
             penalty, tables["tuning"] = choice.penalty, choice.table
             if choice.frequencies is not None:
                 matrices["stability"] = choice.frequencies

@@ -47,9 +47,8 @@ def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:
 
 def retained_share(evidence: Evidence) -> float:
     """Off-diagonal norm after denoising over that before: the share of the noise that is left."""
-    before, after = (_off_diagonal_norm(matrix) for matrix in (evidence.raw, evidence.repaired))
+    before, after = (
+        float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))
+        for matrix in (evidence.raw, evidence.repaired)
+    )
     return min(max(after / before, _MIN_SHARE), 1.0) if before > 0 else 1.0
-
-
-def _off_diagonal_norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))

@@ -91,12 +91,6 @@ def neighbours(values: Array) -> tuple[Array, Array]:
     return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
 
 
-# Shares and quantiles from published marginals, with intervals.
-#
-# Every count of a histogram has independent noise of one standard deviation, and the counts of a
-# column add up to the number of rows, which is public or has noise of its own. Where the number is
-# public this is worth knowing: a cumulative count is then known from both of its ends.
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _OCCUPIED = 4.0  # standard deviations
 

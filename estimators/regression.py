@@ -122,7 +122,13 @@ class LinearRegression(Estimator):
             "coefficients": coefficients,
             "standardised": standardised(result, coefficients),
             "fit": _fit_table(evidence, result),
-            "terms": _terms_table(evidence.names, columns),
+            "terms": pd.DataFrame(
+                {
+                    "role": ["outcome", *["reference"] * len(columns.references)],
+                    "column": [evidence.names[columns.outcome], *columns.references],
+                    "level": ["", *columns.references.values()],
+                }
+            ),
         }
         tuning = {"level": self.level, "terms": float(len(labels))}
         if result is not None:
@@ -176,18 +182,6 @@ def _fit_table(evidence: Evidence, result: Regression | None) -> pd.DataFrame:
     )
 
 
-def _terms_table(names: Sequence[str], columns: Design) -> pd.DataFrame:
-    """The outcome, and the reference of each column of levels."""
-    roles = ["outcome", *["reference"] * len(columns.references)]
-    return pd.DataFrame(
-        {
-            "role": roles,
-            "column": [names[columns.outcome], *columns.references],
-            "level": ["", *columns.references.values()],
-        }
-    )
-
-
 LOST = "noise hides the outcome"
 HIDDEN = "noise or other terms hide it"
 
@@ -214,7 +208,13 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
     else:
         tail = student_tail(distance, result.freedom)
     p_value = np.maximum(tail_probability(distance, share, result.shape), tail)
-    reach = result.bias + error * _quantile(level, share, result)
+    if result.by_folds:
+        squares = squared_reaches(level, result.freedom, 1 - share, share, result.shape)
+        quantile = np.sqrt(sum(squares))
+    else:
+        normal = critical_value(1 - level, share, result.shape)
+        quantile = np.maximum(normal, student_quantile(level, result.freedom))
+    reach = result.bias + error * quantile
     values = (estimate, error, t, p_value, estimate - reach, estimate + reach, result.bias)
     columns = {
         name: np.where(known, each, np.nan) for name, each in zip(numbers, values, strict=True)
@@ -241,11 +241,3 @@ def standardised(result: Regression | None, table: pd.DataFrame) -> pd.DataFrame
     numbers = {"estimate": "coefficient", "lower": "lower", "upper": "upper"}
     scaled = {name: table[source].iloc[1:] * factor for name, source in numbers.items()}
     return pd.DataFrame({"term": table["term"].iloc[1:], **scaled}).reset_index(drop=True)
-
-
-def _quantile(level: float, share: Array, result: Regression) -> Array:
-    """Half the width of an interval of this level, in standard errors."""
-    if result.by_folds:
-        return np.sqrt(sum(squared_reaches(level, result.freedom, 1 - share, share, result.shape)))
-    normal = critical_value(1 - level, share, result.shape)
-    return np.maximum(normal, student_quantile(level, result.freedom))

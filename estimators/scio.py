@@ -60,7 +60,8 @@ class Scio(DependenceEstimator):
         unit, root = correlation_matrix(evidence)
         scaled = scio(unit, penalty)
         matrix = scaled / np.outer(root, root)
-        smallest = _smallest_eigenvalue(scaled)
+        own = np.sqrt(np.diagonal(scaled))
+        smallest = float(np.linalg.eigvalsh(scaled / np.outer(own, own))[0])
         if smallest > _ROUNDING * len(scaled):
             return precision_estimate(matrix, penalty=penalty, smallest_eigenvalue=smallest)
         tuning = {"penalty": penalty, "smallest_eigenvalue": smallest}
@@ -85,9 +86,3 @@ def scio(S: Array, penalty: float) -> Array:
     p = len(S)
     coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
     return symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))
-
-
-def _smallest_eigenvalue(matrix: Array) -> float:
-    """Smallest eigenvalue after scaling to a unit diagonal."""
-    root = np.sqrt(np.diagonal(matrix))
-    return float(np.linalg.eigvalsh(matrix / np.outer(root, root))[0])

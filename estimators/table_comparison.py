@@ -70,7 +70,10 @@ def numbers(evidence: Evidence) -> pd.DataFrame:
     """
     units = table_units(evidence)
     names = _names(evidence) if units is None else units.names
-    lines = [(CORRELATION, names[i], names[j]) for i, j in zip(*_pairs(len(names)), strict=True)]
+    lines = [
+        (CORRELATION, names[i], names[j])
+        for i, j in zip(*np.triu_indices(len(names), 1), strict=True)
+    ]
     if units is not None:
         numeric = np.array(names)[_numeric(evidence)].tolist()
         own = [(MEAN, name, "") for name in names] + [(DEVIATION, name, "") for name in numeric]
@@ -102,10 +105,6 @@ def _numeric(evidence: Evidence) -> NDArray[np.bool_]:
     return np.array([isinstance(column, ColumnFacts) for column in evidence.columns[1:]], bool)
 
 
-def _pairs(q: int) -> Choice:
-    return np.triu_indices(q, 1)
-
-
 def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
     """Entries of each kind, and which of them are numbers of their own."""
     units = table_units(evidence)
@@ -113,7 +112,7 @@ def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
         yield table_means(evidence, units), (np.arange(len(units.names)),)
         yield table_deviations(evidence, units), np.nonzero(_numeric(evidence))
     correlations = _known_correlations(evidence, units)
-    yield correlations, _pairs(len(correlations.estimate))
+    yield correlations, np.triu_indices(len(correlations.estimate), 1)
 
 
 def _known_correlations(evidence: Evidence, units: TableUnits | None) -> Entries:

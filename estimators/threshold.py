@@ -100,7 +100,9 @@ class ThresholdedCovariance(DependenceEstimator):
         constant = self.constant
         if constant == "auto":
             constant = paper_constant(evidence, self.threshold)
-        threshold = paper_threshold(evidence, constant)
+        log = math.log(len(evidence.raw))
+        sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
+        threshold = sampling + 4 * evidence.typical_noise * math.sqrt(log)
         return {"threshold": threshold, "constant": constant}, threshold
 
 
@@ -135,13 +137,6 @@ def psd_projection(matrix: Array) -> Array:
         return matrix
     product: Array = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return (product + product.T) / 2
-
-
-def paper_threshold(evidence: Evidence, constant: float) -> float:
-    """The published threshold, in the units of the matrix; see the module."""
-    log = math.log(len(evidence.raw))
-    sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
-    return sampling + 4 * evidence.typical_noise * math.sqrt(log)
 
 
 def paper_constant(evidence: Evidence, name: PaperThreshold) -> float:

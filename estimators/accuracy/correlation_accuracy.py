@@ -395,6 +395,7 @@ def correlation_accuracy(
         laws = normalisation_bias(evidence, moments, known, rows_per_person)
     bias = {name: each.correlation for name, each in laws.items()}
     bias["missing"] = moments.jointly_missing() if evidence.present else moments.missing_unknown()
+    trace = float(np.trace(moments.denoised))
     return CorrelationAccuracy(
         noise,
         {name: np.where(np.isfinite(noise), each, 0.0) for name, each in bias.items()},
@@ -402,7 +403,7 @@ def correlation_accuracy(
         np.min([each.spread for each in laws.values()], axis=0)
         if laws and moments.intercept
         else np.ones(q),
-        _leading_share(moments.denoised),
+        float(np.linalg.eigvalsh(moments.denoised)[-1]) / trace if trace > 0 else 0.0,
     )
 
 
@@ -414,12 +415,6 @@ def _change_without_leading(second: Array) -> Array:
     leading = np.outer(vectors[:, -1], vectors[:, -1])
     rest = second - (values[-1] - max(values[-2], 0.0)) * leading
     return np.abs(as_correlation(second) - as_correlation(rest))
-
-
-def _leading_share(second: Array) -> float:
-    """Share of the largest eigenvalue in the trace; 0 for a matrix of zeros."""
-    trace = float(np.trace(second))
-    return float(np.linalg.eigvalsh(second)[-1]) / trace if trace > 0 else 0.0
 
 
 def _root_mean_square(values: Array) -> float:

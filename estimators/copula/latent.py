@@ -15,16 +15,11 @@ from gramercy.estimators.copula.released import (
     OrderedChoice,
     ReleasedColumns,
     TableColumn,
+    spans,
 )
 from gramercy.estimators.noise.draws import stream
 
 Array = NDArray[np.float64]
-
-
-def spans(sizes: Sequence[int]) -> list[slice]:
-    """Neighbouring slices of these sizes."""
-    ends = np.cumsum(sizes)
-    return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,12 @@ class Category:
 TableColumn = Number | Category
 
 
+def spans(sizes: Sequence[int]) -> list[slice]:
+    """Neighbouring slices of these sizes."""
+    ends = np.cumsum(sizes)
+    return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+
+
 @dataclass(frozen=True)
 class ReleasedColumns:
     """All columns of the table, and the correlations of their matrix columns."""
@@ -176,9 +182,7 @@ class ReleasedColumns:
     @property
     def slices(self) -> list[slice]:
         """The matrix columns of every table column."""
-        sizes = [1 if isinstance(c, Number) else len(c.facts.levels) for c in self.columns]
-        ends = np.cumsum(sizes)
-        return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+        return spans([1 if isinstance(c, Number) else len(c.facts.levels) for c in self.columns])
 
 
 def released_columns(evidence: Evidence) -> ReleasedColumns:

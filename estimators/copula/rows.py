@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,8 @@ class Copula:
         source, gaps, root = stream(), Stream(_MISSING_SEED), self.latent.root
         slices = self.latent.slices
         batches = []
-        for size in _sizes(rows):
+        for start in range(0, rows, _BATCH):
+            size = min(_BATCH, rows - start)
             latent = source.standard_normal((size, len(root))) @ root
             hidden = gaps.random_sample((size, len(columns)))
             batches.append(
@@ -83,11 +84,6 @@ def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
             unknown=unknown,
             known=most_similar_first(unknown[0], numeric),
         )
-
-
-def _sizes(rows: int) -> Iterator[int]:
-    for start in range(0, rows, _BATCH):
-        yield min(_BATCH, rows - start)
 
 
 def _cells(
@@ -121,18 +117,13 @@ def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
                 lines.append((name, "share", text, share, float((cells == level).mean())))
             lines.append((name, "no level", None, float(shares[-1]), absent))
             continue
-        mean, deviation = _moments(column)
+        coefficients = hermite_coefficients(column.marginal)
+        mean, deviation = float(coefficients[0]), float(np.sqrt(max(coefficients[-1], 0.0)))
         lines.append((name, "mean", None, mean, float(cells.mean())))
         lines.append((name, "standard deviation", None, deviation, float(cells.std(ddof=0))))
         lines.append((name, "missing", None, column.missing, absent))
     table = pd.DataFrame(lines, columns=["column", "quantity", "level", "release", "synthetic"])
     return table.astype({"column": "str", "quantity": "str", "level": "str"})
-
-
-def _moments(column: Number) -> tuple[float, float]:
-    """Mean and standard deviation of a numeric column's distribution."""
-    coefficients = hermite_coefficients(column.marginal)
-    return float(coefficients[0]), float(np.sqrt(max(coefficients[-1], 0.0)))
 
 
 def compared_correlations(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:

@@ -255,7 +255,8 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     else:
         centred = sampling_of_scores(moments, fit.positive, spread)
     freedom = max(rows - 1 - k, 1.0)
-    sampling = _diagonal(units.response_about_means(fit.inverse), centred * (tails / freedom))
+    about_means = units.response(np.column_stack([np.zeros(k), fit.inverse]))
+    sampling = _diagonal(about_means, centred * (tails / freedom))
 
     full = np.zeros(len(evidence.raw))  # the residual in all columns of the release
     full[0], full[centring.columns] = -float(residual @ moments.mean), residual
@@ -263,11 +264,22 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     noise = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
     by_noise = _diagonal(response, noise * centring.factor**2)
 
-    folds = jackknife(evidence, lambda matrix: _coefficients(centring, units, delta, matrix))
+    def statistic(matrix: Array) -> Array:
+        moments = centring.moments(matrix)
+        if not np.isfinite(moments.covariance).all():
+            return np.full(len(moments.mean), np.nan)
+        return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
+
+    folds = jackknife(evidence, statistic)
     if folds is not None:
         freedom = folds.freedom
         beyond = np.maximum(folds.standard_error**2 - by_noise, 0.0)
         sampling = np.where(np.isfinite(beyond), beyond, sampling)
+    # The errors by noise are entries of L E L^T, where the last row of L is the residual.
+    linear = np.zeros((len(response) + 1, len(full)))
+    linear[:-1, order], linear[-1] = response, full
+    shape = gamma_shape(evidence.law, linear)[:-1, -1]
+
     leakage, scale = units.leakage(fit.leakage)
     size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
     selected, prediction = np.ones(k, dtype=bool), fit
@@ -291,7 +303,7 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
         np.sqrt(sampling),
         leakage * size,
         leakage <= _MOST_LEAKAGE * scale,
-        _noise_shape(evidence, order, response, full),
+        shape,
         units.standardised(moments.covariance, centring.noise),
         np.append(True, selected),
         r_squared,
@@ -304,25 +316,10 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     )
 
 
-def _coefficients(centring: Centring, units: Units, delta: float, matrix: Array) -> Array:
-    moments = centring.moments(matrix)
-    if not np.isfinite(moments.covariance).all():
-        return np.full(len(moments.mean), np.nan)
-    return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
-
-
 def _diagonal(response: Array, covariance: Array) -> Array:
     """Variances after a linear map, never negative."""
     variances: Array = np.maximum(((response @ covariance) * response).sum(axis=1), 0.0)
     return variances
-
-
-def _noise_shape(evidence: Evidence, order: list[int], response: Array, residual: Array) -> Array:
-    """The errors are entries of L E L^T, where the last row of L is the residual."""
-    linear = np.zeros((len(response) + 1, len(residual)))
-    linear[:-1, order] = response
-    linear[-1] = residual
-    return gamma_shape(evidence.law, linear)[:-1, -1]
 
 
 def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:
@@ -386,10 +383,6 @@ class Units:
         intercept = -self.means[1:] @ slopes
         intercept[0] += self.unit[0] / self.weight
         return np.vstack([intercept, slopes])
-
-    def response_about_means(self, inverse: Array) -> Array:
-        """The same from the errors of (u_0, u_x - m_x u_0), for M of shape (k, k)."""
-        return self.response(np.column_stack([np.zeros(len(inverse)), inverse]))
 
     def leakage(self, leakage: Array) -> tuple[Array, Array]:
         """Norms of the rows of I - M C_xx, and those with which they are compared.

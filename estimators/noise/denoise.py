@@ -141,7 +141,10 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
     """
     p, source, mean = values.size, stream(), trace / values.size
     noise_at = _simulated_noise(source, number_of_draws(_FIT_DRAWS, p), p, law, rows)
-    width = _dead_zone(*_residuals(values, np.full(p, mean), noise_at))
+    # The dead zone, in standard deviations: eigenvalues that cannot be noise have a narrow one.
+    residual, deviations = _residuals(values, np.full(p, mean), noise_at)
+    sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
+    width = np.interp(sure, _SURE, _HALF_WIDTHS)
     share = _signal_share(values, law, trace, rows)
     spectrum = project_to_trace(mean + math.sqrt(share) * (values - mean), trace)
     for _ in range(_STEPS if p <= _FEW_STEPS_ABOVE else _FEW_STEPS):
@@ -177,12 +180,6 @@ def _residuals(
     """Released eigenvalues minus the mean of simulated ones, whose deviations are returned too."""
     noisy = np.linalg.eigvalsh(np.diag(spectrum) + noise_at(spectrum))
     return values - noisy.mean(axis=0), noisy.std(axis=0, ddof=1)
-
-
-def _dead_zone(residual: Array, deviations: Array) -> Array:
-    """Half widths, in standard deviations, from the residuals of a flat spectrum."""
-    sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
-    return np.interp(sure, _SURE, _HALF_WIDTHS)
 
 
 def _within_noise(residual: Array, width: Array) -> Array:
@@ -222,13 +219,6 @@ def _without_trace(drawn: Array) -> Array:
     traceless: Array = drawn - means[:, None, None] * np.eye(drawn.shape[1])
     return traceless
 
-
-# Denoising a released matrix: more accuracy at no privacy cost, as it is post-processing.
-#
-# If the noise law is rotation-invariant, the best estimator without knowledge of the data keeps the
-# eigenvectors and shrinks the eigenvalues. The best shrinkage follows from the public noise law;
-# nothing is tuned. Noise with independent entries of one scale is not rotation-invariant, but the
-# effect on eigenvectors is small, and the same shrinkage is used.
 
 Repair = Literal["denoised", "shrunk", "projected"]
 
@@ -275,9 +265,14 @@ def denoise(
     with single_blas_thread():
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
-            shrunk = project_spectrum(values, trace)
-        else:
-            shrunk = _shrink(values, law, trace, rows or 1.0, unit)
+            return _assemble(vectors, project_spectrum(values, trace))
+        # The trace without noise, from the released one and its error at a flat spectrum.
+        p, released, n = values.size, float(values.sum()), rows or 1.0
+        likely = trace if unit and math.isfinite(trace) else min(max(released, 0.0), trace)
+        deviations = law.row_deviations(np.full(p, likely / p), n)
+        sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
+        wanted = estimate_trace(released, sd, trace, unit)
+        shrunk = shrunken_spectrum(values + (wanted - released) / p, law, wanted, n)
         return _assemble(vectors, shrunk)
 
 
@@ -285,15 +280,6 @@ def project(matrix: Array, trace: float = 1.0) -> Array:
     """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
     values, vectors = np.linalg.eigh(matrix)
     return _assemble(vectors, project_spectrum(values, trace))
-
-
-def _shrink(values: Array, law: NoiseLaw, bound: float, rows: float, unit: bool) -> Array:
-    p, released = values.size, float(values.sum())
-    likely = bound if unit and math.isfinite(bound) else min(max(released, 0.0), bound)
-    deviations = law.row_deviations(np.full(p, likely / p), rows)
-    sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
-    trace = estimate_trace(released, sd, bound, unit)
-    return shrunken_spectrum(values + (trace - released) / p, law, trace, rows)
 
 
 def _assemble(vectors: Array, values: Array) -> Array:

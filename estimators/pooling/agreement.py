@@ -75,7 +75,8 @@ def _tables(
     for (curator, dataset, _), (first, *_others) in of_tables.items():
         versions = of_datasets.setdefault((curator, dataset), [])
         for other in versions:
-            if not _periods_differ(releases[other][1], releases[first][1]):
+            periods = releases[other][1].period, releases[first][1].period
+            if None in periods or periods[0] == periods[1]:  # a row is in one period only
                 raise families.POOL(
                     "'{first}' and '{other}' are of two versions of one data set, which may have "
                     "rows in common.",
@@ -85,11 +86,6 @@ def _tables(
                 )
         versions.append(first)
     return list(of_tables.values())
-
-
-def _periods_differ(one: ReleaseSpec, other: ReleaseSpec) -> bool:
-    """Whether two releases are of two periods of a data set: a row is in one period only."""
-    return one.period is not None and other.period is not None and one.period != other.period
 
 
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
@@ -142,7 +138,7 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
             each.divisor == "itself",
         ):
             raise _pool_normalisations_differ(first, name)
-        linear = one.radius is not None and _has_intercept(one)
+        linear = one.radius is not None and one.columns[0] is None
         moved = () if linear else _moved(one, each, centres_only=one.radius is not None)
         if moved:
             raise families.POOL(
@@ -186,10 +182,6 @@ def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, 
             other=other[0],
             columns=columns,
         )
-
-
-def _has_intercept(evidence: Evidence) -> bool:
-    return evidence.columns[0] is None
 
 
 def _moved(one: Evidence, other: Evidence, *, centres_only: bool) -> tuple[str, ...]:

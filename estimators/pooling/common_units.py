@@ -125,7 +125,9 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
         dof=_degrees_of_freedom(terms, shares),
     )
     kinds = {term.law.family in _INDEPENDENT for term in terms}
-    if len(kinds) == 1 and all(_is_multiple_of_identity(term.linear) for term in terms):
+    if len(kinds) == 1 and all(
+        (each.linear == each.linear[0, 0] * np.eye(p)).all() for each in terms
+    ):
         return law, ()
     return law, tuple(terms)
 
@@ -141,10 +143,6 @@ def _degrees_of_freedom(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> 
     known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
     inverse = sum(share**2 / dof for share, dof in known if dof is not None)
     return sum(shares) ** 2 / inverse if inverse > 0 else None
-
-
-def _is_multiple_of_identity(linear: Array) -> bool:
-    return bool((linear == linear[0, 0] * np.eye(len(linear))).all())
 
 
 # Weights of the releases of a pool: inverse to the variance of their entries.

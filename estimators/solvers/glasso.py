@@ -212,8 +212,12 @@ def graphical_lasso_path(
         raise families.ESTIMATOR_SETTING(
             "penalties must have at least one penalty.",
         )
-    key = cmp_to_key(_compare)
-    order = sorted(range(len(checked)), key=lambda k: key(checked[k]))
+
+    def compare(a: int, b: int) -> int:
+        """By descending penalties."""
+        return checked[a].is_below(checked[b]) - checked[b].is_below(checked[a])
+
+    order = sorted(range(len(checked)), key=cmp_to_key(compare))
     if any(checked[a].is_below(checked[b]) for a, b in pairwise(order)):
         raise families.ESTIMATOR_SETTING(
             "Of any two matrices in penalties, one must be at least the other in every entry.",
@@ -231,19 +235,11 @@ def graphical_lasso_path(
                     raise
                 path.end = error
                 break
-            if max_edges is not None and _edges(solutions[k].precision) > max_edges:
+            edges = (int(np.count_nonzero(solutions[k].precision)) - len(matrix)) // 2
+            if max_edges is not None and edges > max_edges:
                 break
     path.extend(solutions[k] for k in sorted(solutions))
     return path
-
-
-def _compare(first: GlassoProblem, second: GlassoProblem) -> int:
-    """Order by descending penalties."""
-    return first.is_below(second) - second.is_below(first)
-
-
-def _edges(precision: Array) -> int:
-    return (int(np.count_nonzero(precision)) - len(precision)) // 2
 
 
 @dataclass(frozen=True)

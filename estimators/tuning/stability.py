@@ -27,8 +27,6 @@ from gramercy.estimators.noise.draws import (
     stream,
     wishart,
 )
-from gramercy.estimators.tuning.cross_validation import Scored, cross_validation
-from gramercy.estimators.tuning.information import ebic
 from gramercy.estimators.tuning.parallel import parallel_map
 from gramercy.estimators.tuning.penalty_rule import (
     MAX_DENSITY,
@@ -200,21 +198,6 @@ def stars(
 
 
 Rule = Literal["ebic", "cross-validation", "stability"]
-
-
-def choose_penalty(
-    rule: Rule, evidence: Evidence, path: Path, grid: Array, scored: Scored = "estimate"
-) -> Choice:
-    """The penalty that a rule chooses from a grid.
-
-    Raises RequestError if no penalty of the grid has an estimate, or the rule needs folds that are
-    missing.
-    """
-    if rule == "ebic":
-        return ebic(evidence, path, grid)
-    if rule == "stability":
-        return stars(evidence, evidence.repaired, path, grid)
-    return cross_validation(evidence, path, grid, scored=scored)
 
 
 def edge_frequencies(

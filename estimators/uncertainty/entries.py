@@ -265,27 +265,20 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
 
 
 def reach_of_matrix(matrix: Array, by_sampling: Array, by_noise: Array) -> Bounds:
-    """Distances from entries to their bounds: skewed on the diagonal, which has the variances."""
-    symmetric = np.sqrt(by_sampling + by_noise)
-    diagonal = np.eye(len(matrix), dtype=bool)
-    below, above = skewed_reach(matrix, by_sampling, by_noise)
-    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
+    """Distances from entries to their bounds, from squared distances by sampling and by noise.
 
-
-def skewed_reach(variances: Array, by_sampling: Array, by_noise: Array) -> Bounds:
-    """Distances from variances to their bounds, from squared distances by sampling and by noise.
-
-    Sampling errors of variances are skewed to the right, and those of their logarithms are not;
-    noise is symmetric. Both distances are combined as in Zou and Donner (2008), "Construction of
-    confidence limits about effect measures".
+    They are skewed on the diagonal: sampling errors of variances are skewed to the right, and those
+    of their logarithms are not; noise is symmetric. Both distances are combined as in Zou and
+    Donner (2008), "Construction of confidence limits about effect measures".
     """
-    size = np.maximum(variances, np.sqrt(by_sampling + by_noise) / 2)
+    symmetric = np.sqrt(by_sampling + by_noise)
+    size = np.maximum(matrix, symmetric / 2)
     positive = np.where(size > 0, size, 1.0)
     relative = np.sqrt(by_sampling) / positive
-    return (
-        np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise)),
-        np.hypot(positive * np.expm1(relative), np.sqrt(by_noise)),
-    )
+    below = np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise))
+    above = np.hypot(positive * np.expm1(relative), np.sqrt(by_noise))
+    diagonal = np.eye(len(matrix), dtype=bool)
+    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
 
 
 # Means, standard deviations and covariances in the columns' own units, with their errors.

@@ -178,12 +178,6 @@ def sampling_covariance(
     return EntryCovariance(tuple(products), tuple(squares))
 
 
-def describe_row_law(*, unit: bool, intercept: bool) -> str:
-    """The assumed law of the rows, in words."""
-    centre = "the means that the column of ones shows" if intercept else "mean zero"
-    return f"Gaussian rows with {centre}" + (", divided by their length" if unit else "")
-
-
 @dataclass(frozen=True)
 class _RowLaw:
     """Gaussian law before division: eigenvalues and vectors of C, and m in the basis of these."""

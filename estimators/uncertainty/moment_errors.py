@@ -92,13 +92,6 @@ def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
     return Means(value, sd)
 
 
-# Errors of the second moments of a release, by noise and by sampling.
-#
-# The noise law is known exactly; the law of the rows is assumed (see
-# `uncertainty.entry_covariance`). The estimand is the population second moment of the normalised
-# rows. If the first column is the intercept, moments are about the means that it gives, to first
-# order in their errors.
-
 MIN_POWER = 2.0  # standard deviations of the noise that a column's diagonal entry must exceed
 _MIN_WEIGHT = 5.0  # and that the intercept's diagonal entry must exceed
 
