@@ -14,7 +14,7 @@ from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import GLOSSARY, INDEX, is_page, older_page, release_page
 from gramercy.estimators.table_comparison import comparable
 from gramercy.ledger import Ledger
-from gramercy.ledger.approximate_spending import approximate_spent
+from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.pipeline.catalogue.listing_update import (
     ListingUpdate,
