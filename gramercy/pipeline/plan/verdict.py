@@ -34,7 +34,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     lognormal,
     one_factor_rows,
 )
-from gramercy.pipeline.plan.calibration import calibrate, noise_law
+from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.scaling.shares import shares
@@ -293,7 +293,7 @@ def _most_columns(enough: Callable[[int], bool], now: int) -> int | None:
 def _sd(spec: ReleaseSpec) -> float:
     """Standard deviation of the noise on an entry off the diagonal."""
     mechanism = calibrate(spec).mechanism
-    return noise_law(mechanism, spec.dataset.count, spec.parts).sd_off_diagonal
+    return mechanism.matrix_law(spec.dataset.count, spec.parts).sd_off_diagonal
 
 
 def _first_columns(spec: ReleaseSpec, number: int) -> ReleaseSpec:
@@ -371,7 +371,7 @@ def plan_verdict(plan: Plan) -> Verdict | None:
     Verdict or None
         None if no second moment is published.
     """
-    if plan.mechanism.publishes in {"precision", "marginals"}:
+    if not plan.mechanism.publishes.is_moment:
         return None
     facts: dict[str, Any] = {
         "noise_norm": plan.matrix_error,
@@ -394,7 +394,7 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
     facts
         Numbers that the verdict should have besides those of the changes that would help.
     """
-    if plan.mechanism.publishes in {"precision", "marginals"}:
+    if not plan.mechanism.publishes.is_moment:
         return None
     share, largest = share_of_typical_entry(plan), _largest_norm(plan.spec)
     if plan.matrix_error > largest:

@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
-from gramercy.cli.output.phrases import (
+from gramercy.cli.budget_text import Account, budget_facts, budget_line
+from gramercy.cli.terminal import (
     attacker_text,
+    facts_table,
     guarantee_text,
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.cli.output.terminal import facts_table
 from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect, unfinished_period
 from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
@@ -24,13 +24,6 @@ from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
 
-_PUBLISHES = {
-    "second-moment": "a noisy second moment",
-    "rows": "noisy rows, and the second moment computed from them",
-    "reports": "one noisy report per row, and their average",
-    "precision": "a noisy precision matrix",
-    "marginals": "noisy histograms of every column",
-}
 _COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
@@ -47,7 +40,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
-            "publishes": _PUBLISHES[mechanism.publishes] + _folds(request.folds),
+            "publishes": mechanism.publishes.planned + _folds(request.folds),
             **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
@@ -112,7 +105,7 @@ def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
     counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
-    if plan.mechanism.publishes == "marginals":
+    if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law
     return counts | {
@@ -137,7 +130,7 @@ def _at_delta_of_budget(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
 
 def _relative_error(plan: Plan) -> dict[str, str]:
     """The error relative to a diagonal entry: an average one, or what is typical of one."""
-    if plan.mechanism.publishes == "precision":
+    if not plan.mechanism.publishes.is_moment:
         return {}
     if plan.share_of_entry is None:
         typical = share_of_typical_entry(plan)
