@@ -24,13 +24,6 @@ from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
 
-_PUBLISHES = {
-    "second-moment": "a noisy second moment",
-    "rows": "noisy rows, and the second moment computed from them",
-    "reports": "one noisy report per row, and their average",
-    "precision": "a noisy precision matrix",
-    "marginals": "noisy histograms of every column",
-}
 _COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
@@ -40,7 +33,8 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta, request.mechanism.epsilon)
     folds = f", in {request.folds} folds with independent noise"
     notice = period_warning(plan, preview)
-    shared = str(wordings.table_shared((contract.id, *preview.sharing_datasets)))
+    others = preview.sharing_datasets
+    shared = str(wordings.table_shared((contract.id, *others))) if others else ""
     status = "public" if contract.neighbours == "replace-one" else "planning figure"
     facts_table(
         f"Release of {contract.id}, version {request.version}",
@@ -51,7 +45,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
-            "publishes": _PUBLISHES[mechanism.publishes] + folds * (request.folds > 1),
+            "publishes": mechanism.publishes.planned + folds * (request.folds > 1),
             **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
@@ -66,7 +60,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             **_proposal(plan),
             **_effect(plan, preview),
             **({} if notice is None else {"period": Text(str(notice), style="yellow")}),
-            **({"same table": Text(shared, style="red")} if preview.sharing_datasets else {}),
+            **({"same table": Text(shared, style="red")} if others else {}),
         },
     )
 
@@ -111,7 +105,7 @@ def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
     counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
-    if plan.mechanism.publishes == "marginals":
+    if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law
     return counts | {
@@ -136,7 +130,7 @@ def _at_delta_of_budget(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
 
 def _relative_error(plan: Plan) -> dict[str, str]:
     """The error relative to a diagonal entry: an average one, or what is typical of one."""
-    if plan.mechanism.publishes == "precision":
+    if not plan.mechanism.publishes.is_moment:
         return {}
     if plan.share_of_entry is None:
         typical = share_of_typical_entry(plan)
