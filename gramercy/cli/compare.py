@@ -18,9 +18,9 @@ from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseNam
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.estimators.uncertainty.difference import comparable
-from gramercy.pipeline.catalogue.page_links import archive_links
-from gramercy.pipeline.catalogue.release_changes import compare_releases
+from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.reports.change_summary import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError

@@ -14,8 +14,8 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.cli.output.spending import print_timeline
 from gramercy.cli.output.timelines import timelines_of
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Timeline
 

@@ -12,8 +12,8 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors, write_page
 from gramercy.cli.output.plan_text import plan_facts, print_plan
 from gramercy.cli.output.ranking_text import print_ranking, ranking_facts
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
 from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.forecast import plan_html

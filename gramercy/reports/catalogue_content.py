@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gramercy.archive.listing.listing import ListedRelease, search_text
+from gramercy.archive.listing.listed_release import ListedRelease, search_text
 from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.ledger_history import Timeline

@@ -15,9 +15,9 @@ from typing import Any
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.store.layout import INDEX, index_page, older_page
-from gramercy.common.heat_maps import heat_map
+from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
 from gramercy.reports.catalogue_content import (

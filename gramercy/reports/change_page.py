@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.common.heat_maps import changes
+from gramercy.common.pictures import changes
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name

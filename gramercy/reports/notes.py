@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gramercy.reports.symbols import message_in_symbols
+from gramercy.common.notation import message_in_symbols
 from gramercy.schemas.problem import Notice
 
 _MOST_LISTED = 8

@@ -10,9 +10,8 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, rows_file, stems
-from gramercy.common.graph_figure import graph
-from gramercy.common.heat_maps import FEWEST, heat_map
 from gramercy.common.notation import significant
+from gramercy.common.pictures import FEWEST, graph, heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.welch import OverTime
 from gramercy.reports.explanations import display_name
-from gramercy.reports.svg import ACCENT, FAINT, WARM, figure
 
 _CHARTS = 6
 _CHARTS_OF_A_KIND = 3

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from gramercy.common.notation import in_symbols
+from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.explanations import (
     attack_scenario,
     best_attacker_accuracy,
@@ -19,8 +21,6 @@ from gramercy.reports.figures import attacker
 from gramercy.reports.navigation import Links, navigation, no_links
 from gramercy.reports.notes import Level, Note
 from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts

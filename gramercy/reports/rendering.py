@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from gramercy.common.notation import significant
+from gramercy.common.notation import in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
-from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.model import Model
 
 _MOST_DECIMALS, _LARGE = 6, 1e9  # of plain numbers

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
-from gramercy.common.heat_maps import small_heat_map
+from gramercy.common.pictures import small_heat_map
 from gramercy.reports.correlations import correlations
 from gramercy.reports.explanations import display_name
 from gramercy.reports.own_columns import OwnColumn, own_columns

@@ -10,7 +10,7 @@ import pytest
 import gramercy
 from benchmarks.load import cells, page, synthetic
 from benchmarks.measuring import append
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.listing.signed_listing import PART, read_root
 from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive

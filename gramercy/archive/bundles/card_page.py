@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundles.card import NOISE, PUBLISHED
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.common.markdown import markdown_text
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.manifest import ReleaseManifest
 

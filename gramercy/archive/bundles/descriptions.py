@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import read_release_manifest
 from gramercy.archive.bundles.withdrawal_notice import WithdrawalBundle, read_withdrawal
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first

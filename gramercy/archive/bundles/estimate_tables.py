@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.parquet_limits import bounded_bytes, read_bounded
-from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas import wordings
 
 # Limits on what is read from a hostile archive.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.package import (
     DESCRIPTOR,
     descriptor,
@@ -14,7 +15,6 @@ from gramercy.archive.bundles.package import (
     write_descriptor,
 )
 from gramercy.archive.seal.bundle import check
-from gramercy.common.markdown import markdown_text
 from gramercy.schemas import families
 from gramercy.schemas.manifest import WithdrawalManifest
 

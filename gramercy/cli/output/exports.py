@@ -8,13 +8,13 @@ from pathlib import Path
 
 from gramercy.api.release import Release
 from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
+from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
     entry_text,
     registry_entry,
 )
-from gramercy.archive.listing.collection import CollectedRelease, write_collection
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.staging import StagingArea
@@ -62,7 +62,7 @@ def write_registry(
 def write_package(
     folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
 ) -> None:
-    """Write one data package of all releases; see `archive.listing.collection.write_collection`.
+    """Write one data package of all releases; see `archive.export.data_package.write_collection`.
 
     It is written next to its folder and moved there when it is complete. What an export that was
     killed has left there is removed.

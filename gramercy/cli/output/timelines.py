@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive
 from gramercy.schemas.ledger_history import Timeline

@@ -12,15 +12,15 @@ from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.problem import Notice
 
 with publishing():
+    from gramercy.common.notation import message_in_symbols
     from gramercy.reports.audit_page import audit_page
-    from gramercy.reports.symbols import message_in_symbols
 
 
 @dataclass(frozen=True)

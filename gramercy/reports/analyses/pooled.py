@@ -11,8 +11,8 @@ from markupsafe import Markup
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.notation import significant
+from gramercy.common.plotting import ACCENT, FAINT, figure
 from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, figure
 
 _MOST_RELEASES, _MOST_COLUMNS = 30, 60  # that a page shows; the files have all
 

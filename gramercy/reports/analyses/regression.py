@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.plotting import ACCENT, FAINT, figure
 from gramercy.reports.explanations import display_name
 from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, figure
 
 _MOST_TERMS = 40  # of the plot and the table; the files have all
 

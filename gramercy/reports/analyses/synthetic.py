@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.plotting import ACCENT, FAINT, figure
 from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, figure
 from gramercy.schemas.evidence import Histogram
 
 Array = NDArray[np.float64]

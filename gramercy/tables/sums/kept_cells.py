@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.spare_memory import spare_memory
+from gramercy.common.machine import spare_memory
 from gramercy.tables.formats.csv_reader import MalformedLines
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
-from gramercy.api.results.cross_table import CrossTable
+from gramercy.api.tables import CrossTable
 from gramercy.estimators import Estimate, registry
 from gramercy.estimators.contingency.independence import independence
 from gramercy.estimators.contingency.noisy_table import noisy_table

@@ -12,9 +12,7 @@ from gramercy.common.plotting import axes, draws
 from gramercy.estimators.linear.inference import inference
 from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas import wordings
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import LevelsFacts
-from gramercy.schemas.model import parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -256,30 +254,6 @@ class RegressionResult:
                 "unknown: the noise hides this coefficient, or how it differs from others."
             )
         return notes
-
-
-def regression_settings(
-    formula: str | None,
-    outcome: str | None,
-    predictors: tuple[str, ...] | None,
-    level: float,
-    selection: str | None = None,
-) -> LinearRegression:
-    """The estimator with these settings; those that are None are left out.
-
-    Raises
-    ------
-    RequestError
-        Naming each setting that is wrong.
-    """
-    settings = {
-        "formula": formula,
-        "outcome": outcome,
-        "predictors": predictors,
-        "level": level,
-        "selection": selection,
-    }
-    return parse(LinearRegression, settings, "regression", RequestError)
 
 
 def _plain(value: float) -> str:

@@ -71,7 +71,7 @@ class Comparison:
         MissingPackages
             If matplotlib is not installed.
         """
-        from gramercy.api.plotting import forest
+        from gramercy.common.plotting import forest
 
         table = self._table[self._table["kind"] == CORRELATION]
         shown = table.sort_values("p_value", kind="stable").head(pairs)
