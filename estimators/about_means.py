@@ -7,7 +7,7 @@ the inverse
 
 [[1 / s + m^T T m, -m^T T], [-T m, T]],  T = C^-1.
 
-Moments are corrected for missing cells whose shares are known, as in `estimators.own_units`.
+Moments are corrected for missing cells whose shares are known, as in `estimators.table_units`.
 
 The levels of a column add up to one: given all others, each is known, and an estimate conditional
 on all of them has edges without a meaning. So estimates that are conditional leave out the first
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.own_units import weight_lost
+from gramercy.estimators.table_units import weight_lost
 from gramercy.estimators.uncertainty.moment_errors import (
     additive_noise,
     completed_moments,
@@ -36,7 +36,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     inverse_shares,
     moment_errors,
 )
-from gramercy.estimators.uncertainty.nodewise import leave_out_references, levels_of
+from gramercy.estimators.uncertainty.partial_correlations import leave_out_references, levels_of
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import NoiseLaw

@@ -8,12 +8,10 @@ from typing import Literal
 import pandas as pd
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.estimators.contingency.independence import independence
-from gramercy.estimators.contingency.noisy_table import noisy_table
-from gramercy.estimators.contingency.table_frame import level_indices, table_frame
+from gramercy.estimators.contingency import independence, level_indices, noisy_table, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.own_units import mean_weight, own_units
+from gramercy.estimators.table_units import mean_weight, table_units
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
@@ -67,7 +65,7 @@ class CrossTables(Estimator):
             If the release has no such columns of levels, or no intercept; or if its rows were
             divided by their own length.
         """
-        if own_units(evidence) is None:
+        if table_units(evidence) is None:
             raise wordings.analysis_needs_means(self.name)
         facts = [column for column in evidence.columns if isinstance(column, LevelsFacts)]
         cells, tests = [], []

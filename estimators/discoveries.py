@@ -2,12 +2,12 @@
 
 For each pair of columns the hypothesis of no (partial) correlation is tested, with the noisy matrix
 and its exact noise law. Partial correlations are those of the lasso of every column on the others,
-with their bias corrected (see `uncertainty.nodewise`), so that stronger noise hides weak edges
-first. The procedure of Benjamini and Hochberg (1995) controls the expected share
-of false edges for independent tests, and in practice for most others; that of Benjamini and
-Yekutieli (2001) for any dependence. Intervals of the discovered edges are adjusted for selection:
-with R edges of m pairs their level is 1 - rate R / m, and the expected share of them that miss the
-truth is at most `rate` (Benjamini and Yekutieli 2005).
+with their bias corrected (see `uncertainty.partial_correlations`), so that stronger noise hides
+weak edges first. The procedure of Benjamini and Hochberg (1995) controls the expected share of
+false edges for independent tests, and in practice for most others; that of Benjamini and Yekutieli
+(2001) for any dependence. Intervals of the discovered edges are adjusted for selection: with R
+edges of m pairs their level is 1 - rate R / m, and the expected share of them that miss the truth
+is at most `rate` (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydantic import Field
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.entry_errors import edge_errors
+from gramercy.estimators.uncertainty.entries import edge_errors
 from gramercy.estimators.uncertainty.jackknife import describe_sampling
 from gramercy.schemas.evidence import Evidence
 

@@ -24,7 +24,7 @@ from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_
 from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training_evidence
 from gramercy.estimators.tuning.information import refit
 from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Path, edge_mask, penalty_grid
-from gramercy.estimators.tuning.selection import Rule, choose_penalty
+from gramercy.estimators.tuning.stability import Rule, choose_penalty
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence

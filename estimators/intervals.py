@@ -32,15 +32,20 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
-from gramercy.estimators.uncertainty.entry_errors import CorrelationKind
+from gramercy.estimators.uncertainty.entries import (
+    CorrelationKind,
+    Entries,
+    correlation,
+    covariance,
+    second_moment,
+)
+from gramercy.estimators.uncertainty.entry_covariance import describe_row_law
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     has_jackknife,
     student_quantile,
 )
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
-from gramercy.estimators.uncertainty.row_law import describe_row_law
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -69,10 +74,10 @@ class Intervals(Estimator):
     errors follow the exact noise law, and sampling errors the law of Gaussian rows, since fourth
     moments are not released. The table ``laws`` names both laws, and so does the column ``law`` of
     the other tables. If the release states the shares of cells that are present, correlations are
-    corrected for missing cells as in `estimators.own_units`.
+    corrected for missing cells as in `estimators.table_units`.
 
     Partial correlations come from the inverse. If noise may have produced its smallest eigenvalues,
-    they come from the lasso of every column on the others (see `uncertainty.nodewise`).
+    they come from the lasso of every column on the others (see `uncertainty.partial_correlations`).
 
     Where the noise is too strong for an estimate, it is 0 with standard error 1, and the interval
     is [-1, 1]; ``unknown`` counts such pairs. The intercept has no correlations, and its entries

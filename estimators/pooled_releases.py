@@ -12,16 +12,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.own_units import own_units
-from gramercy.estimators.pooling.agreement import check_same_kind
-from gramercy.estimators.pooling.releases import (
-    check_pool,
-    pool,
-    tables,
-    typical_sampling_error,
-)
-from gramercy.estimators.pooling.weights import typical_error
+from gramercy.estimators.pooling.agreement import check_pool, check_same_kind, tables
+from gramercy.estimators.pooling.common_units import typical_error
+from gramercy.estimators.pooling.pool import pool, typical_sampling_error
 from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import second_moment
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, PooledRows, PoolPart, ReleaseEvidence
@@ -120,7 +115,7 @@ class PooledReleases(Estimator):
             "standard_error": errors.standard_error,
         }
         summary = {}
-        if own_units(evidence) is not None:
+        if table_units(evidence) is not None:
             summary = dict(SummaryTable(level=self.level).fit(evidence).tables)
         tuning = {
             "level": self.level,

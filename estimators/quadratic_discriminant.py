@@ -20,11 +20,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.about_means import about_means
-from gramercy.estimators.class_tables import ColumnUnits
+from gramercy.estimators.discriminant import ColumnUnits
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
-from gramercy.estimators.own_units import own_units, weight_lost
 from gramercy.estimators.ridge import Ridge
+from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import OTHER
@@ -95,7 +95,7 @@ class QuadraticDiscriminant(Estimator):
         groups = {name: group for name, group in evidence.groups if name != OTHER}
         if not groups:
             raise wordings.groups_missing()
-        if own_units(evidence) is None:
+        if table_units(evidence) is None:
             raise wordings.analysis_needs_means(self.name)
         used = {name: group for name, group in groups.items() if not _lost(group)}
         if len(used) < 2:
@@ -125,7 +125,7 @@ class QuadraticDiscriminant(Estimator):
         spec = Ridge if self.precision == "ridge" else GraphicalLasso
         fitted = spec(penalty=self.penalty).fit_columns(centred.evidence)
         scaled = fitted.matrix * centred.weight
-        own = own_units(group)
+        own = table_units(group)
         assert own is not None  # noqa: S101  for mypy: every group has constants
         return _Class(
             units.centre + units.scale * centred.mean,

@@ -12,13 +12,27 @@ from pydantic import BeforeValidator, model_validator
 
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.linear.design import Design, design, predictor_names
-from gramercy.estimators.linear.formula import Terms, all_others, check_formula, parse_formula
-from gramercy.estimators.linear.inference import inference, standardised
-from gramercy.estimators.linear.regression import Regression, regression
-from gramercy.estimators.own_units import mean_weight
-from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
+from gramercy.estimators.linear.design import (
+    Design,
+    Terms,
+    all_others,
+    check_formula,
+    design,
+    parse_formula,
+    predictor_names,
+)
+from gramercy.estimators.linear.least_squares import Regression, regression
+from gramercy.estimators.table_units import mean_weight
+from gramercy.estimators.uncertainty.jackknife import (
+    describe_sampling,
+    has_jackknife,
+    reach_tail,
+    squared_reaches,
+    student_quantile,
+    student_tail,
+)
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
+from gramercy.estimators.uncertainty.tails import critical_value, tail_probability
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -47,11 +61,11 @@ class LinearRegression(Estimator):
 
     Notes
     -----
-    See `estimators.linear.regression` for the fit, the lasso and the intervals. A column of levels
-    has a coefficient for each level but the first one declared. If rows were clipped, this is
-    weighted least squares, in which row z has the weight min(1, radius / |z|)^2. If the release
+    `estimators.linear.least_squares` describes the fit, the lasso and the intervals. A column of
+    levels has a coefficient for each level but the first one declared. If rows were clipped, this
+    is weighted least squares, in which row z has the weight min(1, radius / |z|)^2. If the release
     states which share of each column's cells is present, moments are corrected for cells that are
-    missing independently, as in `estimators.own_units`.
+    missing independently, as in `estimators.table_units`.
 
     The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
     Gaussian noise. For other laws they use the largest standard deviation of the noise off the
@@ -180,3 +194,85 @@ def _terms_table(names: Sequence[str], columns: Design) -> pd.DataFrame:
             "level": ["", *columns.references.values()],
         }
     )
+
+
+LOST = "noise hides the outcome"
+HIDDEN = "noise or other terms hide it"
+
+
+def inference(result: Regression | None, terms: Sequence[str], level: float) -> pd.DataFrame:
+    """One line for each term, the intercept first.
+
+    Parameters
+    ----------
+    result
+        None if nothing is known.
+    terms
+        Names of the 1 + k terms.
+    level
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        See `estimators.regression.LinearRegression.fit`. NaN for what is unknown, and the
+        ``reason``.
+    """
+    numbers = ("coefficient", "standard_error", "t", "p_value", "lower", "upper", "bias")
+    if result is None:
+        table = pd.DataFrame({"term": list(terms), **dict.fromkeys(numbers, np.nan)})
+        return table.assign(fitted=np.nan, known="no", reason=LOST)
+    known = result.known
+    error = np.hypot(result.noise_error, result.sampling_error)
+    estimate = result.coefficients
+    share = np.divide(result.noise_error**2, error**2, out=np.zeros_like(error), where=error > 0)
+    beyond = np.maximum(np.abs(estimate) - result.bias, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t, distance = estimate / error, np.where(beyond > 0, beyond / error, 0.0)
+    if result.by_folds:
+        tail = reach_tail(distance, result.freedom, share)
+    else:
+        tail = student_tail(distance, result.freedom)
+    p_value = np.maximum(tail_probability(distance, share, result.shape), tail)
+    reach = result.bias + error * _quantile(level, share, result)
+    values = (estimate, error, t, p_value, estimate - reach, estimate + reach, result.bias)
+    columns = {
+        name: np.where(known, each, np.nan) for name, each in zip(numbers, values, strict=True)
+    }
+    return pd.DataFrame(
+        {
+            "term": list(terms),
+            **columns,
+            "fitted": result.fitted,
+            "known": np.where(known, "yes", "no"),
+            "reason": np.where(known, "", HIDDEN),
+        }
+    )
+
+
+def standardised(result: Regression | None, table: pd.DataFrame) -> pd.DataFrame:
+    """Coefficients in standard deviations of the outcome for one of the regressor.
+
+    Parameters
+    ----------
+    result, table
+        A regression, and the table of `inference`.
+
+    Returns
+    -------
+    DataFrame
+        ``term``, ``estimate``, ``lower`` and ``upper``, without the intercept; NaN where a
+        coefficient, or the variance of its regressor, is unknown.
+    """
+    factor = np.nan if result is None else result.standardised[1:]
+    numbers = {"estimate": "coefficient", "lower": "lower", "upper": "upper"}
+    scaled = {name: table[source].iloc[1:] * factor for name, source in numbers.items()}
+    return pd.DataFrame({"term": table["term"].iloc[1:], **scaled}).reset_index(drop=True)
+
+
+def _quantile(level: float, share: Array, result: Regression) -> Array:
+    """Half the width of an interval of this level, in standard errors."""
+    if result.by_folds:
+        return np.sqrt(sum(squared_reaches(level, result.freedom, 1 - share, share, result.shape)))
+    normal = critical_value(1 - level, share, result.shape)
+    return np.maximum(normal, student_quantile(level, result.freedom))

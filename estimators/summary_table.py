@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
-from gramercy.estimators.contingency.group_means import group_means
-from gramercy.estimators.contingency.table_frame import table_frame
+from gramercy.estimators.contingency import group_means, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.marginals import quantiles, share
-from gramercy.estimators.own_units import OwnUnits, mean_weight, own_units
-from gramercy.estimators.uncertainty.entries import Entries
-from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
+from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
+from gramercy.estimators.uncertainty.entries import Entries, table_deviations, table_means
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
@@ -73,7 +71,7 @@ class SummaryTable(Estimator):
             If the release has no intercept, its rows were divided by their own length, or `by` is
             not a column of levels.
         """
-        units = own_units(evidence)
+        units = table_units(evidence)
         if units is None:
             raise wordings.analysis_needs_means(self.name)
         tables: dict[str, pd.DataFrame] = {}
@@ -102,7 +100,7 @@ def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
     return levels[name]
 
 
-def _columns(evidence: Evidence, units: OwnUnits, level: float) -> pd.DataFrame:
+def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFrame:
     """Means and standard deviations of the numeric columns, with what else is known of them."""
     numeric = [k for k, c in enumerate(evidence.columns[1:]) if isinstance(c, ColumnFacts)]
     facts = [c for c in evidence.columns if isinstance(c, ColumnFacts)]
@@ -112,7 +110,7 @@ def _columns(evidence: Evidence, units: OwnUnits, level: float) -> pd.DataFrame:
         (one.value, one.standard_error)
         for one in (share(marginals[c.name], -1, rows) for c in facts if c.name in marginals)
     ] or [(np.nan, np.nan)] * len(facts)
-    means, deviations = own_means(evidence, units), own_deviations(evidence, units)
+    means, deviations = table_means(evidence, units), table_deviations(evidence, units)
     table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.audit_record import new_audit_folder
+from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.tasks import steps
 from gramercy.tasks.history import read_history

@@ -9,7 +9,7 @@ from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.publish.table_copy import copy_folder, remove_abandoned_copies
+from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow

@@ -14,7 +14,7 @@ from benchmarks.peers import OPENDP
 from benchmarks.statistics.methods import middle_and_half
 from benchmarks.statistics.peers import LENGTHS, SCRIPTS
 from benchmarks.statistics.tables import Table
-from gramercy.estimators.spectral.column_moments import column_moments
+from gramercy.estimators.components import column_moments
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

@@ -11,8 +11,8 @@ from benchmarks.analyses.clipping import clipped_coefficients, clipped_coverage
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.analyses.releases import declared_release, private_constants, release_with
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.linear.inference import inference
-from gramercy.estimators.linear.regression import regression
+from gramercy.estimators.linear.least_squares import regression
+from gramercy.estimators.regression import inference
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 

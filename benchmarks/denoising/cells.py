@@ -15,9 +15,8 @@ import numpy as np
 
 from benchmarks.measuring import read_lines
 from benchmarks.utility.matrices import Array, haar
-from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.denoise import denoise, project, project_spectrum
 from gramercy.estimators.noise.draws import draw
-from gramercy.estimators.noise.spectrum_projection import project_spectrum
 from gramercy.mechanisms import registry
 from gramercy.schemas.noise import NoiseLaw
 

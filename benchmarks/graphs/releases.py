@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.utility.matrices import goe, triangle
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_iid import GaussianIid
-from gramercy.mechanisms.gaussian_rows import Rows
+from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
+from gramercy.mechanisms.rows import Rows
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import Family, NoiseLaw
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from benchmarks.statistics.correlations import pairwise
 from benchmarks.statistics.rule import private_rows, privately_scaled
 from benchmarks.statistics.tables import Table, load
-from gramercy.estimators.own_units import OwnUnits
+from gramercy.estimators.table_units import TableUnits
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.constants import Constants
+from gramercy.scaling.column_constants import Constants
 from gramercy.scaling.shares import shares
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ def population(
     rows = private_rows(table, scaled.constants)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows *= np.minimum(1, scaled.radius / lengths) / scaled.radius
-    units = OwnUnits(
+    units = TableUnits(
         tuple(map(str, range(table.p))), np.zeros(table.p), np.ones(table.p), np.ones(table.p)
     )
     moments = units.moments(rows.T @ rows / len(rows))

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from benchmarks.intervals.populations import Population
 from gramercy.estimators.noise.denoise import denoise
-from gramercy.estimators.own_units import own_units
-from gramercy.estimators.uncertainty.entries import correlation
-from gramercy.estimators.uncertainty.entry_errors import CorrelationKind
-from gramercy.estimators.uncertainty.own_entries import own_covariance, own_means
+from gramercy.estimators.table_units import table_units
+from gramercy.estimators.uncertainty.entries import (
+    CorrelationKind,
+    correlation,
+    table_covariance,
+    table_means,
+)
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw
@@ -78,9 +81,9 @@ def _column(name: str) -> ColumnFacts:
 
 def intervals(evidence: Evidence) -> dict[str, Estimated]:
     """The intervals of all quantities."""
-    units = own_units(evidence)
+    units = table_units(evidence)
     assert units is not None  # rows are clipped, with an intercept
-    means, covariance = own_means(evidence, units), own_covariance(evidence, units)
+    means, covariance = table_means(evidence, units), table_covariance(evidence, units)
     lower, upper = (np.diag(bound) for bound in covariance.interval(LEVEL))
     variances = np.diag(covariance.estimate), lower, upper, np.diag(covariance.estimable)
     return {

@@ -23,8 +23,8 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.yaml_files import read_request
-from gramercy.pipeline.publish.accumulation import accumulate
-from gramercy.pipeline.publish.publishing import publish
+from gramercy.pipeline.publish.charging import publish
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.model import digest
 
 _MECHANISM = {"name": "gaussian", "epsilon": 0.01, "delta": 1e-9}

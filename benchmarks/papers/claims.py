@@ -15,7 +15,7 @@ from benchmarks.markdown import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Verdict, grid, short
 from benchmarks.papers.gpp.discrete import moved
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Mechanism

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise
-from gramercy.estimators.own_units import OwnUnits
+from gramercy.estimators.table_units import TableUnits
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -50,7 +50,7 @@ def denoised(moment: Array, sd: float) -> Array:
 def about_means(moment: Array, present: Array) -> Array:
     """Correlations about means from a moment with an intercept, as releases give them."""
     p = len(present)
-    units = OwnUnits(tuple(map(str, range(p))), np.zeros(p), np.ones(p), present)
+    units = TableUnits(tuple(map(str, range(p))), np.zeros(p), np.ones(p), present)
     return usable(units.moments(moment).correlation)
 
 

@@ -18,7 +18,7 @@ from benchmarks.statistics.methods import (
 )
 from benchmarks.statistics.rule import privately_scaled
 from benchmarks.statistics.tables import Table
-from gramercy.estimators.own_units import OwnUnits
+from gramercy.estimators.table_units import TableUnits
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import shares
 
@@ -63,7 +63,7 @@ def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int)
     for _ in range(times):
         scaled = privately_scaled(table, mu, planned, rng)
         centre, scale = np.array([(each.centre, each.scale) for each in scaled.constants]).T
-        units = OwnUnits(_names(table), centre, scale, scaled.present)
+        units = TableUnits(_names(table), centre, scale, scaled.present)
         moment = clipped_moment(scaled.rows, scaled.radius)
         found.append(_release(moment, units, 1 / (scaled.mu * table.n), rng))
     return errors_of(table, *np.stack(found, axis=1))
@@ -72,14 +72,14 @@ def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int)
 def _bounds(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
     """No row is longer than sqrt(p + 1), so that none is clipped."""
     centre, scale = middle_and_half(table)
-    units = OwnUnits(_names(table), centre, scale, np.ones(table.p))
+    units = TableUnits(_names(table), centre, scale, np.ones(table.p))
     rows, sd = scaled_rows(table.cells, centre, scale), 1 / (gdp_mu(epsilon, DELTA) * table.n)
     moment = clipped_moment(rows, float(np.sqrt(table.p + 1)))
     found = [_release(moment, units, sd, rng) for _ in range(times)]
     return errors_of(table, *np.stack(found, axis=1))
 
 
-def _release(moment: Array, units: OwnUnits, sd: float, rng: np.random.Generator) -> Array:
+def _release(moment: Array, units: TableUnits, sd: float, rng: np.random.Generator) -> Array:
     """Means and deviations as a release gives them, shape (2, p); NaN for those in the noise."""
     released = noisy(moment, sd, rng)
     spread = np.full(moment.shape, sd)

@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.statistics.tables import Table
-from gramercy.scaling.constants import Constants, winsorised_bounds
-from gramercy.scaling.grid import Grid, first_grid, zoomed_grid
-from gramercy.scaling.radius import clipping_radius, length_edges
-from gramercy.scaling.scan import column_constants
+from gramercy.scaling.clipping_radius import clipping_radius, length_edges
+from gramercy.scaling.column_constants import (
+    Constants,
+    Grid,
+    column_constants,
+    first_grid,
+    winsorised_bounds,
+    zoomed_grid,
+)
 from gramercy.scaling.shares import Shares
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 

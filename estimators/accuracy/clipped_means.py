@@ -27,7 +27,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.own_units import OwnUnits, mean_weight, weight_lost
+from gramercy.estimators.table_units import TableUnits, mean_weight, weight_lost
 from gramercy.estimators.uncertainty.jackknife import student_quantile
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
@@ -38,7 +38,7 @@ _SEEN = 2.7  # standard deviations of the noise of a window
 _ROUNDED = 0.01  # relative width of a bin by which a window may be larger
 
 
-def largest_shifts(evidence: Evidence, units: OwnUnits, level: float) -> Array:
+def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array:
     """The largest differences that clipping may have made to the means of all numeric columns.
 
     Parameters

@@ -4,20 +4,163 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri
 
-from gramercy.estimators.copula.clamped_normal import clamped_normal
-from gramercy.estimators.copula.hermite import Marginal
-from gramercy.estimators.copula.histogram_marginal import histogram_marginal
-from gramercy.estimators.copula.levels import FreeChoice, LevelChoice
-from gramercy.estimators.own_units import OwnMoments, own_units, weight_lost
+from gramercy.estimators.copula.distributions import Marginal, clamped_normal, histogram_marginal
+from gramercy.estimators.table_units import TableMoments, table_units, weight_lost
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
+# Columns of levels as functions of standard normal variables.
+#
+# An ordered choice cuts one variable at thresholds. It can give strong associations, but the same
+# order of levels to all of them.
+#
+# A free choice has an independent variable for each level, and a row has the level with the largest
+# log(share_k) + g_k, where g_k = -log(-log Phi(y_k)) has a Gumbel distribution. Every level may
+# have its own covariances with other columns, but they cannot be as strong.
+#
+# In both, every level has exactly its share.
+
 Array = NDArray[np.float64]
+
+_GRID = np.linspace(-9.0, 9.0, 3601)
+
+
+class LevelChoice(Protocol):
+    """The way from latent variables to the levels of a column."""
+
+    @property
+    def shares(self) -> Array:
+        """Of all levels, and of cells of no declared level; sum 1, shape (K,)."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of latent variables."""
+        ...
+
+    @property
+    def slopes(self) -> Array:
+        """Covariances of the indicators of levels with the latent variables; shape (K, size).
+
+        A normal variable with the covariances c to the latent ones has the covariances `slopes` c
+        to the indicators.
+        """
+        ...
+
+    def chosen(self, latent: Array) -> NDArray[np.intp]:
+        """Index of the level of every row; `latent` has shape (rows, size)."""
+        ...
+
+
+@dataclass(frozen=True)
+class OrderedChoice:
+    """Levels by thresholds of one variable; see `LevelChoice`.
+
+    Parameters
+    ----------
+    shares
+        Of all levels, and of cells of no declared level; sum 1, shape (K,).
+    scores
+        By which levels are sorted; shape (K,).
+    """
+
+    shares: Array
+    scores: Array
+
+    @property
+    def size(self) -> int:
+        """One variable; none if there is only one level."""
+        return int(self._order.size > 1)
+
+    @property
+    def slopes(self) -> Array:
+        """See `LevelChoice.slopes`."""
+        slopes = np.zeros((self.shares.size, self.size))
+        if self.size:
+            density = np.exp(-(self._thresholds**2) / 2) / np.sqrt(2 * np.pi)
+            slopes[self._order, 0] = -np.diff(density, prepend=0.0, append=0.0)
+        return slopes
+
+    def chosen(self, latent: Array) -> NDArray[np.intp]:
+        """See `LevelChoice.chosen`."""
+        if not self.size:
+            return np.full(len(latent), self._order[0])
+        indices: NDArray[np.intp] = self._order[np.searchsorted(self._thresholds, latent[:, 0])]
+        return indices
+
+    @property
+    def _order(self) -> NDArray[np.intp]:
+        order = np.argsort(self.scores, kind="stable")
+        return order[self.shares[order] > 0]
+
+    @property
+    def _thresholds(self) -> Array:
+        thresholds: Array = ndtri(np.minimum(np.cumsum(self.shares[self._order])[:-1], 1.0))
+        return thresholds
+
+
+@dataclass(frozen=True)
+class FreeChoice:
+    """Levels by the largest of several values; see `LevelChoice`.
+
+    Parameters
+    ----------
+    shares
+        Of all levels, and of cells of no declared level; sum 1, shape (K,).
+    """
+
+    shares: Array
+
+    @property
+    def possible(self) -> NDArray[np.intp]:
+        """Indices of the levels with a positive share; shape (k,)."""
+        return np.flatnonzero(self.shares > 0)
+
+    @property
+    def size(self) -> int:
+        """One variable for each possible level; none if there is only one level."""
+        return self.possible.size if self.possible.size > 1 else 0
+
+    def chosen(self, latent: Array) -> NDArray[np.intp]:
+        """See `LevelChoice.chosen`."""
+        if not self.size:
+            return np.full(len(latent), self.possible[0])
+        # The largest log(share) + g belongs to the smallest of these exponential variables.
+        arrival = -log_ndtr(latent) / self.shares[self.possible]
+        indices: NDArray[np.intp] = self.possible[arrival.argmin(axis=1)]
+        return indices
+
+    @property
+    def slopes(self) -> Array:
+        """See `LevelChoice.slopes`.
+
+        Notes
+        -----
+        Given that level k has the largest value, Phi(y_k) is V^share_k with V uniform. Which of the
+        other levels is largest does not depend on y_k.
+        """
+        slopes = np.zeros((self.shares.size, self.size))
+        for j, k in enumerate(self.possible[: self.size]):
+            share = self.shares[k]
+            own = share * _mean_of_largest(share)
+            slopes[:, j] = -own * self.shares / (1 - share)
+            slopes[k, j] = own
+        return slopes
+
+
+def _mean_of_largest(share: float) -> float:
+    """E Phi^-1(V^share), V uniform: the mean of the largest of 1 / share normal variables."""
+    log_density = (1 / share - 1) * log_ndtr(_GRID) - _GRID**2 / 2
+    density = np.exp(log_density - log_density.max())
+    return float(density @ _GRID / density.sum())
+
 
 _EXPLAINED = 3.0  # standard deviations of noise that explain a share of no level
 
@@ -88,7 +231,7 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
         If rows were divided by their own length, or there is no intercept; or if the noise hides
         the weight of the rows, and there are no histograms.
     """
-    units = own_units(evidence)
+    units = table_units(evidence)
     if units is None:
         raise wordings.analysis_needs_means("synthetic")
     lost = any(weight_lost(m, evidence.deviations) for m in (evidence.raw, evidence.repaired))
@@ -107,7 +250,7 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
     return ReleasedColumns(columns, np.clip(correlation, -1.0, 1.0))
 
 
-def _columns(evidence: Evidence, moments: OwnMoments) -> tuple[TableColumn, ...]:
+def _columns(evidence: Evidence, moments: TableMoments) -> tuple[TableColumn, ...]:
     histograms = {each.column: each for each in evidence.marginals}
     columns: list[TableColumn] = []
     sources = evidence.columns[1:]
@@ -128,7 +271,7 @@ def _columns(evidence: Evidence, moments: OwnMoments) -> tuple[TableColumn, ...]
 
 
 def _marginal(
-    facts: ColumnFacts, histogram: Histogram | None, moments: OwnMoments, at: int
+    facts: ColumnFacts, histogram: Histogram | None, moments: TableMoments, at: int
 ) -> Marginal:
     lower, upper = facts.lower, facts.upper
     if histogram is not None:

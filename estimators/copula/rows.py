@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.estimators.copula.hermite import hermite_coefficients
+from gramercy.estimators.copula.distributions import hermite_coefficients
 from gramercy.estimators.copula.latent import Latent, latent_variables
 from gramercy.estimators.copula.released import Category, Number, ReleasedColumns, released_columns
 from gramercy.estimators.noise.draws import Stream, stream

@@ -1,17 +1,190 @@
-"""From the columns of a regression to the columns of the released matrix.
+"""The columns that a formula names. It is parsed, and never evaluated on data.
 
-A column of levels is a column of zeros and ones for each level but the first one declared, the
-reference. Rows without a declared level count with the reference.
+Formulas are those of R and of statsmodels: ``y ~ a + b``, ``y ~ .`` for all other columns,
+``y ~ . - c``, and backticks around names that are not words. ``C(x)`` is the same as ``x``: a
+column of levels is always coded by its levels. The intercept is always part of the regression.
+
+Products and functions of columns, ``a:b`` or ``log(a)``, are refused: a second moment does not
+contain them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from gramercy.estimators.linear.formula import Terms, checked_name, is_level_of
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Term, Token
+from collections.abc import Mapping
+from dataclasses import field
+
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+
+
+def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
+    return families.FORMULA(
+        "The formula '{formula}' cannot be read: {reason}.",
+        "Write 'y ~ a + b', or 'y ~ .' for all other columns; put backticks around names that are "
+        "not words.",
+        formula=formula,
+        reason=reason,
+    )
+
+
+_CATEGORICAL = re.compile(r"C\(\s*(?:`([^`]*)`|([^\s(),`]+))\s*\)")
+_KINDS = {"lookup": "name", "python": "python", "literal": "value"}  # of factors, as of tokens
+_STYLING = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")  # how formulaic marks the place of an error
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The columns of a regression by name.
+
+    Parameters
+    ----------
+    outcome
+        Left-hand side.
+    predictors
+        Right-hand side, in order, without repetitions; empty for an intercept alone.
+    excluded
+        Columns after a minus sign.
+    """
+
+    outcome: str
+    predictors: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+
+def check_formula(formula: str) -> None:
+    """Check the syntax of a formula, without knowing the columns.
+
+    Raises
+    ------
+    InvalidValue
+        If it cannot be parsed, or has terms that are not columns.
+    """
+    _terms(formula, ())
+
+
+def parse_formula(formula: str, columns: Sequence[str]) -> Terms:
+    """The columns in a formula.
+
+    Parameters
+    ----------
+    formula
+        Such as ``y ~ a + b``.
+    columns
+        Names that ``.`` stands for, except the outcome.
+
+    Raises
+    ------
+    InvalidValue
+        If it cannot be parsed, or has terms that are not columns.
+    """
+    others = all_others(_terms(formula, columns).outcome, columns)
+    return _terms(formula, others.predictors)
+
+
+def all_others(outcome: str, columns: Sequence[str]) -> Terms:
+    """All columns but the outcome, and but the column of which it is a level."""
+    others = [name for name in columns if name != outcome and not is_level_of(outcome, name)]
+    return Terms(outcome, tuple(others))
+
+
+def is_level_of(name: str, column: str) -> bool:
+    """Whether a name such as ``kind=a`` is that of a level of the column."""
+    return name.startswith(f"{column}=")
+
+
+def checked_name(name: str, known: Sequence[str]) -> str:
+    """The name if it is known.
+
+    Raises
+    ------
+    RequestError
+        With the most similar known names.
+    """
+    if name in known:
+        return name
+    raise families.ANALYSIS(
+        "The release has no column '{column}'.",
+        "Its columns, most similar first: {known}.",
+        column=name,
+        known=most_similar_first(name, known),
+    )
+
+
+def _terms(formula: str, columns: Sequence[str]) -> Terms:
+    sides, tokens = _parsed(formula, columns)
+    left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
+    if not hasattr(sides, "lhs") or isinstance(right, tuple) or len(left) != 1:
+        raise _formula_not_parsed(formula, "it must have the form 'outcome ~ predictors'")
+    (outcome,) = (_column(formula, term) for term in left)
+    predictors = [_column(formula, term) for term in right]
+    if outcome is None:
+        raise _formula_not_parsed(formula, "its outcome must be a column")
+    if None not in predictors:
+        raise families.FORMULA(
+            "The formula '{formula}' removes the intercept.",
+            "Leave out '- 1' and '0 +': moments are about the means.",
+            formula=formula,
+        )
+    names = tuple(dict.fromkeys(name for name in predictors if name is not None))
+    if outcome in names:
+        raise wordings.outcome_predicts_itself(outcome)
+    mentioned = [_name(token.token, token.kind.value) for token in tokens]
+    excluded = [name for name in mentioned if name is not None and name not in (outcome, *names)]
+    return Terms(outcome, names, tuple(dict.fromkeys(excluded)))
+
+
+def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, list[Token]]:
+    from formulaic.errors import FormulaicError  # takes half a second to import
+    from formulaic.parser import DefaultFormulaParser
+
+    available = {"__formulaic_variables_available__": list(columns)}
+    parser = DefaultFormulaParser()
+    try:
+        return parser.get_terms(formula, context=available), list(parser.get_tokens(formula))
+    except (FormulaicError, SyntaxError) as error:
+        reason = _STYLING.sub("", str(error)).partition("\n")[0].rstrip(".")
+    raise _formula_not_parsed(formula, reason)
+
+
+def _column(formula: str, term: Term) -> str | None:
+    """The column that a term names; None for the intercept."""
+    factors = [(str(factor.expr), str(factor.eval_method.value)) for factor in term.factors]
+    if factors == [("1", "literal")]:
+        return None
+    name = _name(factors[0][0], _KINDS[factors[0][1]]) if len(factors) == 1 else None
+    if name is None:
+        raise families.FORMULA(
+            "'{term}' in the formula '{formula}' is not a column: a second moment contains no "
+            "products and no other functions of columns.",
+            "Use columns as they are. The curator can publish such a term as a column of its own.",
+            formula=formula,
+            term=":".join(text for text, _ in factors),
+        )
+    return name
+
+
+def _name(text: str, kind: str) -> str | None:
+    """The column in ``x`` or ``C(x)``; None if a token names no column."""
+    if kind == "name":
+        return text
+    categorical = _CATEGORICAL.fullmatch(text) if kind == "python" else None
+    return categorical[1] or categorical[2] if categorical else None
+
+
+# From the columns of a regression to the columns of the released matrix.
+#
+# A column of levels is a column of zeros and ones for each level but the first one declared, the
+# reference. Rows without a declared level count with the reference.
 
 Facts = ColumnFacts | LevelsFacts | None
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows, stream
-from gramercy.estimators.noise.shrinkage import SIMULATED_UP_TO
 from gramercy.schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gramercy.estimators.pooling.common_units import shares_present
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, PooledRows, ReleaseEvidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Unit
@@ -20,6 +20,97 @@ def _pool_normalisations_differ(first: str, other: str) -> RequestError:
         first=first,
         other=other,
     )
+
+
+def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> None:
+    """Refuse releases that cannot be pooled.
+
+    Parameters
+    ----------
+    releases
+        The releases of the pool.
+    rows
+        Whether all are of the ``same`` rows, or all of ``disjoint`` rows; None: see `tables`.
+
+    Raises
+    ------
+    RequestError
+        If one of them is given twice, or for the reasons of `tables` and of
+        `estimators.pooling.agreement`.
+    """
+    digests = {each.sha256 for each in releases}
+    if len(digests) < max(len(releases), 2):
+        raise wordings.pool_too_small(", ".join(each.name for each in releases))
+    facts = [(each.name, each.facts) for each in releases]
+    tables(facts, rows)
+    check_same_kind(facts)
+    check_agreement([each.name for each in releases], [each.evidence for each in releases])
+
+
+def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None) -> list[list[int]]:
+    """The indices of the releases of each table.
+
+    Parameters
+    ----------
+    releases
+        Name and facts of each release.
+    rows
+        See `check_pool`. If None, releases with one curator, data set and version are of the same
+        rows; those of different periods of a data set have no row in common, and other data sets
+        or curators are taken to share none.
+
+    Raises
+    ------
+    RequestError
+        If `rows` is needed, because releases are of several versions of one data set; or if
+        releases of the same rows state different numbers of rows or persons.
+    """
+    of_tables = _tables(releases, rows)
+    for first, *others in of_tables:
+        name, one = releases[first]
+        for other_name, other in (releases[k] for k in others):
+            for number in ("rows", "persons"):
+                if getattr(one.dataset, number) != getattr(other.dataset, number):
+                    raise families.POOL(
+                        "'{first}' and '{other}' are not of the same rows: {number} differs.",
+                        "Use rows='disjoint' for tables without common rows.",
+                        first=name,
+                        other=other_name,
+                        number=number,
+                    )
+    return of_tables
+
+
+def _tables(
+    releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None
+) -> list[list[int]]:
+    if rows == "same":
+        return [list(range(len(releases)))]
+    if rows == "disjoint":
+        return [[k] for k in range(len(releases))]
+    of_tables: dict[tuple[str, str, str], list[int]] = {}
+    for k, (_, each) in enumerate(releases):
+        facts = each.dataset
+        of_tables.setdefault((facts.curator, facts.id, facts.version), []).append(k)
+    of_datasets: dict[tuple[str, str], list[int]] = {}
+    for (curator, dataset, _), (first, *_others) in of_tables.items():
+        versions = of_datasets.setdefault((curator, dataset), [])
+        for other in versions:
+            if not _periods_differ(releases[other][1], releases[first][1]):
+                raise families.POOL(
+                    "'{first}' and '{other}' are of two versions of one data set, which may have "
+                    "rows in common.",
+                    "Say whether they have: rows='same' or rows='disjoint'.",
+                    first=releases[other][0],
+                    other=releases[first][0],
+                )
+        versions.append(first)
+    return list(of_tables.values())
+
+
+def _periods_differ(one: ReleaseSpec, other: ReleaseSpec) -> bool:
+    """Whether two releases are of two periods of a data set: a row is in one period only."""
+    return one.period is not None and other.period is not None and one.period != other.period
 
 
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:

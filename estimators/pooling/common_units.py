@@ -1,22 +1,26 @@
-"""Matrices of releases with different constants, in the units of one of them.
-
-A column z = (x - a) / s in the units of one release is (s / t) z + (a - b) / t in those of another
-with centre b and scale t. With an intercept that is a linear map of the row (1, z), and the second
-moment maps exactly. Missing cells are zero in every units, so the shift of column j applies to the
-share o_j of its cells that are present, and a diagonal entry, whose cells are present together, has
-o_j where the product of two columns has o_i o_j.
-"""
+"""Releases in common units: their matrices, the law of their summed noise, and weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.evidence import Evidence
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.uncertainty.entry_covariance import sampling_covariance
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.noise import Family, NoiseLaw
+
+# Matrices of releases with different constants, in the units of one of them.
+#
+# A column z = (x - a) / s in the units of one release is (s / t) z + (a - b) / t in those of
+# another with centre b and scale t. With an intercept that is a linear map of the row (1, z), and
+# the second moment maps exactly. Missing cells are zero in every units, so the shift of column j
+# applies to the share o_j of its cells that are present, and a diagonal entry, whose cells are
+# present together, has o_j where the product of two columns has o_i o_j.
 
 Array = NDArray[np.float64]
 
@@ -108,3 +112,146 @@ def _scale_and_shift(
     if isinstance(own, ColumnFacts) and isinstance(common, ColumnFacts):
         return own.scale / common.scale, (own.centre - common.centre) / common.scale
     return 1.0, 0.0
+
+
+_INDEPENDENT = {"gaussian-iid", "laplace"}
+
+
+def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
+    """The noise of a release, or of a pool, after the map S -> L S L^T."""
+    if not evidence.law.has_noise:
+        return ()
+    if not evidence.terms:
+        return (NoiseTerm(evidence.law, linear),)
+    return tuple(NoiseTerm(term.law, linear @ term.linear) for term in evidence.terms)
+
+
+def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[NoiseTerm, ...]]:
+    """The law of the sum, and the terms that are needed to describe it.
+
+    Parameters
+    ----------
+    terms
+        Independent parts of the noise.
+    p
+        Number of columns.
+
+    Returns
+    -------
+    tuple
+        The law, and no terms if the law has the exact covariance of all entries. Otherwise the law
+        has the root mean square of the variances, on the diagonal and off it.
+
+    Notes
+    -----
+    The sum of matrices of one family is not of this family, unless it is Gaussian or Wishart. Its
+    tails are lighter than those of the family, which is kept, so that intervals are at least as
+    wide as needed. Degrees of freedom are those of Satterthwaite.
+    """
+    if not terms:
+        return NoiseLaw.none(), ()
+    variances = [term.variance for term in terms]
+    variance = np.sum(variances, axis=0)
+    off = ~np.eye(p, dtype=bool)
+    diagonal = float(np.diag(variance).mean())
+    shares = [float(np.diag(each).mean()) for each in variances]
+    law = NoiseLaw(
+        family=_family(terms, shares),
+        sd_diagonal=diagonal**0.5,
+        sd_off_diagonal=float(variance[off].mean()) ** 0.5 if p > 1 else (diagonal / 2) ** 0.5,
+        dof=_degrees_of_freedom(terms, shares),
+    )
+    kinds = {term.law.family in _INDEPENDENT for term in terms}
+    if len(kinds) == 1 and all(_is_multiple_of_identity(term.linear) for term in terms):
+        return law, ()
+    return law, tuple(terms)
+
+
+def _family(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> Family:
+    """The Gaussian family of all terms, or else the largest term's that is not Gaussian."""
+    order = sorted(range(len(terms)), key=lambda k: -shares[k])
+    families: list[Family] = [terms[k].law.family for k in order]
+    return next((each for each in families if not each.startswith("gaussian")), families[0])
+
+
+def _degrees_of_freedom(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> float | None:
+    known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
+    inverse = sum(share**2 / dof for share, dof in known if dof is not None)
+    return sum(shares) ** 2 / inverse if inverse > 0 else None
+
+
+def _is_multiple_of_identity(linear: Array) -> bool:
+    return bool((linear == linear[0, 0] * np.eye(len(linear))).all())
+
+
+# Weights of the releases of a pool: inverse to the variance of their entries.
+#
+# One weight for a release keeps the pool a linear map of the releases, so that its noise is exact
+# and its matrix as positive as theirs. An entry of release a has the variance v_a from noise, and
+# from sampling if the rows are different. The weight is proportional to 1 / v_a, where v_a is the
+# geometric mean over the entries off the diagonal: it does not depend on the units of the columns,
+# and where releases differ by a factor only, it is the inverse variance of every entry.
+
+
+def weights(variances: Sequence[Array]) -> Array:
+    """Weights that add up to 1, inverse to the variances.
+
+    Parameters
+    ----------
+    variances
+        Variance of every entry of each matrix, shape (p, p) each.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        Equal among matrices without errors, if there are any.
+    """
+    typical = np.array([typical_error(variance) for variance in variances])
+    exact = typical == 0
+    if exact.any():
+        shares: Array = exact / exact.sum()
+        return shares
+    inverse = (typical.min() / typical) ** 2
+    total: Array = inverse / inverse.sum()
+    return total
+
+
+def typical_error(variance: Array) -> float:
+    """The geometric mean of the standard deviations of all pairs of columns.
+
+    Parameters
+    ----------
+    variance
+        Variance of every entry of a matrix, shape (p, p). The diagonal counts if p = 1.
+
+    Returns
+    -------
+    float
+        0 if an entry has no error.
+    """
+    p = len(variance)
+    values = variance[np.triu_indices(p, 1)] if p > 1 else variance.ravel()
+    return float(np.exp(np.log(values).mean() / 2)) if (values > 0).all() else 0.0
+
+
+def sampling_variance(
+    matrices: Sequence[Array], rows: Sequence[float], *, unit: bool, intercept: bool
+) -> Array:
+    """Sampling variance of every entry for one row, under the assumed law of the rows.
+
+    Parameters
+    ----------
+    matrices, rows
+        The matrices of the tables in common units, and their numbers of rows.
+    unit, intercept
+        See `estimators.uncertainty.entry_covariance.sampling_covariance`.
+
+    Returns
+    -------
+    ndarray, shape (p, p)
+        At the average matrix of all tables.
+    """
+    average = np.average(np.array(matrices), axis=0, weights=np.maximum(rows, 1.0))
+    moment = project(average, np.inf)
+    law = sampling_covariance(moment, 1.0, unit=unit, intercept=intercept)
+    return np.maximum(law.variance(len(moment)), 0.0)

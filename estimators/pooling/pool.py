@@ -2,7 +2,7 @@
 
 Releases of the same rows share the sampling error, so weights are inverse to the variance of the
 noise. Releases of different rows are weighted inverse to the variance of noise and sampling
-together, for tables from one population. See `estimators.pooling.weights`.
+together, for tables from one population. See `estimators.pooling.common_units`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.pooling.agreement import tables
 from gramercy.estimators.pooling.common_units import (
     CommonUnits,
     MatrixMap,
     matrix_map,
+    noise_sum,
+    noise_terms,
+    sampling_variance,
     shares_present,
+    typical_error,
+    weights,
 )
-from gramercy.estimators.pooling.noise_sum import noise_sum, noise_terms
-from gramercy.estimators.pooling.weights import sampling_variance, weights
-from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.evidence import Evidence, Fold, PooledRows, PoolPart, ReleaseEvidence
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
+
+
+def pool(
+    releases: Sequence[ReleaseEvidence], rows: PooledRows | None, *, units_of_first: bool = False
+) -> Evidence:
+    """The evidence of several releases together, with their weights and errors in `parts`.
+
+    Parameters
+    ----------
+    releases, rows
+        As accepted by `check_pool`.
+    units_of_first
+        Whether the matrix has the columns' order, centres and scales of the first release;
+        otherwise, of one with a large weight, whose noise denoising then describes best.
+    """
+    first = 0 if units_of_first else None
+    weights, evidences = np.zeros(len(releases)), list[Evidence]()
+    of_tables = tables([(each.name, each.facts) for each in releases], rows)
+    for indices in of_tables:
+        evidence, weights[indices] = _pooled([releases[k].evidence for k in indices], True, first)
+        evidences.append(evidence)
+    together, of_evidences = _pooled(evidences, False, first)
+    for indices, weight in zip(of_tables, of_evidences, strict=True):
+        weights[indices] *= weight
+    return replace(together, parts=_parts(releases, weights, together))
 
 
 def pooled(
@@ -196,3 +225,41 @@ def _same_folds(
     total = sum(fold.rows for fold in folds)
     mean = to(sum((fold.moment * fold.rows for fold in folds), np.zeros_like(raw)) / total)
     return tuple(replace(fold, moment=raw + to(fold.moment) - mean) for fold in folds)
+
+
+def _pooled(
+    evidences: Sequence[Evidence], same_rows: bool, units_of: int | None
+) -> tuple[Evidence, Array]:
+    """`pooled`, also of a single release."""
+    if len(evidences) == 1:
+        return evidences[0], np.ones(1)
+    return pooled(evidences, same_rows=same_rows, units_of=units_of)
+
+
+def _parts(
+    releases: Sequence[ReleaseEvidence], weights: Array, together: Evidence
+) -> tuple[PoolPart, ...]:
+    """The weight of each release, and its errors in the units of the pool."""
+    present, radius = shares_present(together), together.radius or 1.0
+    units = CommonUnits(together.names, together.columns, present, radius)
+    per_row = typical_sampling_error(together) ** 2 * max(together.rows, 1.0)
+    parts = []
+    for each, weight in zip(releases, weights.tolist(), strict=True):
+        linear = matrix_map(each.evidence, units).linear
+        variances = [term.variance for term in noise_terms(each.evidence, linear)]
+        noise = typical_error(np.sum(variances, axis=0)) if variances else 0.0
+        rows = each.evidence.rows
+        sampling = float(np.sqrt(per_row / max(rows, 1.0)))
+        parts.append(PoolPart(each.name, weight, rows, noise, sampling))
+    return tuple(parts)
+
+
+def typical_sampling_error(evidence: Evidence) -> float:
+    """The typical sampling error of an entry, under the assumed law of the rows; see `weights`."""
+    variance = sampling_variance(
+        [evidence.repaired],
+        [evidence.rows],
+        unit=evidence.unit,
+        intercept=bool(evidence.columns) and evidence.columns[0] is None,
+    )
+    return typical_error(variance / max(evidence.rows, 1.0))

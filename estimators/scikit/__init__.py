@@ -2,7 +2,7 @@
 
 Each has the settings of its estimator, whose documentation explains them. `fit` takes an opened
 release, its `Evidence`, or rows that are not private; `fit_matrix` takes a second moment and its
-noise law. See `estimators.scikit.fitted.MatrixEstimator`.
+noise law. See `estimators.scikit.matrix_estimators.MatrixEstimator`.
 
 >>> import numpy as np
 >>> from gramercy.estimators.scikit import RidgePrecision
@@ -15,8 +15,9 @@ array([[ 1.09, -0.25],
 from collections.abc import Mapping
 
 from gramercy.estimators.scikit.classifier import DiscriminantClassifier
-from gramercy.estimators.scikit.estimators import (
+from gramercy.estimators.scikit.matrix_estimators import (
     DiscoveredGraph,
+    MatrixEstimator,
     NeighbourhoodGraph,
     RidgePrecision,
     ScioPrecision,
@@ -24,7 +25,6 @@ from gramercy.estimators.scikit.estimators import (
     SparsePrecision,
     WishartPriorPrecision,
 )
-from gramercy.estimators.scikit.fitted import MatrixEstimator
 
 by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
     each.spec.model_fields["name"].default: each

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimator
-from gramercy.estimators.scikit.fitted import evidence_in, name_columns
+from gramercy.estimators.scikit.matrix_estimators import evidence_in, name_columns
 from gramercy.estimators.user_evidence import evidence_from_classes
 from gramercy.schemas import families
 from gramercy.schemas.column import matrix_columns
@@ -43,7 +43,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Shapes (K, p) and (K,), in the units of the table's columns. Only differences between
         classes have a meaning. Two classes have two rows, too.
     estimate_, tuning_, n_samples_, n_features_in_, feature_names_in_
-        See `estimators.scikit.fitted.MatrixEstimator`; features are all columns except the classes.
+        As in `MatrixEstimator`; features are all columns except the classes.
 
     Examples
     --------

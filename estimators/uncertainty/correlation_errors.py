@@ -14,7 +14,7 @@ all of [-1, 1], the correlation is not estimable.
 
 The sampling factor s can also come from the folds of the release (`with_jackknife`), for rows of
 any law. Missing cells that count as zeros shrink a correlation to h rho: see
-`estimators.own_units`.
+`estimators.table_units`.
 
 *Moderated variances.* Many variances with few degrees of freedom each borrow from each other. A
 jackknife over K folds has K - 1 degrees of freedom, and tests of thousands of pairs need the far
@@ -167,7 +167,7 @@ class CorrelationErrors:
         -----
         Standard errors are at least those of the noise, whose law is known. For tests, the squared
         ratios to the standard errors of the assumed law are moderated: see
-        `estimators.uncertainty.moderation`.
+        `moderated`.
         """
         estimable = self.estimable & np.isfinite(spread)
         r = np.clip(self.estimate * self.attenuation, -_MAX_CORRELATION, _MAX_CORRELATION)

@@ -1,27 +1,29 @@
-"""Covariance of the entries of a noisy symmetric matrix, as sums of a few matrices.
-
-Noise and sampling both give covariances of the form
-
-Cov(S_ij, S_kl) = sum over products (P, Q) of (P_ik Q_jl + P_il Q_jk + Q_ik P_jl + Q_il P_jk) / 2
-                + sum over rank_one (c, M) of c M_ij M_kl
-                + sum over quartic (c, L) of c sum_m L_im L_jm L_km L_lm.
-
-Gaussian entries that are white in svec are one product of s I with itself. Independent entries of
-one scale are that product and a quartic term, which is zero off the diagonal. A linear map
-S -> L S L^T maps P to L P L^T, M to L M L^T and the quartic L' to L L'. So errors are propagated
-through inverses and means, to first order, by a few matrix products, and a p^2 x p^2 covariance is
-never formed.
-"""
+"""Covariance of the entries of a symmetric matrix, by its noise and by sampling of the rows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.schemas.noise import NoiseLaw
+
+# Covariance of the entries of a noisy symmetric matrix, as sums of a few matrices.
+#
+# Noise and sampling both give covariances of the form
+#
+# Cov(S_ij, S_kl) = sum over products (P, Q) of (P_ik Q_jl + P_il Q_jk + Q_ik P_jl + Q_il P_jk) / 2
+#                 + sum over rank_one (c, M) of c M_ij M_kl
+#                 + sum over quartic (c, L) of c sum_m L_im L_jm L_km L_lm.
+#
+# Gaussian entries that are white in svec are one product of s I with itself. Independent entries of
+# one scale are that product and a quartic term, which is zero off the diagonal. A linear map S -> L
+# S L^T maps P to L P L^T, M to L M L^T and the quartic L' to L L'. So errors are propagated through
+# inverses and means, to first order, by a few matrix products, and a p^2 x p^2 covariance is never
+# formed.
 
 Array = NDArray[np.float64]
 
@@ -128,3 +130,166 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
 def _congruence(linear: Array, matrix: Array) -> Array:
     product: Array = linear @ matrix @ linear.T
     return (product + product.T) / 2
+
+
+# Sampling errors of a second moment under an assumed law of the rows.
+#
+# A release does not publish fourth moments of the rows, so a law is assumed: Gaussian rows with
+# mean zero, or with the means that the intercept column gives. For rows that were divided by their
+# length, it is the law of Gaussian rows after that division, with the released second moment.
+#
+# With 1 / |x|^4 = integral of t exp(-t |x|^2) dt, the rows are Gaussian again for every t, with
+# covariance C_t = C / (1 + 2 t C) and mean m_t = m / (1 + 2 t C). So the fourth moments of the
+# divided rows are an integral of Gaussian ones,
+#
+# E[x_i x_j x_k x_l] = M_ij M_kl + M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l,  M = C_t + m_t m_t^T,
+#
+# and a few dozen values of t give six exact digits. C and m are chosen so that the divided rows
+# have the released second moment: for m = 0 this is the angular central Gaussian law (Tyler 1987).
+
+_STEP = 0.5  # step in log t; the trapezoid rule converges like exp(-pi^2 / step)
+_NEGLIGIBLE = 1e-9  # share of the integral that is left out, and smallest eigenvalue
+_MAX_ITERATIONS, _TOLERANCE = 200, 1e-5  # relative to the moment; enough for standard errors
+
+
+def sampling_covariance(
+    moment: Array, rows: float, *, unit: bool, intercept: bool
+) -> EntryCovariance:
+    """Covariance of the entries of a second moment due to sampling.
+
+    Parameters
+    ----------
+    moment
+        Second moment, positive semidefinite, shape (p, p).
+    rows
+        Number of rows.
+    unit
+        Whether rows were divided by their own length.
+    intercept
+        Whether the first column was constant before division.
+    """
+    if float(np.trace(moment)) <= 0 or (unit and len(moment) == 1):
+        return EntryCovariance()
+    if not unit:
+        root = moment / math.sqrt(rows)
+        if not intercept or moment[0, 0] <= 0:
+            return EntryCovariance(products=((root, root),))
+        mean = moment[0] / math.sqrt(moment[0, 0])
+        return EntryCovariance(
+            products=((root, root),), rank_one=((-2 / rows, np.outer(mean, mean)),)
+        )
+    trace = float(np.trace(moment))
+    unit_trace = moment / trace
+    law = _fit_with_constant(unit_trace) if intercept else _fit_central(unit_trace)
+    scale = trace * math.sqrt(1 / rows)
+    products, squares = [], []
+    for weight, matrix, mean in _gaussian_components(law):
+        root = matrix * (scale * math.sqrt(weight))
+        products.append((root, root))
+        squares.append((1.0, root))
+        if intercept:
+            squares.append((-2.0 * weight * scale**2, np.outer(mean, mean)))
+    squares.append((-1 / rows, moment))
+    return EntryCovariance(tuple(products), tuple(squares))
+
+
+def describe_row_law(*, unit: bool, intercept: bool) -> str:
+    """The assumed law of the rows, in words."""
+    centre = "the means that the column of ones shows" if intercept else "mean zero"
+    return f"Gaussian rows with {centre}" + (", divided by their length" if unit else "")
+
+
+@dataclass(frozen=True)
+class _RowLaw:
+    """Gaussian law before division: eigenvalues and vectors of C, and m in the basis of these."""
+
+    values: Array
+    vectors: Array
+    mean: Array
+    constant: bool
+
+    def tilted(self, t: Array) -> tuple[Array, Array, Array]:
+        """E exp(-t |x|^2), eigenvalues of C_t, and m_t; shapes (k,), (k, p), (k, p)."""
+        shrink = 1 / (1 + 2 * np.outer(t, self.values))
+        log = 0.5 * np.log(shrink).sum(axis=1) - t * (shrink * self.mean**2).sum(axis=1)
+        return np.exp(log - t * self.constant), self.values * shrink, self.mean * shrink
+
+
+def _quadrature(law: _RowLaw, power: int) -> tuple[Array, Array, Array]:
+    """Weights of the nodes t for the integral of t^(power - 1) E[...] dt, with C_t, m_t."""
+    size = float(law.values.sum() + (law.mean**2).sum() + law.constant)
+    log = np.arange(-21.0, 45.0, _STEP) - math.log(size)
+    t = np.exp(log)
+    expected, values, mean = law.tilted(t)
+    weight = _STEP * t**power * expected
+    # For t above order 1, M_t falls like 1 / t, or is that of the constant column.
+    largest = np.maximum(values.max(axis=1), (mean**2).sum(axis=1) + law.constant)
+    share = weight * largest**power
+    kept = share > _NEGLIGIBLE * share.sum()
+    return weight[kept], values[kept], mean[kept]
+
+
+def _gaussian_components(law: _RowLaw) -> Iterator[tuple[float, Array, Array]]:
+    """Weights, second moments and means whose fourth moments add up to those of divided rows."""
+    for weight, values, mean in zip(*_quadrature(law, 2), strict=True):
+        yield float(weight), *_second_moment(law, values, mean)
+
+
+def _second_moment(law: _RowLaw, values: Array, mean: Array) -> tuple[Array, Array]:
+    centre = law.vectors @ mean
+    root = law.vectors * np.sqrt(values)
+    matrix = root @ root.T + np.outer(centre, centre)  # symmetric to the last bit
+    if not law.constant:
+        return matrix, centre
+    centre = np.append(1.0, centre)
+    full = np.outer(centre, centre)
+    full[1:, 1:] = matrix
+    return full, centre
+
+
+def _fit_central(moment: Array) -> _RowLaw:
+    """The law with mean zero: division keeps the eigenvectors, and shrinks the eigenvalues."""
+    target, vectors = np.linalg.eigh(moment)
+    target = np.maximum(target, _NEGLIGIBLE)
+    target /= target.sum()
+    law = _RowLaw(target, vectors, np.zeros_like(target), constant=False)
+    for _ in range(_MAX_ITERATIONS):
+        weight, values, _ = _quadrature(law, 1)
+        ratio = target / (weight @ values)
+        law = _RowLaw(law.values * ratio / (law.values @ ratio), vectors, law.mean, constant=False)
+        if np.abs(ratio - 1).max() < _TOLERANCE:
+            break
+    return law
+
+
+def _fit_with_constant(moment: Array) -> _RowLaw:
+    """The law of (1, x) that has this second moment after division; updates a Cholesky factor."""
+    p = len(moment)
+    ridge = _NEGLIGIBLE * np.eye(p)
+    target = np.linalg.cholesky(moment + ridge)
+    root = target
+    law = _law_of_moment(moment + ridge)
+    for _ in range(_MAX_ITERATIONS):
+        fitted = _fitted_moment(law, *_quadrature(law, 1))
+        step = np.linalg.solve(np.linalg.cholesky(fitted + ridge), target)
+        root = root @ step  # stays triangular, so it is a Cholesky factor again
+        law = _law_of_moment(root @ root.T)
+        if np.abs(fitted - moment).max() < _TOLERANCE:
+            break
+    return law
+
+
+def _fitted_moment(law: _RowLaw, weight: Array, values: Array, mean: Array) -> Array:
+    """Second moment after division: the weighted sum of `_second_moment` over all nodes."""
+    first = law.vectors @ (weight @ mean)
+    inner = np.diag(weight @ values) + (mean.T * weight) @ mean
+    rest = law.vectors @ inner @ law.vectors.T
+    moment: Array = np.block([[weight.sum(), first], [first[:, None], rest]])
+    return moment
+
+
+def _law_of_moment(second: Array) -> _RowLaw:
+    """The law of (1, x) from its second moment, up to scale."""
+    mean = second[0, 1:] / second[0, 0]
+    values, vectors = np.linalg.eigh(second[1:, 1:] / second[0, 0] - np.outer(mean, mean))
+    return _RowLaw(np.maximum(values, _NEGLIGIBLE), vectors, vectors.T @ mean, constant=True)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gramercy.api.notebook import html_table
-from gramercy.estimators.own_numbers import CORRELATION
-from gramercy.estimators.welch import differences
+from gramercy.estimators.table_comparison import CORRELATION, differences
 from gramercy.schemas import wordings
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """The differences between two tables of different rows; see `estimators.welch.differences`.
+    """The differences between two tables of different rows, by `table_comparison.differences`.
 
     Parameters
     ----------

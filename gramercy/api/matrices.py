@@ -21,7 +21,7 @@ from gramercy.schemas.evidence import Evidence
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gramercy.estimators.own_units import OwnUnits
+    from gramercy.estimators.table_units import TableUnits
     from gramercy.estimators.uncertainty.entries import Entries, EntryKind
 
 
@@ -102,9 +102,9 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
 
     The squared error is the sum of two variances: that of the noise added for privacy, from its
     exact law, and that of sampling, from an assumed law of the rows (see
-    `estimators.uncertainty.row_law`) or from the folds of the release. The estimand is the matrix
-    of the population, for rows normalised in the same way. Slices, products and copies are plain
-    DataFrames.
+    `estimators.uncertainty.entry_covariance`) or from the folds of the release. The estimand is the
+    matrix of the population, for rows normalised in the same way. Slices, products and copies are
+    plain DataFrames.
 
     Parameters
     ----------
@@ -446,34 +446,34 @@ class ReleaseMatrices(ABC):
         self._warn_or_own_units()
         return self._measured("partial-correlation")
 
-    def _warn_or_own_units(self) -> OwnUnits | None:
+    def _warn_or_own_units(self) -> TableUnits | None:
         """The columns' own units if the release has them; a warning, once, for unit rows."""
-        from gramercy.estimators.own_units import own_units
+        from gramercy.estimators.table_units import table_units
 
         self._needs_second_moment()
         evidence = self.evidence
         if evidence.unit and not self._warned:
             self._warned = True
             warnings.warn(str(wordings.unit_rows(self.id)), UnitRows, stacklevel=3)
-        return own_units(evidence)
+        return table_units(evidence)
 
     def _in_own_units(self, kind: str) -> MeasuredColumn:
-        from gramercy.estimators.own_units import own_units
+        from gramercy.estimators.table_units import table_units
 
         self._needs_second_moment()
-        units = own_units(self.evidence)
+        units = table_units(self.evidence)
         if units is None:
             raise wordings.no_own_units(self.id)
         return measured_column(self._own_entries(kind, units), units.names)
 
-    def _own_entries(self, kind: str, units: OwnUnits) -> Entries:
-        """Entries in own units with their errors, computed once; see `uncertainty.own_entries`."""
-        from gramercy.estimators.uncertainty import own_entries
+    def _own_entries(self, kind: str, units: TableUnits) -> Entries:
+        """Entries in own units with their errors, computed once; see `uncertainty.entries`."""
+        from gramercy.estimators.uncertainty import entries as own_entries
 
         functions = {
-            "means": own_entries.own_means,
-            "standard deviations": own_entries.own_deviations,
-            "covariance": own_entries.own_covariance,
+            "means": own_entries.table_means,
+            "standard deviations": own_entries.table_deviations,
+            "covariance": own_entries.table_covariance,
         }
         if kind not in self._entries:
             self._entries[kind] = functions[kind](self.evidence, units)

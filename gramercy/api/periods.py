@@ -14,13 +14,14 @@ from gramercy.api.release import Release
 from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
-from gramercy.estimators.pooling.releases import check_pool, pool
+from gramercy.estimators.pooling.agreement import check_pool
+from gramercy.estimators.pooling.pool import pool
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
-    from gramercy.estimators.welch import OverTime
+    from gramercy.estimators.table_comparison import OverTime
 
 
 class PooledRelease(ReleaseAnalyses):
@@ -177,7 +178,7 @@ class Periods(Mapping[str, Release]):
         """Whether each number of `over_time` is the same in all periods.
 
         The test knows the noise and the sampling error of each period; it is about the populations
-        behind the tables (`estimators.welch`).
+        behind the tables (`estimators.table_comparison`).
 
         Returns
         -------
@@ -200,8 +201,7 @@ class Periods(Mapping[str, Release]):
         return PooledRelease([*self.values()], rows="disjoint")
 
     def _numbers(self, level: float) -> OverTime:
-        from gramercy.estimators.own_numbers import is_in_own_units
-        from gramercy.estimators.welch import over_time
+        from gramercy.estimators.table_comparison import is_in_own_units, over_time
 
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.common.plotting import axes, draws
-from gramercy.estimators.linear.inference import inference
-from gramercy.estimators.regression import LinearRegression
+from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.schemas import wordings
 from gramercy.schemas.facts import LevelsFacts
 

@@ -16,6 +16,7 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.api.notebook import html_list, shortened
+from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import (
@@ -26,7 +27,6 @@ from gramercy.archive.bundles.release_bundle import (
     rows_file,
 )
 from gramercy.archive.bundles.rows_file import read_rows
-from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.contents import Contents
 from gramercy.archive.seal.signature import key_id

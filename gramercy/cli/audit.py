@@ -16,8 +16,7 @@ from gramercy.cli import flow_runner
 from gramercy.cli.options import AsJson, IsCopy
 from gramercy.cli.output import terminal
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.audit_record import new_audit_folder, write_audit
-from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.pipeline.verify.auditing import make_audit, new_audit_folder, write_audit
 from gramercy.schemas import wordings
 from gramercy.schemas.errors import Discrepancies
 

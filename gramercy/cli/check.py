@@ -16,7 +16,7 @@ from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.planning import load_contract, utc_now
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.progress import is_terminal, rows_bar
-from gramercy.pipeline.publish.table_copy import (
+from gramercy.pipeline.publish.private_table import (
     copied_contract,
     copy_folder,
     remove_abandoned_copies,

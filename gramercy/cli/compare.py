@@ -17,7 +17,7 @@ from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
-from gramercy.estimators.uncertainty.difference import comparable
+from gramercy.estimators.table_comparison import comparable
 from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links

@@ -17,7 +17,7 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
 from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.estimable import check_estimable, check_group, check_other_releases
+from gramercy.pipeline.plan.estimable import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse

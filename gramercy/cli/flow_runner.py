@@ -27,11 +27,11 @@ from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.finished_request import finished_release
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import PROGRESS_VARIABLE
+from gramercy.pipeline.publish.charging import finished_release
 from gramercy.pipeline.publish.estimating import estimator_from_settings
-from gramercy.pipeline.verify.audit_record import new_audit_folder
+from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.schemas.errors import Discrepancies, GramercyError
 

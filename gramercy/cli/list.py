@@ -17,7 +17,7 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.readable_ledger import readable_ledger
+from gramercy.pipeline.verify.verification import readable_ledger
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError, printable
 

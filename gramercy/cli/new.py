@@ -10,11 +10,9 @@ from typing import Annotated
 
 import typer
 
-from gramercy.cli.draft.drafting import Draft, draft, parse_names
+from gramercy.cli.draft.dialogue import Dialogue
+from gramercy.cli.draft.drafting import draft, parse_names
 from gramercy.cli.draft.files import check_absent, write
-from gramercy.cli.draft.proposals import without_identifiers
-from gramercy.cli.draft.questions import ask
-from gramercy.cli.draft.session import Session, answers_file
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.common.home import Home
@@ -64,8 +62,8 @@ def new(
     """Draft a contract and a request for a table.
 
     It uses the names and types of the columns, and no value of the data. On a terminal it counts
-    the rows, and proposes the rest in three steps: Enter accepts what is shown. If you interrupt
-    it, the same command continues. Elsewhere, what is unknown stays empty.
+    the rows, and proposes the rest: Enter accepts what is shown. If you interrupt it, the same
+    command continues. Elsewhere, what is unknown stays empty.
 
     Example: gramercy new blood.csv --columns glucose,sodium
     """
@@ -82,19 +80,23 @@ def new(
     proposal = draft(table, id_, names, database)
     target = folder if folder is not None else Path(proposal.id)
     check_absent(proposal, target)
-    session = None
+    dialogue = None
     if not no_ask and sys.stdin.isatty():
-        session = _session(proposal)
+        in_table = None
+        if proposal.per is None:  # else every period has its own number
+            with contextlib.suppress(TableError):
+                in_table = count_rows(open_source(proposal.table))
+        dialogue = Dialogue(proposal, Home.default(), in_table)
         try:
-            proposal = ask(session)
-        except typer.Abort:
+            proposal = dialogue.ask()
+        except (EOFError, KeyboardInterrupt):
             terminal.say("\nYour answers are kept: the same command continues.", to=terminal.err)
             raise
     elif names is None:
-        proposal = without_identifiers(proposal)
+        proposal = proposal.without_identifiers()
     contract, request = write(proposal, target)
-    if session is not None:
-        session.forget()
+    if dialogue is not None:
+        dialogue.forget()
     next_command = f"gramercy plan {shlex.quote(str(request))}"
     if json:
         columns_of = {"columns": list(proposal.columns), "left_out": dict(proposal.left_out)}
@@ -106,7 +108,7 @@ def new(
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
     terminal.say("         ", terminal.bold(str(request)))
-    if session is None:
+    if dialogue is None:
         terminal.say("Fill in the empty values, and delete the columns that must stay private.")
     else:
         if any(column.kind == "any" for column in proposal.columns.values()):
@@ -114,12 +116,3 @@ def new(
         check = f"gramercy check {shlex.quote(str(request))}"
         terminal.say(f"First: {check}", "  (reads every row, without a charge)")
     terminal.say(f"Then: {next_command}")
-
-
-def _session(proposal: Draft) -> Session:
-    """A conversation about a draft."""
-    counted = None
-    if proposal.per is None:  # else every period has its own number
-        with contextlib.suppress(TableError):
-            counted = count_rows(open_source(proposal.table))
-    return Session(proposal, answers_file(Home.default(), proposal), counted)

@@ -15,8 +15,7 @@ from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, Re
 from gramercy.cli.output import terminal
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.listing_checks import listing_problem, missing_listing
-from gramercy.pipeline.verify.readable_ledger import readable_ledger
-from gramercy.pipeline.verify.verification import select_releases, verify_release
+from gramercy.pipeline.verify.verification import readable_ledger, select_releases, verify_release
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
 
@@ -93,7 +92,7 @@ def _ledger_facts(
         publishes = signing_public_key(context.home.keys) is not None
         missing = {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
         return [missing] if publishes else []
-    from gramercy.pipeline.verify.ledger_trust import check_ledger  # needs SQLAlchemy
+    from gramercy.pipeline.verify.auditing import check_ledger  # needs SQLAlchemy
 
     check = check_ledger(ledger, archive, releases, context.witness, of_copy=of_copy)
     notes = [str(note) for note in check.notes]

@@ -12,7 +12,7 @@ from gramercy.cli.options import AsJson, ReleaseName, Yes, split_name
 from gramercy.cli.output import terminal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw as withdraw_release
+from gramercy.pipeline.publish.attachments import withdraw as withdraw_release
 from gramercy.schemas import wordings
 
 

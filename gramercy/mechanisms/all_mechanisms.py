@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 
-from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_iid import GaussianIid
-from gramercy.mechanisms.gaussian_rows import Rows
-from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
+from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
-from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.mechanisms.rows import IntegerRows, Rows
 from gramercy.mechanisms.wishart import Wishart
 
 _MECHANISMS: tuple[type[Mechanism], ...] = (

@@ -5,7 +5,7 @@ i <= j. In coordinates svec(A) = (A_ii ..., sqrt2 A_ij ...) the noise is N(0, s^
 ||svec(A)||_2 = ||A||_F. So the mechanism is exactly mu-GDP with mu = Delta_F / s.
 
 Independent noise of equal scale on the upper triangle, as published, has the same guarantee and
-sqrt2 times the noise on every off-diagonal entry: see `mechanisms.gaussian_iid`. The proof is in
+sqrt2 times the noise on every off-diagonal entry: see `mechanisms.gaussian`. The proof is in
 docs/mechanisms/gaussian.md.
 """
 
@@ -17,18 +17,20 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import (
+from gramercy.mechanisms.mechanism import (
     COUNT_WEIGHT,
     Additive,
+    PublicParameters,
     off_diagonal_scale,
     squared_sensitivity,
     symmetric_matrix,
 )
-from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
 from gramercy.schemas.request_parts import MechanismSpec
 
@@ -116,3 +118,43 @@ def target_mu(spec: MechanismSpec) -> float:
 def classical_scale(spec: MechanismSpec, sensitivity: float) -> float:
     """Delta sqrt(2 ln(1.25 / delta)) / epsilon: Dwork and Roth (2014), Theorem A.1."""
     return sensitivity * math.sqrt(2 * math.log(1.25 / spec.delta)) / (spec.epsilon or math.nan)
+
+
+class GaussianIidSpec(MechanismSpec):
+    """``gaussian-iid``: the Gaussian mechanism as published, for comparison.
+
+    Parameters
+    ----------
+    paper
+        Paper whose scale ``calibration: published`` uses; the default is SGZ. SGZ and LW use the
+        sensitivity sqrt2; WX (and WHX) use 1, which is too small by sqrt2 under replace-one.
+    """
+
+    name: Literal["gaussian-iid"] = "gaussian-iid"
+    paper: Literal["SGZ", "WX", "LW"] | None = None
+
+    @model_validator(mode="after")
+    def _paper_needs_published(self) -> Self:
+        if self.paper is not None and self.calibration != "published":
+            raise families.REQUEST_KEYS(
+                "'paper' needs 'calibration: published'.",
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class GaussianIid(Gaussian):
+    """Independent Gaussian noise of equal scale; see `Gaussian`."""
+
+    name: ClassVar[str] = "gaussian-iid"
+    spec: ClassVar[type[MechanismSpec]] = GaussianIidSpec
+    family: ClassVar[Family] = "gaussian-iid"
+
+    @classmethod
+    def _published(cls, spec: GaussianIidSpec, parameters: PublicParameters) -> Self:  # type: ignore[override]
+        """Delta sqrt(2 ln(1.25 / delta)) / epsilon, with Delta = 1 for WX, else sqrt2."""
+        return cls(parameters, classical_scale(spec, 1.0 if spec.paper == "WX" else math.sqrt(2)))
+
+    def _scales(self) -> tuple[float, float]:
+        scale = self.scale * self.lattice.squared_radius
+        return scale, scale

@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from gramercy.mechanisms.accounting.directed_rounding import UP
-from gramercy.mechanisms.accounting.gdp import mu_from_pure_epsilon, pure_epsilon_from_mu
+from gramercy.mechanisms.accounting.gdp import UP, mu_from_pure_epsilon, pure_epsilon_from_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import (
+from gramercy.mechanisms.mechanism import (
     COUNT_WEIGHT,
     Additive,
+    Arithmetic,
+    PublicParameters,
     squared_sensitivity,
     symmetric_matrix,
 )
-from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import PureSpec

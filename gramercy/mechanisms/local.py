@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import off_diagonal_scale, squared_sensitivity
 from gramercy.mechanisms.gaussian import classical_scale, target_mu
-from gramercy.mechanisms.mechanism import PublicParameters
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import (
+    PublicParameters,
+    RowWise,
+    off_diagonal_scale,
+    squared_sensitivity,
+)
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.manifest import ReleaseKind

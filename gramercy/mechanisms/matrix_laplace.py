@@ -21,14 +21,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.directed_rounding import UP
 from gramercy.mechanisms.accounting.gdp import (
+    UP,
     log_lipschitz_epsilon,
     log_lipschitz_mu,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
+from gramercy.mechanisms.mechanism import Additive, Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas.noise import NoiseLaw

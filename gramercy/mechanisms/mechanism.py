@@ -1,13 +1,21 @@
-"""The interface of every mechanism. No I/O here; private values leave only as noisy draws."""
+"""The interface of every mechanism, and the bases of those that add noise to a matrix or to rows.
+
+No I/O here; private values leave only as noisy draws.
+"""
 
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from gramercy.common.lattice import Lattice
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
@@ -262,3 +270,223 @@ class Mechanism(ABC):
     @abstractmethod
     def constants(self) -> dict[str, float]:
         """The public constants of this noise by name, as the manifest and the plan show them."""
+
+
+# A noisy count is one more coordinate, weighted by 1/4; the matrix gets 3 % more noise for it.
+COUNT_WEIGHT = 0.25
+
+
+@dataclass(frozen=True)
+class NoisyGram:
+    """A Gram matrix with its noise: integers on the lattice, which may be published.
+
+    Parameters
+    ----------
+    gram
+        Noisy Gram matrix in lattice units, symmetric, shape (p, p).
+    rows
+        Noisy number of rows, where one is published.
+    """
+
+    gram: NDArray[Any]
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Additive(Mechanism):
+    """Noise on the Gram matrix of rows of the unit ball.
+
+    Parameters
+    ----------
+    parameters
+        Public facts of the table.
+    scale
+        Scale of the noise, as each mechanism defines it; for the Gram matrix of unit-ball rows.
+    """
+
+    units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
+
+    parameters: PublicParameters
+    scale: float
+
+    @property
+    def lattice(self) -> Lattice:
+        """See `Mechanism.lattice`."""
+        public = self.parameters
+        return Lattice.fitting(public.p, public.n, self.sd_diagonal, public.mean_rows_per_person)
+
+    @property
+    @abstractmethod
+    def sd_diagonal(self) -> float:
+        """Standard deviation of the noise on a diagonal entry of the Gram matrix."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest change of the Gram matrix by one protected unit, in the mechanism's norm."""
+
+    def constants(self) -> dict[str, float]:
+        """See `Mechanism.constants`."""
+        constants = {"scale": self.scale, "sensitivity": self.sensitivity}
+        return constants if self.sd_rows is None else constants | {"sd_rows": self.sd_rows}
+
+    @property
+    def sd_rows(self) -> float | None:
+        """Standard deviation of the noisy number of rows, where one is published."""
+        return self.sd_diagonal / COUNT_WEIGHT if self.parameters.publishes_noisy_count else None
+
+    def perturb(self, gram: NDArray[Any], rows: int) -> NoisyGram:
+        """Draw the noise, once, and add it.
+
+        Parameters
+        ----------
+        gram
+            Exact Gram matrix of the integer rows, shape (p, p), integers.
+        rows
+            Exact number of rows.
+        """
+        if gram.shape != (self.parameters.p, self.parameters.p):
+            raise families.ARGUMENT(
+                "The Gram matrix must have {columns} rows and columns.",
+                columns=self.parameters.p,
+            )
+        noise, count = self._draw()
+        return NoisyGram(gram + noise, None if count is None else rows + count)
+
+    @abstractmethod
+    def _draw(self) -> tuple[NDArray[np.int64], int | None]:
+        """Noise in lattice units: a symmetric matrix, shape (p, p), and noise on the row count."""
+
+
+def squared_sensitivity(parameters: PublicParameters) -> float:
+    """Squared l2 sensitivity Delta_2^2 of the Gram matrix of rows in the unit ball, exactly.
+
+    The same number holds in svec coordinates and for the plain upper triangle.
+
+    Notes
+    -----
+    ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2 is at most 2, attained by orthogonal unit rows
+    (which do not exist for one column), and 1 if a row is added or removed. Basis vectors attain
+    both bounds with zeros off the diagonal, so they hold for the plain upper triangle as well.
+    Adding or removing a row changes a weighted count by its weight; replacing a row does not.
+
+    Of the matrices of several groups, stacked as one vector, adding or removing a row changes one.
+    A replaced row may leave one group and enter another: the vector then moves by
+    |x|^4 + |y|^4 <= 2, also for one column, and two counts change by their weight.
+
+    The rows of a person, scaled so that their squared norms sum to at most 1, have the same bounds
+    in any norm: their Gram matrix is an average of such x x^T and of zero, and the norm of a
+    difference of averages is at most the largest norm of a difference.
+    """
+    of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
+    if parameters.neighbours == "add-remove":
+        return 1.0 + of_count
+    if parameters.grouped:
+        return 2.0 + 2 * of_count
+    return 2.0 if parameters.p > 1 else 1.0
+
+
+def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:
+    """The symmetric matrix with this diagonal, and these entries above it, row by row."""
+    p = diagonal.size
+    matrix = np.zeros((p, p), dtype=diagonal.dtype)
+    matrix[np.triu_indices(p, 1)] = upper
+    matrix += matrix.T
+    np.fill_diagonal(matrix, diagonal)
+    return matrix
+
+
+def off_diagonal_scale(scale: float) -> float:
+    """The scale of an off-diagonal entry of white svec noise, scale / sqrt2, rounded up."""
+    return math.nextafter(scale / math.sqrt(2), math.inf)
+
+
+@dataclass(frozen=True)
+class RowWise(Mechanism):
+    """Noise on every row.
+
+    Parameters
+    ----------
+    parameters
+        Public facts of the table.
+    scale
+        Standard deviation of the noise, in the units of what is published.
+    delta
+        Delta at which epsilon is reported.
+    """
+
+    parameters: PublicParameters
+    scale: float
+    delta: float
+
+    neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """The value of one lattice unit of a published row."""
+
+    @abstractmethod
+    def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Draw noise for a batch of rows, once, and add it.
+
+        Parameters
+        ----------
+        rows
+            Integer rows, shape (p, rows).
+
+        Returns
+        -------
+        ndarray of int64, shape (columns, rows)
+        """
+
+    @abstractmethod
+    def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Unbiased estimate of the sum over rows of x x^T from published rows; shape (p, p).
+
+        Parameters
+        ----------
+        noisy
+            Published rows, shape (columns, rows), in published units.
+        """
+
+
+def sensitivity_bounds(parameters: PublicParameters, lattice: Lattice) -> SensitivityBounds:
+    """Squared bounds on the change of an integer row.
+
+    A normalised row changes by at most the diameter of the unit ball. The same bound holds for a
+    cell, because changing one cell of the table changes the whole normalised row.
+    """
+    if parameters.sensitivity_bounds is not None:
+        return parameters.sensitivity_bounds
+    if isinstance(lattice, UnscaledLattice):  # no declared bounds: rows of zeros and ones
+        return SensitivityBounds(
+            squared_row=parameters.p, squared_cell=1, squared_norm=parameters.p
+        )
+    return SensitivityBounds(
+        squared_row=4 * lattice.squared_radius,
+        squared_cell=4 * lattice.squared_radius,
+        squared_norm=lattice.squared_radius,
+    )
+
+
+def rounded_variance(scale: float) -> float:
+    """Variance of floor(scale Z + 1/2), Z standard normal; about scale^2 + 1/12."""
+    if scale > 10:
+        return scale * scale + 1 / 12
+    j = np.arange(1, 130)
+    tails = ndtr(-(j - 0.5) / scale)  # P[X >= j]
+    return float(2 * ((2 * j - 1) * tails).sum())
+
+
+def nominal_deviations(parameters: PublicParameters, variance: float) -> tuple[float, float]:
+    """Standard deviations of the noise on a diagonal and an off-diagonal entry of Y^T Y.
+
+    y_i y_j - x_i x_j = x_i z_j + z_i x_j + z_i z_j has variance (x_i^2 + x_j^2) v + v^2 off the
+    diagonal, and 4 x_i^2 v + 2 v^2 on it. The rows are private, so each x_i^2 is replaced by its
+    public average. Columns with a larger mean square have noisier entries, which analysts compute
+    from the release (`NoiseLaw.row_deviations`).
+    """
+    share, n = parameters.mean_squared_norm / parameters.p, parameters.n
+    diagonal = n * (4 * share * variance + 2 * variance**2)
+    return math.sqrt(diagonal), math.sqrt(n * (2 * share * variance + variance**2))

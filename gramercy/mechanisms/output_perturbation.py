@@ -25,13 +25,15 @@ from pydantic import Field
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import (
+from gramercy.mechanisms.gaussian import target_mu
+from gramercy.mechanisms.mechanism import (
+    Arithmetic,
+    Mechanism,
+    PublicParameters,
     off_diagonal_scale,
     squared_sensitivity,
     symmetric_matrix,
 )
-from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas import families

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.accounting.wishart_calibration import best_shape
 from gramercy.mechanisms.accounting.wishart_profile import (
     add_remove_profile,
+    best_shape,
     replace_one_bound,
 )
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Arithmetic, PublicParameters
+from gramercy.mechanisms.mechanism import Additive, Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit

@@ -19,7 +19,7 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     correlation_accuracy,
 )
 from gramercy.estimators.noise.spectrum import Spectrum
-from gramercy.estimators.own_units import weight_lost
+from gramercy.estimators.table_units import weight_lost
 from gramercy.reports.notes import Level, Note, listed, warning
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence

@@ -10,7 +10,7 @@ from gramercy.reports.rendering import render
 
 
 def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
-    """The page of an audit, from the plain data of `pipeline.verify.audit_record`.
+    """The page of an audit, from the plain data of `pipeline.verify.auditing`.
 
     Parameters
     ----------

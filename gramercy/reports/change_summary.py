@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from gramercy.estimators.uncertainty.difference import Change
+from gramercy.estimators.table_comparison import Change
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name, median_largest_noise
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
-from gramercy.estimators.moments import centred_moment, schur_complement
-from gramercy.estimators.own_units import OwnUnits, own_units, weight_lost
+from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
+from gramercy.estimators.uncertainty.moment_errors import centred_moment, schur_complement
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Correlations:
 def correlations(bundle: ReleaseBundle) -> Correlations:
     """Correlations of the matrix as released, about the means if it has an intercept.
 
-    Those of noisy rows are always about the public centres: see `estimators.moments`.
+    Those of noisy rows are always about the public centres (`uncertainty.moment_errors`).
     """
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
@@ -66,7 +66,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     return Correlations(names, scaled, _hidden(matrix, sd, scaled), about_means is not None)
 
 
-def units_of(bundle: ReleaseBundle) -> OwnUnits | None:
+def units_of(bundle: ReleaseBundle) -> TableUnits | None:
     """The columns' own units, if the weight of all rows is known.
 
     None also for noisy rows, as in `correlations`.
@@ -74,10 +74,10 @@ def units_of(bundle: ReleaseBundle) -> OwnUnits | None:
     facts = bundle.manifest
     if facts.kind == "precision" or facts.noise.family == "noisy-rows" or len(facts.names) < 2:
         return None
-    return None if weight_lost(bundle.unbiased, bundle.deviations) else own_units(bundle.evidence)
+    return None if weight_lost(bundle.unbiased, bundle.deviations) else table_units(bundle.evidence)
 
 
-def _known(units: OwnUnits, bundle: ReleaseBundle, matrix: Array) -> Array:
+def _known(units: TableUnits, bundle: ReleaseBundle, matrix: Array) -> Array:
     """Correlations of a matrix in own units; NaN for those that the noise hides."""
     unknown = units.unknown(bundle.unbiased, bundle.deviations)
     correlation: Array = np.clip(units.moments(matrix).correlation, -1, 1)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
-from gramercy.estimators.own_units import OwnUnits, effect_of_missing_cells, mean_weight
+from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
+from gramercy.estimators.uncertainty.entries import table_deviations, table_means
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
-from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
 from gramercy.reports.correlations import units_of
 from gramercy.reports.notes import Note, warning
 from gramercy.schemas import wordings
@@ -86,7 +86,7 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     units = units_of(bundle)
     if units is None:
         return None
-    means, deviations = own_means(evidence, units), own_deviations(evidence, units)
+    means, deviations = table_means(evidence, units), table_deviations(evidence, units)
     pairs = [
         np.where(entries.estimable, [entries.estimate, entries.standard_error], np.nan).T.tolist()
         for entries in (means, deviations)
@@ -120,7 +120,7 @@ def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
     return [warning("Associations of directions, not correlations of the table", notice)]
 
 
-def _effect_of_missing(bundle: ReleaseBundle, units: OwnUnits) -> MissingCells | None:
+def _effect_of_missing(bundle: ReleaseBundle, units: TableUnits) -> MissingCells | None:
     unknown = units.unknown(bundle.unbiased, bundle.deviations)
     moments = units.moments(bundle.repaired)
     numeric = [isinstance(column, ColumnFacts) for column in bundle.evidence.columns[1:]]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
-from gramercy.estimators.moments import means
+from gramercy.estimators.uncertainty.moment_errors import means
 from gramercy.reports.correlations import repaired_correlations
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
@@ -79,7 +79,7 @@ class Group:
 def groups(bundle: ReleaseBundle) -> list[Group]:
     """Means, shares and class means of a matrix with an intercept.
 
-    Empty for noisy rows: see `estimators.moments`.
+    Empty for noisy rows: see `estimators.uncertainty.moment_errors`.
     """
     facts = bundle.manifest
     if not facts.intercept or facts.kind == "precision":

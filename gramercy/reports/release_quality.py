@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gramercy import estimators
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
-from gramercy.estimators.tuning.selection import edge_frequencies
+from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.estimators.uncertainty.entries import covariance
 from gramercy.reports.correlations import correlations
 from gramercy.schemas.column import INTERCEPT

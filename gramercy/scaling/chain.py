@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.constants import Constants, winsorised_bounds
-from gramercy.scaling.grid import UNBOUNDED, Grid, LevelGrid, first_grid, zoomed_grid
-from gramercy.scaling.radius import clipping_radius, length_edges
-from gramercy.scaling.scan import column_constants
+from gramercy.scaling.clipping_radius import clipping_radius, length_edges
+from gramercy.scaling.column_constants import (
+    UNBOUNDED,
+    Constants,
+    Grid,
+    LevelGrid,
+    column_constants,
+    first_grid,
+    winsorised_bounds,
+    zoomed_grid,
+)
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

@@ -17,19 +17,18 @@ import pytest
 
 from gramercy.common.lattice import Lattice
 from gramercy.estimators.solvers.certified import solve_within
-from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
-from gramercy.pipeline.publish.accumulation import accumulate as collect
 from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.pipeline.publish.private_table import accumulate as collect
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import BLOCK
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, accumulate, integer_batches
 from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, calibrated
 from tests.support.factories import as_flow_step, at_scale, read_plan, write_request

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gramercy.pipeline.publish.charging
 import gramercy.pipeline.publish.drawing
-import gramercy.pipeline.publish.publishing
 import gramercy.tables.sums.row_transform
 import gramercy.tables.sums.streaming
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import Additive, NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.mechanism import Additive, NoisyGram
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.pipeline.plan.calibration import Calibration
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums
 from gramercy.pipeline.publish.drawing import draw_into
-from gramercy.tables.sums.repair import repair
+from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
+from gramercy.tables.sums.row_transform import repair
 from tests.support.black_box.audit import audit, audit_statistics, count_impossible, draws_differ
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
 from tests.support.black_box.outputs import single_outputs, worst_pair
@@ -412,7 +412,7 @@ def test_quality_report_with_true_values_is_detected(
         file.write_text((file.read_text() if file.exists() else "") + leak)
         return drawn
 
-    monkeypatch.setattr(gramercy.pipeline.publish.publishing, "draw_into", draw_with_quality)
+    monkeypatch.setattr(gramercy.pipeline.publish.charging, "draw_into", draw_with_quality)
     first, second = published_with_frozen_matrix(
         tmp_path, [csv_text("5,0,0"), csv_text("0,5,0")], rows=ROWS
     )

@@ -13,9 +13,8 @@ from scipy.stats import ks_2samp
 
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.gaussian_rows import Rows
-from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
+from gramercy.mechanisms.rows import IntegerRows, Rows
 from tests.support.black_box.audit import audit, audit_statistics
 from tests.support.black_box.likelihood_ratios import log_density, log_likelihood_ratio
 from tests.support.black_box.outputs import (

@@ -7,8 +7,7 @@ import pytest
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.tables.sums.integers import integer_rows
-from gramercy.tables.sums.normalise import normalise
+from gramercy.tables.sums.row_transform import integer_rows, normalise
 from tests.support.factories import at_scale
 
 ROWS = at_scale(100_000, 1_000_000)

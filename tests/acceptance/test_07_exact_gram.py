@@ -8,9 +8,8 @@ from threadpoolctl import threadpool_limits
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.sums.gram import ExactGram
-from gramercy.tables.sums.integers import integer_rows
-from gramercy.tables.sums.normalise import normalise
+from gramercy.tables.sums.exact_sums import ExactGram
+from gramercy.tables.sums.row_transform import integer_rows, normalise
 from tests.support.factories import at_scale
 
 P, ROWS = 30, at_scale(20_000, 200_000)

@@ -26,8 +26,8 @@ from gramercy.mechanisms.sampling.sampler import (
     self_test,
 )
 from gramercy.schemas import families
-from gramercy.tables.sums.gram import ExactGram
-from gramercy.tables.sums.integers import integer_rows
+from gramercy.tables.sums.exact_sums import ExactGram
+from gramercy.tables.sums.row_transform import integer_rows
 from tests.support.factories import at_scale
 from tests.support.problems import raises
 

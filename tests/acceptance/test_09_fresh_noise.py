@@ -13,9 +13,8 @@ import pytest
 
 from gramercy import mechanisms
 from gramercy.cli.commands import COMMANDS, load
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.marginals import Marginals
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.histograms import Marginals
+from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.contract import Contract

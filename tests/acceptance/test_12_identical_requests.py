@@ -13,8 +13,8 @@ import pytest
 import gramercy
 from gramercy.archive.seal.signing_keys import create_signing_key
 from gramercy.common.home import Home
-from gramercy.mechanisms.additive import NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.mechanism import NoisyGram
 from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError

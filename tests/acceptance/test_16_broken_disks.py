@@ -28,8 +28,8 @@ from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.accumulation import accumulate
-from gramercy.pipeline.publish.publishing import publish, replay
+from gramercy.pipeline.publish.charging import publish, replay
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import LedgerError

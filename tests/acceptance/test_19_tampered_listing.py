@@ -25,7 +25,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family

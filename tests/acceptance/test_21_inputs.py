@@ -16,7 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from gramercy.common.lattice import Lattice
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.tables.formats import parquet_reader
 from gramercy.tables.sums.streaming import Accumulated

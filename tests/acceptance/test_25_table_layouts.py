@@ -17,16 +17,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.normalisation import Unit
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import accumulate as read
 from gramercy.tables.sums.streaming import integer_batches
 from tests.support.factories import as_flow_step, at_scale, read_plan, write_request
@@ -273,7 +273,7 @@ def test_table_changed_while_read_is_not_charged(
         return accumulated
 
     monkeypatch.setattr(
-        "gramercy.pipeline.publish.accumulation.streaming.accumulate", accumulate_and_rewrite
+        "gramercy.pipeline.publish.private_table.streaming.accumulate", accumulate_and_rewrite
     )
     with raises(families.CHANGED):
         as_flow_step(accumulate)(plan)

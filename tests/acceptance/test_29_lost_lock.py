@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 import gramercy.archive.store.store
-import gramercy.pipeline.publish.publishing
+import gramercy.pipeline.publish.charging
 from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import archive_of
@@ -35,7 +35,7 @@ DRAWS = 2  # per release: a diagonal, and an upper triangle
 STEPS: dict[str, tuple[Any, str, str]] = {
     "before the charge": (Ledger, "charge", "before"),
     "after the charge": (Ledger, "charge", "after"),
-    "while drawing": (gramercy.pipeline.publish.publishing, "draw_into", "after"),
+    "while drawing": (gramercy.pipeline.publish.charging, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "preserve_sealed", "after"),
     "after the mark 'sealed'": (Archive, "commit", "before"),

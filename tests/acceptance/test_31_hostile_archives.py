@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from tests.acceptance.hostile.archives import CASES, HostileArchive
 from tests.acceptance.hostile.memory_server import MemoryClient, memory_server
 from tests.support.factories import MECHANISM, at_scale, run_pipeline, run_release, write_request

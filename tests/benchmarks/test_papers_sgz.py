@@ -34,7 +34,7 @@ from benchmarks.papers.sgz.models import (
 )
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, TABLE_2, Printed
 from benchmarks.papers.task import Sample, measure
-from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.gaussian import GaussianIid
 
 Array = NDArray[np.float64]
 

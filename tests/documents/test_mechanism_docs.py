@@ -13,8 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from gramercy import mechanisms
-from gramercy.mechanisms.accounting.concentrated import zcdp_delta
-from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure_epsilon
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure_epsilon, zcdp_delta
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
 from gramercy.pipeline.plan.public_parameters import public_parameters

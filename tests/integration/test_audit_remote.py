@@ -12,7 +12,7 @@ from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from tests.support.archives import update_listing

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.accumulation import PrivateSums
+from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.tasks import steps
 from tests.support.database_tables import execute, new_url

@@ -114,7 +114,7 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError("a cell")
 
-    monkeypatch.setattr("gramercy.pipeline.publish.accumulation.open_source", broken)
+    monkeypatch.setattr("gramercy.pipeline.publish.private_table.open_source", broken)
     with raises(families.STEP_FAILED, step="accumulate", error="ValueError"):
         release(read_registered(write_request(tmp_path)))
     logged = logged_messages("release")

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from gramercy import mechanisms
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Neighbours
 

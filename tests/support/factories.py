@@ -21,10 +21,10 @@ from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.registration import register, registered_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.yaml_files import read_request
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.attachments import make_report
+from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.estimating import make_estimate
-from gramercy.pipeline.publish.publishing import publish, replay
-from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledger_writers import FACTS
@@ -122,7 +122,7 @@ def without_salts(patch: pytest.MonkeyPatch) -> None:
     """Equal releases state equal heads of their ledgers, whose entries are salted otherwise."""
     constant = {"ledger": "0" * 32, "hash": "0" * 64}
     patch.setattr(
-        "gramercy.pipeline.publish.publication.LedgerFacts",
+        "gramercy.pipeline.publish.charging.LedgerFacts",
         lambda **facts: LedgerFacts(**facts | constant),
     )
 

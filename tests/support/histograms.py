@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.constants import Constants
-from gramercy.scaling.grid import Grid, first_grid, zoomed_grid
-from gramercy.scaling.scan import column_constants
+from gramercy.scaling.column_constants import (
+    Constants,
+    Grid,
+    column_constants,
+    first_grid,
+    zoomed_grid,
+)
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

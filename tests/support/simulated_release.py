@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
-from gramercy.scaling.grid import Grid
+from gramercy.scaling.column_constants import Grid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, Histogram

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.concentrated import zcdp_delta
+from gramercy.mechanisms.accounting.gdp import zcdp_delta
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from benchmarks.papers.whx.noise import PENALTY, delta_of
 from benchmarks.papers.whx.published import COLUMNS, EPSILONS
 from benchmarks.papers.whx.published import TITLES as WITH_NOISE
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart

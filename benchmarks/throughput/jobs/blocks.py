@@ -12,7 +12,7 @@ from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.cluster import local_workers, write_block
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.gram_pass import GramJob
+from gramercy.tables.sums.streaming import GramJob
 
 BLOCK, SUM, COPY, TASK = "read and sum a block", "add two sums", "copy a sum", "schedule a task"
 _TASKS, _TIMES = 500, 100

@@ -15,8 +15,8 @@ from benchmarks.throughput.jobs import inputs
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.yaml_files import read_request
-from gramercy.pipeline.publish.accumulation import PrivateCounts, accumulate, sum_rows
-from gramercy.pipeline.publish.constants_estimation import estimate_constants
+from gramercy.pipeline.publish.drawing import estimate_constants
+from gramercy.pipeline.publish.private_table import PrivateCounts, accumulate, sum_rows
 
 _MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
 

@@ -14,7 +14,7 @@ import psycopg
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from gramercy.pipeline.publish.table_copy import copied_contract
+from gramercy.pipeline.publish.private_table import copied_contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.streaming import accumulate

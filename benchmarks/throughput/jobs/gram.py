@@ -18,13 +18,9 @@ from benchmarks.throughput.jobs import inputs
 from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.sums.gram import WIDE, ExactGram
-from gramercy.tables.sums.normalise_kernel import NormaliseKernel
-from gramercy.tables.sums.parts import ONE_PART
-from gramercy.tables.sums.repair import Repairs
-from gramercy.tables.sums.row_transform import RowTransform, is_large
-from gramercy.tables.sums.sums import SummingWorker, row_slices
-from gramercy.tables.sums.threads import thread_count, worker_pool
+from gramercy.tables.batches import thread_count, worker_pool
+from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, ExactGram, SummingWorker, row_slices
+from gramercy.tables.sums.row_transform import NormaliseKernel, Repairs, RowTransform, is_large
 
 
 class Adding:

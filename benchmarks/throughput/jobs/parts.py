@@ -18,7 +18,7 @@ from gramercy.mechanisms.sampling.sampler import uniform_integers
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.parts import ONE_PART, Parts
+from gramercy.tables.sums.exact_sums import ONE_PART, Parts
 from gramercy.tables.sums.streaming import accumulate
 
 COUNT = 20

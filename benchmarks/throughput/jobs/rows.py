@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs, noise
 from gramercy.archive.bundles.rows_file import read_rows
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import RowWise
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.plan.yaml_files import read_request
-from gramercy.pipeline.publish.accumulation import PrivateSums
 from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.tables.formats.change_detection import store_digest
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.streaming import accumulate

@@ -15,15 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.active_content import is_active
-from gramercy.archive.bundles.card_page import card_page
-from gramercy.archive.bundles.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
+from gramercy.archive.bundles.card import card_page
 from gramercy.archive.bundles.marginals_file import (
     MARGINALS,
     most_bins,
     read_histograms,
     write_histograms,
 )
-from gramercy.archive.bundles.matrices import SMALL, matrix_files, read_matrix, write_matrix
+from gramercy.archive.bundles.matrices import (
+    GROUPS,
+    SMALL,
+    GroupMatrices,
+    matrix_files,
+    read_groups,
+    read_matrix,
+    write_groups,
+    write_matrix,
+)
 from gramercy.archive.bundles.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
 from gramercy.archive.bundles.parquet_limits import bounded_bytes
 from gramercy.archive.bundles.rows_file import most_row_bytes

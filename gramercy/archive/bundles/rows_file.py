@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.parquet_headers import PLAIN, Page
-from gramercy.archive.bundles.parquet_limits import check_pages, open_checked
+from gramercy.archive.bundles.parquet_limits import PLAIN, Page, check_pages, open_checked
 from gramercy.schemas import families
 
 Array = NDArray[np.float64]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gramercy.archive.bundles.escaped_texts import not_a_formula
-from gramercy.archive.bundles.groups_file import GROUPS
 from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
 from gramercy.archive.bundles.release_bundle import has_histograms, stems
 from gramercy.schemas.ledger_history import Timeline

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
 
-from gramercy.archive.bundles.card_page import content_summary, noise_description
+from gramercy.archive.bundles.card import content_summary, noise_description
 from gramercy.schemas.deployments_registry import (
     Administrative,
     Basic,

@@ -5,29 +5,60 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import math
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
-from gramercy.cli.draft.dataset_id import default_id
-from gramercy.cli.draft.header import check_header
-from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
-from gramercy.schemas.periods import Span, glob_of_any_period, last_complete, span_of, with_period
+from gramercy.schemas.periods import (
+    Span,
+    glob_of_any_period,
+    last_complete,
+    span_of,
+    with_period,
+    without_placeholders,
+)
 from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.tables.formats.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.csv_detection import detect_format
+from gramercy.tables.formats.header_names import look_like_data
 from gramercy.tables.formats.source import open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
 _TYPE_NAMES = {"whole": "whole numbers", "double": "numbers", "text": "text"}
 _MAX_NAME_LENGTH = 1000  # characters that a key in YAML can have
+_MAX_ID_LENGTH = 63
+_NOT_A_MEASURE = "named like an identifier, a date or free text; declare it if it is not"
+# Names such as data-2024.csv, part-0000.parquet and export/final.csv say nothing about the data.
+_VAGUE = re.compile(
+    r"[0-9]+|v[0-9]+|q[1-4]|(data|dataset|table|tables|export|extract|file|files|part|chunk|sheet"
+    r"|input|output|out|raw|clean|cleaned|final|new|copy|dump|download|downloads|documents|desktop"
+    r"|test|tmp|temp|untitled|main|all|csv|parquet)[0-9]*"
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_IDENTIFIERS = {"id", "ids", "uuid", "guid", "key", "mrn"}  # as the last word
+_ROW_NUMBERS = {"index", "row", "rownames", "unnamed"}  # as the only word: not body mass index
+_PERSONS = {
+    *("patient", "person", "subject", "participant", "respondent", "client", "customer"),
+    *("member", "user", "student", "pupil", "employee", "household", "case", "mrn"),
+}
+_DATES = {"date", "datetime", "timestamp", "dob", "birthday", "birthdate"}
+_TEXTS = {
+    *("name", "surname", "firstname", "lastname", "comment", "comments", "note", "notes"),
+    *("text", "description", "address", "street", "email", "phone", "url", "remark", "remarks"),
+}
+
+_PLAIN = re.compile(r"(?:\.{0,2}/)*[^\W\d_](?:[\w ./()*=-]*[\w)*])?")
+_READ_AS_OTHER = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
 @dataclass(frozen=True)
@@ -121,17 +152,44 @@ class Draft:
     def table(self) -> AnySource:
         """The source as the contract states it."""
         if self.database is not None:
-            return database_table(self.database, self.source)
+            return _database_table(self.database, self.source)
         if self.written is None:
             return self.source
         return Files(path=self.source, **self.written.model_dump())
 
+    @property
+    def candidates(self) -> dict[str, Column]:
+        """The columns that can be published: not the one that identifies persons."""
+        return {name: each for name, each in self.columns.items() if name != self.unit}
+
+    def with_proposed_columns(self) -> Draft:
+        """The draft with columns to be published without bounds, or left out.
+
+        Text is left out, because its levels must be declared. So are columns that are named like
+        identifiers, dates or free text, whose numbers would mean nothing.
+        """
+        columns = {
+            name: replace(each, published=NUMBERS in each.publishable_as and _is_measure(name))
+            for name, each in self.columns.items()
+        }
+        return replace(self, columns=columns)
+
     def with_published_columns(self) -> Draft:
         """The draft with the columns to publish; text that lacks levels is listed as left out."""
-        columns = {n: x for n, x in self.columns.items() if x.published and n != self.unit}
-        texts = [n for n, x in self.columns.items() if x.needs_levels and n != self.unit]
+        columns = {name: each for name, each in self.candidates.items() if each.published}
+        texts = [name for name, each in self.candidates.items() if each.needs_levels]
         left_out = {**self.left_out, **dict.fromkeys(texts, "text, whose levels were not declared")}
         return replace(self, columns=columns, left_out=left_out)
+
+    def without_identifiers(self) -> Draft:
+        """The draft without the columns that are named like identifiers, dates or free text.
+
+        They are listed as left out, unless no other column is there.
+        """
+        kept = {name: each for name, each in self.columns.items() if _is_measure(name)}
+        others = {name: _NOT_A_MEASURE for name in self.columns if name not in kept}
+        left_out = {**self.left_out, **others}
+        return replace(self, columns=kept, left_out=left_out) if kept else self
 
 
 def draft(
@@ -159,26 +217,31 @@ def draft(
     TableError
         If the table cannot be read.
     RequestError
-        If it lacks a chosen column or any publishable one, or its header may be data.
+        If it lacks a chosen column or any publishable one, or its header may be data; then no
+        value of the header is named.
     """
     if not table.strip():
-        raise families.DRAFT(
-            "TABLE must not be empty.",
-            "Name the table's file or folder.",
-        )
+        raise families.DRAFT("TABLE must not be empty.", "Name the table's file or folder.")
     table = os.path.expanduser(table)  # a shell does not expand it in quotes
     span, today = span_of(table), datetime.date.today()
     written = None
     if database is None:
         source, written = detect_format(glob_of_any_period(table))
     else:
-        database = _absolute(database)
+        path = database.removeprefix(SQLITE)
+        if path != database:
+            database = f"{SQLITE}{os.path.abspath(os.path.expanduser(path))}"
         present = with_period(table, span, last_complete(span, today)) if span else table
-        source = open_source(database_table(database, present))
+        source = open_source(_database_table(database, present))
     schema = schema_of(source)
     names = list(schema) if columns is None else list(columns)
-    if columns is None and "csv" in source.formats:
-        check_header(table, schema)
+    if columns is None and "csv" in source.formats and look_like_data(schema):
+        raise families.DRAFT(
+            "The first line of {table} may be a row instead of column names: it has a number, a "
+            "date, a time or a mark for a missing value.",
+            "Add a first line with names; or, if these are names, list them with --columns.",
+            table=table,
+        )
     for column in names:
         if column not in schema:
             raise families.DRAFT(
@@ -215,26 +278,73 @@ def draft(
     )
 
 
-def database_table(url: str, table: str) -> DatabaseTable:
-    """A table of a database; the URL must not contain a secret."""
-    return parse(DatabaseTable, {"url": url, "table": table}, "--database", RequestError)
-
-
-def _absolute(url: str) -> str:
-    """A URL of SQLite with an absolute path, and any other as it is."""
-    path = url.removeprefix(SQLITE)
-    return url if path == url else f"{SQLITE}{os.path.abspath(os.path.expanduser(path))}"
-
-
 def parse_names(text: str) -> list[str]:
     """Names separated by commas; a name with a comma is in double quotes."""
     names = next(csv.reader(io.StringIO(text)), [])
     if not all(names) or not names:
-        raise families.DRAFT(
-            "--columns has an empty name.",
-            "Write --columns A,B.",
-        )
+        raise families.DRAFT("--columns has an empty name.", "Write --columns A,B.")
     return list(dict.fromkeys(names))
+
+
+def default_id(table: str) -> str:
+    """An id for the table at a path or URL: its name, or that of the nearest folder that has one.
+
+    Examples
+    --------
+    >>> default_id("/srv/clinic/blood-2026.csv"), default_id("/srv/clinic/data.csv")
+    ('blood-2026', 'clinic')
+    """
+    for part in _parts(table):
+        words = re.findall(r"[a-z0-9]+", without_placeholders(part).lower())
+        if "=" not in part and not all(map(_VAGUE.fullmatch, words)):
+            return "-".join(words)[:_MAX_ID_LENGTH].strip("-")
+    return "table"
+
+
+def default_delta(count: int) -> float:
+    """A power of ten: at most 1e-6, and at most 1/(10 n) for n rows or persons."""
+    return 10.0 ** -max(6, math.ceil(math.log10(count)) + 1)
+
+
+def person_columns(names: Collection[str]) -> list[str]:
+    """The columns that are named as if they identified persons."""
+    return [name for name in names if _PERSONS & set(_words(name)) and _names_identifier(name)]
+
+
+def yaml_scalar(value: str | float | None) -> str:
+    """A text, a number or nothing as a YAML scalar on one line; parsing it returns the value."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        is_whole = math.isfinite(value) and value == int(value) and abs(value) < 1e15
+        return str(int(value)) if is_whole else repr(value)
+    if _PLAIN.fullmatch(value) and value.isprintable() and value.lower() not in _READ_AS_OTHER:
+        return value
+    return f'"{"".join(map(_escaped, value))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def _database_table(url: str, table: str) -> DatabaseTable:
+    return parse(DatabaseTable, {"url": url, "table": table}, "--database", RequestError)
+
+
+def _parts(table: str) -> Iterator[str]:
+    """Names of the file and the folders around it, the nearest first, without suffixes."""
+    if "://" in table:
+        parts = PurePosixPath(table.partition("://")[2].partition("?")[0]).parts
+        names = parts[1:]  # without the host or the bucket
+    else:
+        path = Path(table).absolute()
+        # The home folder and those above it are named after a user or a machine.
+        outside = len(Path.home().parts) if path.is_relative_to(Path.home()) else 1
+        names = path.parts[outside:]
+    for name in reversed(names):
+        yield name.partition(".")[0] if name == names[-1] else name
 
 
 def _exclusion_reason(name: str, kind: str) -> str:
@@ -250,3 +360,16 @@ def _exclusion_reason(name: str, kind: str) -> str:
     if kind in {MIXED, PARTIAL}:
         return kind
     return "" if kind == "any" or kind in _PUBLISHABLE_AS else f"neither numbers nor text ({kind})"
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _names_identifier(name: str) -> bool:
+    words = [word for word in _words(name) if not word.isdigit()]
+    return bool(words) and (words[-1] in _IDENTIFIERS or {*words} <= _ROW_NUMBERS)
+
+
+def _is_measure(name: str) -> bool:
+    return not (_names_identifier(name) or {*_words(name)} & (_DATES | _TEXTS))

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gramercy.cli.draft.drafting import Draft
-from gramercy.cli.draft.scalars import yaml_scalar
+from gramercy.cli.draft.drafting import Draft, yaml_scalar
 from gramercy.cli.output.output_files import check_output_folder, write_errors
 from gramercy.pipeline.plan.fold_proposal import folds_of_draft
 from gramercy.schemas import families
 
-CONTRACT, REQUEST = "contract.yaml", "request.yaml"
+_NAMES = ("contract.yaml", "request.yaml")
 
 
 def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
@@ -24,30 +23,28 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
     Raises
     ------
     RequestError
-        If a file exists, the folder is the table's own, or it cannot be written.
+        As `check_absent`; or if a file cannot be written: then neither is.
     """
-    check_absent(draft, folder)
-    paths = _paths(folder)
-    counted = "rows" if draft.unit is None else "persons"
+    contract, request = check_absent(draft, folder)
     facts = {
         **vars(draft),
         "source": _source(folder, draft),
-        "counted": counted,
+        "counted": "rows" if draft.unit is None else "persons",
         "folds": _folds(draft),
     }
-    texts = [_templates().get_template(path.name).render(facts) for path in paths]
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, texts, strict=True):
+        for path in (contract, request):
+            text = _templates().get_template(path.name).render(facts)
             with path.open("x", encoding="utf-8") as stream:
                 undo.callback(path.unlink)
                 stream.write(text)
         undo.pop_all()  # both were written
-    return paths
+    return contract, request
 
 
-def check_absent(draft: Draft, folder: Path) -> None:
-    """Check that a draft can be written into a folder, before the questions.
+def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
+    """The files to write; checked before the questions.
 
     Raises
     ------
@@ -61,7 +58,8 @@ def check_absent(draft: Draft, folder: Path) -> None:
             "Choose another one with --folder.",
             folder=str(folder),
         )
-    for path in _paths(folder):
+    contract, request = (folder / name for name in _NAMES)
+    for path in (contract, request):
         if os.path.lexists(path):
             raise families.OUTPUT(
                 "{path} already exists.",
@@ -69,10 +67,7 @@ def check_absent(draft: Draft, folder: Path) -> None:
                 path=str(path),
             )
     check_output_folder("--folder", folder)
-
-
-def _paths(folder: Path) -> tuple[Path, Path]:
-    return folder / CONTRACT, folder / REQUEST
+    return contract, request
 
 
 def _folds(draft: Draft) -> int:
@@ -84,11 +79,9 @@ def _folds(draft: Draft) -> int:
 
 
 def _source(folder: Path, draft: Draft) -> str:
-    """The source relative to the contract's folder, unless it is absolute or a URL."""
+    """The source relative to the contract's folder, unless it is absolute, a URL or a table."""
     source = draft.source
-    if draft.database is not None:
-        return source
-    if "://" in source or Path(source).is_absolute():
+    if draft.database is not None or "://" in source or Path(source).is_absolute():
         return source
     relative = Path(os.path.relpath(Path(source).absolute(), folder.resolve())).as_posix()
     # Files of periods cannot be found by way of '..', which could leave the folder of a period.

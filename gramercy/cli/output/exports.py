@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.withdrawal_notice import read_withdrawal
+from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from gramercy.mechanisms.accounting.directed_rounding import subtract_down
-from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import wordings
 

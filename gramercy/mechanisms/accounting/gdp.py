@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from mpmath import MPContext
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from gramercy.mechanisms.accounting.directed_rounding import down, mp, up
 from gramercy.schemas import wordings
 
 Array = NDArray[np.float64]
@@ -263,3 +263,49 @@ def gaussian_scale(squared_sensitivity: float, mu: float) -> float:
 def gaussian_mu(squared_sensitivity: float, scale: float) -> float:
     """Mu = Delta / s of Gaussian noise with standard deviation s = `scale`, rounded up."""
     return up(mp.sqrt(squared_sensitivity) / mp.mpf(scale))
+
+
+_UP = 1 + 1e-11  # more than the rounding error of the exponential
+_MIN_DELTA = 5e-324  # smallest positive double: delta is never zero
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """A delta that holds at `epsilon` for every rho-zCDP mechanism, rounded up.
+
+    Canonne, Kamath and Steinke (2020), Corollary 13: for every order alpha > 1,
+    delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) (1 - 1/alpha)^alpha. Any alpha is
+    valid; the search looks for the smallest delta.
+    """
+
+    def log_delta(log_excess: float) -> float:
+        excess = math.exp(log_excess)  # alpha - 1
+        exponent = excess * ((1 + excess) * rho - epsilon)
+        return exponent - math.log1p(excess) - excess * math.log1p(1 / excess)
+
+    best = scipy.optimize.minimize_scalar(
+        log_delta, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9}
+    )
+    return min(1.0, max(math.exp(min(0.0, float(best.fun))) * _UP, _MIN_DELTA))
+
+
+mp = MPContext()
+mp.dps = 60
+
+UP = 1 + 2.0**-50  # factor that exceeds the rounding error of a few double-precision operations
+
+
+def up(value: Any) -> float:
+    """The smallest double at or above `value`."""
+    nearest = float(value)
+    return nearest if mp.mpf(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def down(value: Any) -> float:
+    """The largest double at or below `value`."""
+    nearest = float(value)
+    return nearest if mp.mpf(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def subtract_down(delta: float, share: float) -> float:
+    """Delta - share, rounded down."""
+    return down(mp.mpf(delta) - share)

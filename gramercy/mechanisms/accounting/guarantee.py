@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gramercy.mechanisms.accounting.directed_rounding import mp, subtract_down, up
 from gramercy.mechanisms.accounting.gdp import (
     approximate_delta,
     exact_delta,
     gdp_delta,
     gdp_epsilon,
     gdp_mu,
+    mp,
     mu_from_pure_epsilon,
+    subtract_down,
+    up,
 )
 from gramercy.schemas import wordings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gramercy import mechanisms
-from gramercy.archive.bundles.card_page import file_description
+from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
@@ -18,11 +18,16 @@ from gramercy.archive.listing.signed_listing import NEWEST, with_names
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import GLOSSARY, INDEX, is_page, older_page, release_page
-from gramercy.estimators.own_numbers import is_in_own_units, measure, numbers
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
-from gramercy.estimators.uncertainty.difference import change, comparable
-from gramercy.estimators.welch import over_time
+from gramercy.estimators.table_comparison import (
+    change,
+    comparable,
+    is_in_own_units,
+    measure,
+    numbers,
+    over_time,
+)
 from gramercy.ledger import Ledger
 from gramercy.ledger.approximate_spending import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES

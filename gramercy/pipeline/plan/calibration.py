@@ -10,14 +10,11 @@ from dataclasses import dataclass
 
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
-from gramercy.mechanisms.accounting.directed_rounding import subtract_down
-from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.histograms import ConstantsNoise
-from gramercy.mechanisms.marginals import Marginals
-from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
+from gramercy.mechanisms.histograms import ConstantsNoise, Marginals
+from gramercy.mechanisms.mechanism import Additive, Mechanism, PublicParameters
 from gramercy.pipeline.plan.public_parameters import public_parameters
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError

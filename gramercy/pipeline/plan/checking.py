@@ -24,11 +24,10 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import display_name
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import IndexedPersons
-from gramercy.tables.sums.passes import EXCESS_ROWS
 from gramercy.tables.sums.period_filter import PeriodFilter
 
 _MOST_NAMED = 10
@@ -175,7 +174,7 @@ def check_table(
 
 
 class _Counts:
-    """Counts over the batches of a table, as `tables.sums.repair` counts its repairs."""
+    """Counts over the batches of a table, as `tables.sums.row_transform` counts its repairs."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract

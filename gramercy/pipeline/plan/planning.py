@@ -8,8 +8,7 @@ from typing import Any
 
 from gramercy.estimators import Estimator
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import Mechanism, RowWise
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     Calibration,
@@ -20,12 +19,12 @@ from gramercy.pipeline.plan.calibration import (
 from gramercy.pipeline.plan.column_groups import with_columns_of_table
 from gramercy.pipeline.plan.column_names import check_names
 from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.estimable import check_group, check_other_releases
 from gramercy.pipeline.plan.grouping import matrix_contract
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.scaling_plan import with_planned_scaling
 from gramercy.pipeline.plan.specification import release_spec, scaled_contract
 from gramercy.pipeline.plan.yaml_files import read_contract
-from gramercy.pipeline.publish.estimable import check_group, check_other_releases
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError

@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from gramercy.estimators.accuracy.row_laws import Law, gaussian, lognormal
 from gramercy.estimators.accuracy.row_simulation import (
+    Law,
     Normalisation,
     Simulated,
     before_and_after,
+    gaussian,
+    lognormal,
     one_factor_rows,
 )
-from gramercy.scaling.constants import WINSOR
+from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw

@@ -12,13 +12,13 @@ from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release,
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.progress import steps_bar
-from gramercy.pipeline.publish.estimable import (
+from gramercy.pipeline.plan.estimable import (
     check_estimable,
     check_other_releases,
     read_other_releases,
 )
-from gramercy.pipeline.publish.seal_once import seal_once
+from gramercy.pipeline.progress import steps_bar
+from gramercy.pipeline.publish.attachments import seal_once
 from gramercy.schemas import families
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from gramercy.archive.bundles.card import dp_card
 from gramercy.estimators.marginals import counted_rows
-from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.mechanism import Additive, Mechanism
 from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts, noise_law
 from gramercy.schemas.evidence import Histogram, last_stage
 from gramercy.schemas.facts import (

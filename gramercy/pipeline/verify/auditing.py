@@ -1,23 +1,33 @@
 """Audit a home: whether ledger, archive and run history agree.
 
-An audit reads everything and changes nothing.
+An audit reads everything and changes nothing, apart from its report. An entry's hash depends on all
+entries before it. So a signed anchor, a signed release that states the ledger's head, or an anchor
+in Prefect's history reveals any change to the entries up to it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from gramercy.archive.bundles.release_bundle import read_release_manifest
+from gramercy.archive.seal.anchors import newest_of
+from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
-from gramercy.ledger import Charge, Ledger
+from gramercy.common.disk import make_folder
+from gramercy.common.extras import publishing
+from gramercy.common.home import Home
+from gramercy.ledger import Charge, Ledger, Statement
+from gramercy.ledger.integrity import Finding
 from gramercy.ledger.sources import datasets_with_same_source
-from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.audit_record import Audit, AuditedCharge, Discrepancy, write_audit
-from gramercy.pipeline.verify.ledger_trust import check_ledger
+from gramercy.pipeline.context import Context, verify_ledger_anchor
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.verify.listing_checks import listing_problem
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families, wordings
@@ -28,7 +38,7 @@ from gramercy.schemas.errors import (
     LedgerError,
     UntrustedLedger,
 )
-from gramercy.schemas.ledger_history import History
+from gramercy.schemas.ledger_history import Anchor, History
 from gramercy.schemas.problem import Notice
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
@@ -280,3 +290,305 @@ def audit(context: Context, history: History | None, folder: Path) -> tuple[Path
     """Audit a home and write the report; returns the page and the discrepancies, in words."""
     result = make_audit(context, history)
     return write_audit(context, result, folder), [str(each) for each in result.discrepancies]
+
+
+with publishing():
+    from gramercy.common.notation import message_in_symbols
+    from gramercy.reports.audit_page import audit_page
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """A contradiction between ledger, archive and run history.
+
+    Parameters
+    ----------
+    subject
+        The release, the data set, the file, or ``ledger``.
+    problem
+        What is wrong.
+    """
+
+    subject: str
+    problem: GramercyError | Notice
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.words} ({self.code})"
+
+    @property
+    def words(self) -> str:
+        """The problem as a message."""
+        return self.problem.message
+
+    @property
+    def code(self) -> str:
+        """The stable code of the problem."""
+        return self.problem.code
+
+
+@dataclass(frozen=True)
+class AuditedCharge:
+    """A charge, and the state of its bundle.
+
+    Parameters
+    ----------
+    dataset
+        Id of the data set.
+    charge
+        The charge in the ledger.
+    bundle
+        The state of the bundle, in a few words.
+    runs
+        Names of the flow runs that published it; None if the history was left out.
+    """
+
+    dataset: str
+    charge: Charge
+    bundle: str
+    runs: tuple[str, ...] | None
+
+    @property
+    def id(self) -> str:
+        """``<dataset>/<release>``."""
+        return f"{self.dataset}/{self.charge.release}"
+
+
+@dataclass
+class Audit:
+    """The result of an audit.
+
+    Parameters
+    ----------
+    ledger, archive
+        Locations of the ledger and the archive.
+    head
+        The last entry of the ledger.
+    at
+        Time of the audit, UTC, ISO 8601.
+    history
+        Whether Prefect's history was included.
+    anchors
+        Number of anchors of the ledger that were found outside of it, by where they were found.
+    statements
+        (data set, statement) of every budget.
+    releases
+        Every charge, in the order of the ledger.
+    discrepancies
+        All contradictions.
+    notes
+        Facts for the auditor to consider or confirm; they are not contradictions.
+    """
+
+    ledger: str
+    archive: str
+    head: Anchor
+    at: str
+    history: bool = False
+    anchors: dict[str, int] = field(default_factory=dict)
+    statements: list[tuple[str, Statement]] = field(default_factory=list)
+    releases: list[AuditedCharge] = field(default_factory=list)
+    discrepancies: list[Discrepancy] = field(default_factory=list)
+    notes: list[Notice | str] = field(default_factory=list)
+
+
+def audit_facts(audit: Audit) -> dict[str, Any]:
+    """An audit as plain data, without the private fingerprints in the ledger."""
+    return {
+        "at": audit.at,
+        "ledger": audit.ledger,
+        "archive": audit.archive,
+        "head": audit.head.model_dump(),
+        "anchors": audit.anchors,
+        "runs": audit.history,
+        "discrepancies": [
+            {"subject": each.subject, "words": each.words, "code": each.code}
+            for each in audit.discrepancies
+        ],
+        "notes": [str(note) for note in audit.notes],
+        "budgets": [{"dataset": name, **each.facts()} for name, each in audit.statements],
+        "releases": [_release_facts(each) for each in audit.releases],
+    }
+
+
+def _shown_problems(audit: Audit) -> dict[str, Any]:
+    """Discrepancies and notes in the notation of pages."""
+    found = [
+        {"subject": each.subject, "words": message_in_symbols(each.problem), "code": each.code}
+        for each in audit.discrepancies
+    ]
+    notes = [
+        each if isinstance(each, str) else f"{each.code}: {message_in_symbols(each)}"
+        for each in audit.notes
+    ]
+    return {"discrepancies": found, "notes": notes}
+
+
+def _release_facts(each: AuditedCharge) -> dict[str, Any]:
+    runs = None if each.runs is None else list(each.runs)
+    return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
+
+
+def new_audit_folder(home: Home) -> Path:
+    """A folder in the home for the report of an audit made now."""
+    now = datetime.datetime.now(datetime.UTC)
+    return home.audits / now.strftime("%Y-%m-%dT%H%M%SZ")
+
+
+def write_audit(context: Context, audit: Audit, folder: Path) -> Path:
+    """Write ``audit.html`` and ``audit.json``; returns the page.
+
+    Parameters
+    ----------
+    context
+        The archive, to whose pages the report links.
+    audit
+        The audit.
+    folder
+        The folder; see `new_audit_folder`.
+    """
+    facts = audit_facts(audit)
+    make_folder(folder, 0o700)
+    (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    page = folder / "audit.html"
+    shown = facts | _shown_problems(audit)
+    page.write_text(audit_page(shown, archive_links(context, page)), encoding="utf-8")
+    return page
+
+
+@dataclass
+class LedgerCheck:
+    """The result of comparing a ledger with its anchors.
+
+    Parameters
+    ----------
+    problems
+        (subject, problem) of each contradiction: a data set, a release, or ``ledger``.
+    notes
+        What is not a contradiction.
+    anchors
+        The number of anchors that were found, by where they were found.
+    """
+
+    problems: list[tuple[str, GramercyError | Notice]] = field(default_factory=list)
+    notes: list[Notice] = field(default_factory=list)
+    anchors: dict[str, int] = field(default_factory=dict)
+
+    def add_location(self, ledger: Ledger, *, of_copy: bool) -> None:
+        """Add that the ledger is a copy, if it is one."""
+        original = ledger.original_location()
+        if original is not None and of_copy:
+            self.notes.append(
+                families.RECORDED(
+                    "This is a copy, which was only read: the ledger was in the file {location}.",
+                    "Audit the original as well, which may have entries that are newer.",
+                    location=original,
+                )
+            )
+        elif original is not None:
+            self.problems.append(("ledger", wordings.ledger_copied(ledger.location, original)))
+
+
+def check_ledger(
+    ledger: Ledger,
+    archive: Archive,
+    releases: Iterable[tuple[str, str]],
+    witness: Witness | None,
+    history: History | None = None,
+    *,
+    of_copy: bool = False,
+) -> LedgerCheck:
+    """Check a ledger in itself and against the archive, its releases, the witness and the history.
+
+    Parameters
+    ----------
+    ledger, archive
+        The ledger, and the archive of its releases.
+    releases
+        (data set, release) of the releases to compare it with.
+    witness
+        The place outside of both that keeps anchors, if there is one.
+    history
+        Prefect's run history; None to leave it out.
+    of_copy
+        Whether a copy of the ledger is checked on purpose.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read at all.
+    """
+    check, head = LedgerCheck(), ledger.head()
+    found: dict[str, list[Anchor]] = {
+        "archive": [],
+        "releases": list(_anchors_of_releases(archive, releases, head.ledger)),
+    }
+    try:
+        anchor = archive.anchor()
+        if anchor is not None and anchor.ledger == head.ledger:
+            found["archive"].append(anchor)  # `find_inconsistencies` compares it with the entries
+        else:
+            verify_ledger_anchor(ledger, archive)
+    except (LedgerError, Invalid) as error:
+        check.problems.append(("ledger", error))
+    if witness is not None:
+        found["witness"] = []
+        try:
+            found["witness"] += witness.all()
+            if found["witness"]:
+                newest = newest_of(found["witness"], witness.location)
+                if newest.ledger != head.ledger:
+                    ledger.verify_anchor(newest, witness.location)
+        except (LedgerError, Invalid, ArchiveError) as error:
+            check.problems.append(("ledger", error))
+    if history is not None:
+        found["history"] = list(history.anchors)
+    check.anchors = {place: len(anchors) for place, anchors in found.items()}
+    findings = ledger.find_inconsistencies([each for of in found.values() for each in of])
+    check.problems += _one_for_each_kind(findings)
+    check.add_location(ledger, of_copy=of_copy)
+    return check
+
+
+def _one_for_each_kind(findings: Iterable[Finding]) -> Iterator[tuple[str, Notice]]:
+    """(subject, problem) of each kind of inconsistency, which one cause may show in every entry."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.notice.code, []).append(finding)
+    for alike in kinds.values():
+        first, count = alike[0], len({each.entry for each in alike})
+        if count == 1:
+            yield from ((each.subject, each.notice) for each in alike)
+            continue
+        subject = first.subject if len({each.subject for each in alike}) == 1 else "ledger"
+        words = f"{first.notice.code}: {first.notice.sentence}"
+        yield (
+            subject,
+            families.ENTRY(
+                "{count} entries, from entry {entry} to entry {last}, have the same "
+                "problem. The first is {first}",
+                "Find out who can write to the ledger's database, keep a copy of it, and "
+                "restore it from a backup; the bundles may be right. See "
+                "docs/how-to/verify.md.",
+                count=count,
+                entry=first.entry,
+                last=alike[-1].entry,
+                first=words,
+            ),
+        )
+
+
+def _anchors_of_releases(
+    archive: Archive, releases: Iterable[tuple[str, str]], ledger: str
+) -> Iterator[Anchor]:
+    """The heads of this ledger that signed releases state; unreadable releases are skipped."""
+    for dataset, release in releases:
+        try:
+            folder = archive.metadata_path(dataset, release)
+            if folder is None:
+                continue
+            archive.verify_signer(folder)
+            stated = read_release_manifest(folder).ledger
+        except (Invalid, ArchiveError):  # reported by the check of the release
+            continue
+        if stated is not None and stated.ledger == ledger:
+            yield stated.anchor

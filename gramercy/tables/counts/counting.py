@@ -1,20 +1,250 @@
-"""Stream a private table into exact histograms: of the cells of every column, or of row lengths."""
+"""The passes that count units in histograms: of the cells of every column, and of row lengths.
+
+Every protected unit adds one to exactly one bin of each histogram, for any cells: a row, or a
+person with all rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.schemas.contract import Contract
-from gramercy.tables.counts.binning import LevelGrid, NumberGrid, bin_edges
-from gramercy.tables.counts.count_passes import BinJob, LengthJob, PartialCounts
+from gramercy.tables.batches import MalformedLines, cache_slices
+from gramercy.tables.counts.binning import Binning, LevelGrid, NumberGrid, bin_edges
+from gramercy.tables.counts.lengths import RowLengths, length_histogram, length_thresholds
 from gramercy.tables.formats.source import Source
-from gramercy.tables.persons.person_sample import DrawKeys
-from gramercy.tables.sums.passes import Job, OnRows, ignore_progress, run_locally
+from gramercy.tables.persons.person_index import DrawKeys, Keys, Persons, PersonSample
+from gramercy.tables.sums.passes import (
+    Job,
+    OnRows,
+    ignore_progress,
+    read_to_workers,
+    run_locally,
+    worker_count,
+)
+from gramercy.tables.sums.row_transform import is_large
 from gramercy.tables.sums.streaming import Engine, check_row_count
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class Units(Protocol):
+    """Protected units, and the histograms in which each of them counts once. Private."""
+
+    @property
+    def rows_without_person(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+    def histograms(self) -> tuple[Counts, ...]: ...
+
+
+@dataclass(frozen=True, repr=False)
+class RowHistograms:
+    """Histograms of rows. Private.
+
+    Parameters
+    ----------
+    counts
+        The histograms, shapes (bins,).
+    """
+
+    counts: tuple[Counts, ...]
+    rows_without_person: int = 0
+
+    def __len__(self) -> int:
+        return int(self.counts[0].sum())
+
+    def __add__(self, other: RowHistograms) -> RowHistograms:
+        pairs = zip(self.counts, other.counts, strict=True)
+        return RowHistograms(tuple(first + second for first, second in pairs))
+
+    def histograms(self) -> tuple[Counts, ...]:
+        """The histograms."""
+        return self.counts
+
+
+@dataclass(frozen=True, repr=False)
+class PersonLengths:
+    """The lengths of persons, known only when all of their rows are added. Private.
+
+    Parameters
+    ----------
+    persons
+        Persons with the sum of squares of each.
+    thresholds
+        See `tables.counts.lengths.length_thresholds`.
+    """
+
+    persons: Persons
+    thresholds: NDArray[np.uint64]
+
+    @property
+    def rows_without_person(self) -> int:
+        """Number of rows that belong to no person."""
+        return self.persons.rows_without_person
+
+    def __len__(self) -> int:
+        return len(self.persons)
+
+    def __add__(self, other: PersonLengths) -> PersonLengths:
+        return PersonLengths(self.persons + other.persons, self.thresholds)
+
+    def histograms(self) -> tuple[Counts, ...]:
+        """The histogram of lengths."""
+        return (length_histogram(self.persons.squares, self.thresholds),)
+
+
+@dataclass(frozen=True, repr=False)
+class PartialCounts:
+    """The counts of one partition. Private.
+
+    Parameters
+    ----------
+    units
+        Rows or persons.
+    rows
+        Number of rows, dropped malformed lines included.
+    malformed
+        Number of malformed lines.
+    """
+
+    units: Units
+    rows: int
+    malformed: int
+
+    def __add__(self, other: PartialCounts) -> PartialCounts:
+        return PartialCounts(
+            self.units + other.units, self.rows + other.rows, self.malformed + other.malformed
+        )
+
+
+@dataclass(frozen=True)
+class BinJob(Job[PartialCounts]):
+    """Count the bins of the cells of every column.
+
+    Parameters
+    ----------
+    edges
+        See `tables.counts.binning.Binning`.
+    draw_keys
+        Draws the random keys that choose one row of each person.
+    """
+
+    edges: tuple[Array, ...]
+    draw_keys: DrawKeys
+
+    def run(
+        self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+    ) -> PartialCounts:
+        large = is_large(self.contract.rows, len(self.edges))
+        binning = Binning(self.edges, large=large)
+        threads = range(worker_count(self, len(self.edges)))
+        if self.contract.person_column is not None:
+            sample = PersonSample(binning.sizes, large=large)
+            sampling = [_SamplingWorker(binning, sample) for _ in threads]
+            read = read_to_workers(
+                self, source, sampling, on_rows, persons=sample, draw=self.draw_keys
+            )
+            return _partial_counts(sample, *read)
+        counting = [_BinningWorker(binning) for _ in threads]
+        rows, malformed = read_to_workers(self, source, counting, on_rows)
+        histograms = binning.split(reduce(add, (worker.counts for worker in counting)))
+        for histogram in histograms:
+            histogram[-1] += malformed.dropped
+        return _partial_counts(RowHistograms(histograms), rows, malformed)
+
+
+@dataclass(frozen=True)
+class LengthJob(Job[PartialCounts]):
+    """Count the lengths of scaled rows; of a person, the square root of the sum of squares.
+
+    Parameters
+    ----------
+    edges
+        See `tables.counts.lengths.length_thresholds`.
+    """
+
+    edges: Array
+
+    def run(
+        self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+    ) -> PartialCounts:
+        lengths, thresholds = RowLengths.of(self.contract), length_thresholds(self.edges)
+        threads = range(worker_count(self, lengths.width))
+        if self.contract.person_column is not None:
+            measured = Persons(large=lengths.large)
+            adding = [_PersonLengthWorker(lengths, measured) for _ in threads]
+            read = read_to_workers(self, source, adding, on_rows, persons=measured)
+            return _partial_counts(PersonLengths(measured, thresholds), *read)
+        measuring = [_LengthWorker(lengths, thresholds) for _ in threads]
+        rows, malformed = read_to_workers(self, source, measuring, on_rows)
+        histogram = reduce(add, (worker.counts for worker in measuring))
+        histogram[0] += malformed.dropped
+        return _partial_counts(RowHistograms((histogram,)), rows, malformed)
+
+
+def _partial_counts(units: Units, rows: int, malformed: MalformedLines) -> PartialCounts:
+    return PartialCounts(units, rows + malformed.dropped, malformed.dropped + malformed.kept)
+
+
+class _BinningWorker:
+    """Counts the bins of the rows that one thread receives."""
+
+    def __init__(self, binning: Binning) -> None:
+        self._binning, self.counts = binning, binning.zeros()
+
+    def add(self, cells: Array) -> None:
+        """Add rows of cells, shape (columns, rows)."""
+        for rows in cache_slices(len(cells), cells.shape[1]):
+            self._binning.count(self._binning.bins(cells[:, rows]), self.counts)
+
+
+class _SamplingWorker:
+    """Adds the rows that one thread receives to a sample of one row per person."""
+
+    def __init__(self, binning: Binning, sample: PersonSample) -> None:
+        self._binning, self._sample = binning, sample
+
+    def add(self, cells: Array, keys: Keys) -> None:
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        self._sample.add(cells[0], self._binning.bins(cells[1:]), keys)
+
+
+class _LengthWorker:
+    """Counts the lengths of the rows that one thread receives."""
+
+    def __init__(self, lengths: RowLengths, thresholds: NDArray[np.uint64]) -> None:
+        self._lengths, self._thresholds = lengths, thresholds
+        self.counts = np.zeros(thresholds.size, np.int64)
+
+    def add(self, cells: Array) -> None:
+        """Add rows of cells, shape (columns, rows)."""
+        for rows in cache_slices(self._lengths.width, cells.shape[1]):
+            squares = self._lengths.squares(cells[:, rows])
+            self.counts += length_histogram(squares, self._thresholds)
+
+
+class _PersonLengthWorker:
+    """Adds the squared lengths of the rows that one thread receives to those of persons."""
+
+    def __init__(self, lengths: RowLengths, persons: Persons) -> None:
+        self._lengths, self._persons = lengths, persons
+
+    def add(self, cells: Array) -> None:
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        for rows in cache_slices(self._lengths.width, cells.shape[1]):
+            self._persons.add(cells[0, rows], self._lengths.squares(cells[1:, rows]))
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,9 +17,8 @@ from gramercy.common.machine import compiled
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.tables.formats.values import matrix_width
-from gramercy.tables.persons.persons import MAX_ROW_SQUARES
-from gramercy.tables.sums.repair import Repairs, repair, repair_constants
-from gramercy.tables.sums.row_transform import is_large
+from gramercy.tables.persons.person_index import MAX_ROW_SQUARES
+from gramercy.tables.sums.row_transform import Repairs, is_large, repair, repair_constants
 
 Array = NDArray[np.float64]
 
@@ -69,7 +68,7 @@ class RowLengths:
 
         Notes
         -----
-        Squares are summed in a fixed loop over columns; see `tables.sums.normalise.normalise`.
+        Squares are summed in a fixed loop over columns; see `tables.sums.row_transform.normalise`.
         """
         if self.large:
             squares = compiled(squares_kernel)(

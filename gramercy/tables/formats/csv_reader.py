@@ -21,35 +21,16 @@ from numpy.typing import NDArray
 from gramercy.schemas import families
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.url import path_of
+from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.decompression import XzStream, open_zip
 from gramercy.tables.formats.encodings import SUBSTITUTE, as_utf8
 from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
 from gramercy.tables.formats.parse_errors import redact_parser_errors
 from gramercy.tables.formats.source_file import SourceFile
 from gramercy.tables.formats.values import Coding, is_text, to_floats
-from gramercy.tables.sums.threads import in_order
 
 _HEADER_BYTES = 1 << 16  # read at once for the header
 _ROOM = 8  # bytes of a block besides the lines: a byte order mark
-
-
-@dataclass
-class MalformedLines:
-    """Numbers of CSV lines that are not records of the header's width. For the steward only.
-
-    Parameters
-    ----------
-    dropped
-        Lines that were left out.
-    kept
-        Lines that were kept as rows of missing cells.
-    """
-
-    dropped: int = 0
-    kept: int = 0
-
-    def __add__(self, other: MalformedLines) -> MalformedLines:
-        return MalformedLines(self.dropped + other.dropped, self.kept + other.kept)
 
 
 def read_header(file: SourceFile) -> list[str]:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats import csv_reader, parquet_reader
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.lines import replace_invalid_utf8
 from gramercy.tables.formats.parse_errors import redact_parser_errors
 from gramercy.tables.formats.source import Source

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from fsspec.implementations.local import LocalFileSystem
 
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.parquet_reader import open_parquet
 from gramercy.tables.formats.parse_errors import redact_parser_errors
 from gramercy.tables.formats.reader import cell_batches

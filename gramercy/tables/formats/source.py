@@ -19,9 +19,9 @@ from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.source import AnySource, CopiedFiles, Files, display_name, location
 from gramercy.schemas.url import user_in_name, without_secrets
+from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.copies.files import copied_files
 from gramercy.tables.formats.source_file import Format, SourceFile, format_of, source_file
-from gramercy.tables.sums.kept_cells import KeptCells
 
 # Debug logs quote file names, and names of partition folders are private cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):

@@ -6,6 +6,7 @@ stores them, and needs a third of the memory: their bytes, and sixteen to thirty
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
-from gramercy.tables.formats.text_buffers import TextBuffers
-from gramercy.tables.persons.siphash import hashes
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.uint32] | NDArray[np.uint64]
@@ -242,3 +241,99 @@ def fill_kernel(hashed: NDArray[np.uint64], slots: Slots, index_bits: int) -> No
         while slots[slot] != 0:
             slot = (slot + one) & mask
         slots[slot] = hashed[k] >> shift << bits | np.uint64(k + 1)
+
+
+_56 = np.uint64(56)
+_13, _16, _17, _21, _32 = map(np.uint64, (13, 16, 17, 21, 32))
+_43, _47, _48, _51 = map(np.uint64, (64 - 21, 64 - 17, 64 - 16, 64 - 13))
+_0, _FF = np.uint64(0), np.uint64(0xFF)
+_V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
+_V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
+
+# Python draws a secret of its own for every process, unless its environment states one.
+KEY = np.array([hash("first half"), hash("second half")]).view(np.uint64)
+
+
+def hashes(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], key: NDArray[np.uint64] = KEY
+) -> NDArray[np.uint64]:
+    """The hash of each text, shape (texts,), by SipHash-1-3, as in Python's dictionaries.
+
+    Names that collide cannot be chosen without the key, which differs in every process.
+    J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012.
+    """
+    result: NDArray[np.uint64] = compiled(siphash_kernel)(offsets, data, key[0], key[1])
+    return result
+
+
+def siphash_kernel(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], key_0: np.uint64, key_1: np.uint64
+) -> NDArray[np.uint64]:
+    """The hash of each text; for numba."""
+    result = np.empty(len(offsets) - 1, np.uint64)
+    for k in range(len(result)):
+        position, length = offsets[k], offsets[k + 1] - offsets[k]
+        words = length // 8
+        v0, v1, v2, v3 = key_0 ^ _V0, key_1 ^ _V1, key_0 ^ _V2, key_1 ^ _V3
+        # Full words; the bytes that remain, with the length; and three rounds without input.
+        for step in range(words + 4):
+            word = _0
+            if step < words:
+                for j in range(8):
+                    word |= np.uint64(data[position + j]) << np.uint64(8 * j)
+                position += 8
+            elif step == words:
+                word = np.uint64(length) << _56
+                for j in range(length - 8 * words):
+                    word |= np.uint64(data[position + j]) << np.uint64(8 * j)
+            elif step == words + 1:
+                v2 ^= _FF
+            v3 ^= word
+            v0 += v1
+            v2 += v3
+            v1 = (v1 << _13 | v1 >> _51) ^ v0
+            v3 = (v3 << _16 | v3 >> _48) ^ v2
+            v0 = v0 << _32 | v0 >> _32
+            v2 += v1
+            v0 += v3
+            v1 = (v1 << _17 | v1 >> _47) ^ v2
+            v3 = (v3 << _21 | v3 >> _43) ^ v0
+            v2 = v2 << _32 | v2 >> _32
+            v0 ^= word
+        result[k] = v0 ^ v1 ^ v2 ^ v3
+    return result
+
+
+@dataclass(frozen=True, repr=False)
+class TextBuffers:
+    """The buffers of Arrow text as arrays, for compiled code that makes no objects. Private.
+
+    Parameters
+    ----------
+    offsets
+        Text k has the bytes from offset k up to offset k + 1; shape (texts + 1,).
+    data
+        The bytes, of type uint8.
+    present
+        Whether each text is not null, shape (texts,).
+    """
+
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+    present: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, texts: pa.LargeStringArray) -> TextBuffers:
+        """The buffers of an array, which may be a slice, without a copy."""
+        count = len(texts)
+        _, offsets, data = texts.buffers()
+        none = np.zeros(count + 1, np.int64)
+        return cls(
+            none
+            if offsets is None
+            else np.frombuffer(offsets, np.int64)[texts.offset :][: count + 1],
+            np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
+            texts.is_valid().to_numpy(zero_copy_only=False)
+            if texts.null_count
+            else np.ones(count, np.bool_),
+        )

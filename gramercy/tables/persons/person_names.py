@@ -108,7 +108,7 @@ def are_canonical(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArra
     Parameters
     ----------
     offsets, data
-        See `tables.formats.text_buffers.TextBuffers`.
+        See `tables.persons.name_table.TextBuffers`.
     """
     result = np.zeros(len(offsets) - 1, np.bool_)
     for k in range(len(result)):

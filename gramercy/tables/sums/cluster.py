@@ -22,7 +22,7 @@ from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.url import has_secrets
 from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import Source
-from gramercy.tables.persons.persons import Persons
+from gramercy.tables.persons.person_index import Persons
 from gramercy.tables.sums.passes import Job, OnRows, ResultT
 
 

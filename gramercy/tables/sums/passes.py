@@ -14,17 +14,19 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
+from gramercy.tables.batches import (
+    EXCESS_ROWS,
+    KeptCells,
+    MalformedLines,
+    WorkerT,
+    thread_count,
+    worker_pool,
+)
 from gramercy.tables.formats import parquet_reader
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
-from gramercy.tables.persons.person_index import IndexedPersons
-from gramercy.tables.persons.persons import Persons
-from gramercy.tables.sums.kept_cells import KeptCells
+from gramercy.tables.persons.person_index import IndexedPersons, Persons
 from gramercy.tables.sums.period_filter import PeriodFilter
-from gramercy.tables.sums.threads import WorkerT, thread_count, worker_pool
-
-EXCESS_ROWS = 1_000_000  # rows beyond the declared number, after which reading stops
 
 OnRows = Callable[[int], None]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import PurePosixPath
@@ -14,27 +14,243 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.machine import compiled
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.source import display_name
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import EXCESS_ROWS, MalformedLines, WorkerT
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
-from gramercy.tables.persons.person_sample import DrawKeys
-from gramercy.tables.sums.gram_pass import GramJob, PartialSums
-from gramercy.tables.sums.parts import ONE_PART, AssignFolds, Parts
+from gramercy.tables.persons.person_index import DrawKeys, Keys, Persons, PersonSample, scale_rows
+from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, AssignFolds, Parts, Sum, SummingWorker
 from gramercy.tables.sums.passes import (
-    EXCESS_ROWS,
     Job,
     OnRows,
     ResultT,
     ignore_progress,
+    read_to_workers,
     run_locally,
+    worker_count,
 )
-from gramercy.tables.sums.repair import Repairs
-from gramercy.tables.sums.row_transform import RowTransform
-from gramercy.tables.sums.sums import Sum
+from gramercy.tables.sums.row_transform import Repairs, RowTransform, is_large
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class PartialSums:
+    """The sums of one partition of the table. Private.
+
+    Parameters
+    ----------
+    part_sums
+        The sum of each part of the rows, without dropped malformed lines.
+    repairs, malformed
+        Counts of repaired cells and of malformed lines.
+    contributions
+        For person-level privacy: the sum of squares of each person's scaled rows, and the number
+        of rows without a person.
+    sample
+        For groups of persons: the group of one row of each person.
+    """
+
+    part_sums: tuple[Sum, ...]
+    repairs: Repairs
+    malformed: MalformedLines
+    contributions: Persons = field(default_factory=Persons)
+    sample: PersonSample | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows in all parts."""
+        return sum(part.rows for part in self.part_sums)
+
+    def __add__(self, other: PartialSums) -> PartialSums:
+        samples = [each for each in (self.sample, other.sample) if each is not None]
+        return PartialSums(
+            tuple(a + b for a, b in zip(self.part_sums, other.part_sums, strict=True)),
+            self.repairs + other.repairs,
+            self.malformed + other.malformed,
+            self.contributions + other.contributions,
+            reduce(add, samples) if samples else None,
+        )
+
+
+@dataclass(frozen=True)
+class GramJob(Job[PartialSums]):
+    """Sum the Gram matrix; of persons, after a pass that measures their rows.
+
+    Parameters
+    ----------
+    normalisation, lattice
+        The normalisation, and the lattice of the integer rows.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells.
+    parts, assign
+        The parts of the rows, and the function that draws the fold of each row.
+    draw_keys
+        Draws the random keys that choose the row by which a person counts in a group.
+    """
+
+    normalisation: Unit | Clip | Whole
+    lattice: Lattice
+    keep_malformed: bool = False
+    parts: Parts = ONE_PART
+    assign: AssignFolds | None = None
+    draw_keys: DrawKeys | None = None
+
+    @property
+    def passes(self) -> int:
+        return 1 if self.contract.person_column is None else 2
+
+    def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
+        """Each person's number of rows and sum of squares."""
+        persons = Persons(large=is_large(self.contract.rows, self.lattice.p))
+        self._read(source, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
+        return persons
+
+    def run(
+        self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+    ) -> PartialSums:
+        by = self.parts.by
+        contributions, workers = Persons(), list[SummingWorker]()
+        sample: PersonSample | None = None
+        if persons is None:
+            malformed, workers = self._read(
+                source,
+                on_rows,
+                lambda transform: SummingWorker(transform, self.parts),
+                draw=self.assign,
+                by=by,
+            )
+        else:
+            contributions = Persons(persons.known, closed=True, large=persons.large)
+            factors = persons.factors(self.lattice)
+            if by is not None:
+                sample = PersonSample(
+                    [self.parts.groups], persons.known, closed=True, large=persons.large
+                )
+            malformed, workers = self._read(
+                source,
+                on_rows,
+                lambda transform: ScalingWorker(
+                    transform, self.parts, factors, contributions, sample
+                ),
+                contributions,
+                draw=None if by is None else self.draw_keys,
+                by=by,
+            )
+        return PartialSums(
+            tuple(reduce(add, sums) for sums in zip(*(x.sums() for x in workers), strict=True)),
+            reduce(add, (worker.repairs for worker in workers)),
+            malformed,
+            contributions,
+            sample,
+        )
+
+    def _read(
+        self,
+        source: Source,
+        on_rows: OnRows,
+        new_worker: Callable[[RowTransform], WorkerT],
+        persons: Persons | None = None,
+        *,
+        draw: Callable[[int], Any] | None = None,
+        by: LevelsFacts | None = None,
+    ) -> tuple[MalformedLines, list[WorkerT]]:
+        transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
+        threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
+        workers = [new_worker(transform) for _ in range(threads)]
+        _, malformed = read_to_workers(
+            self,
+            source,
+            workers,
+            on_rows,
+            persons=persons,
+            keep_malformed=self.keep_malformed,
+            draw=draw,
+            by=by,
+        )
+        return malformed, workers
+
+
+class MeasuringWorker:
+    """The first pass, over the rows that one thread receives.
+
+    Parameters
+    ----------
+    transform
+        Turns cells into integer rows.
+    persons
+        Index to which the squares are added.
+    """
+
+    def __init__(self, transform: RowTransform, persons: Persons) -> None:
+        self._transform, self._persons = transform, persons
+        self._repairs = Repairs.zeros(len(transform.columns))  # the second pass counts repairs
+
+    def add(self, cells: Array) -> None:
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        self._persons.add(cells[0], self._transform.squares(cells[1:], self._repairs))
+
+
+class ScalingWorker(SummingWorker):
+    """The second pass, over the rows that one thread receives.
+
+    Parameters
+    ----------
+    transform
+        Turns cells into integer rows.
+    parts
+        The groups of rows, which are summed separately; there are no folds of persons.
+    factors
+        Factor of every person; see `Persons.factors`. It is that of all rows of a person, in
+        whichever group.
+    contributions
+        Index to which the squares of scaled rows are added, for verification.
+    sample
+        Index of persons that keeps the group of one row of each, if rows are grouped.
+    """
+
+    def __init__(
+        self,
+        transform: RowTransform,
+        parts: Parts,
+        factors: Array,
+        contributions: Persons,
+        sample: PersonSample | None = None,
+    ) -> None:
+        super().__init__(transform, parts)
+        self._factors, self._contributions = np.append(factors, 0.0), contributions
+        self._sample = sample
+
+    def add(self, cells: Array, keys: Keys | None = None) -> None:  # type: ignore[override]
+        """Add rows.
+
+        Parameters
+        ----------
+        cells
+            The indices of persons, then cells, and last the levels of groups if there are any;
+            shape (columns, rows).
+        keys
+            For groups, a fresh random key for each row; see `PersonSample.add`.
+        """
+        if self._sample is not None and keys is not None:
+            groups = self._parts.group_numbers(cells[-1])
+            self._sample.add(cells[0], groups[None].astype(np.uint16), keys)
+        super().add(cells)
+
+    def _integers(self, cells: Array) -> Array:
+        q, indices = super()._integers(cells[1:]), cells[0]
+        if self._contributions.large:
+            self._contributions.add(indices, compiled(scale_rows)(q, indices, self._factors))
+            return q
+        own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
+        scaled: Array = np.rint(q * self._factors[own])
+        self._contributions.add(indices, (scaled * scaled).sum(axis=0))
+        return scaled
 
 
 class Engine(Protocol):
@@ -50,7 +266,7 @@ class Accumulated:
     Parameters
     ----------
     part_sums
-        The sum of each part of the rows; see `tables.sums.parts`.
+        The sum of each part of the rows; see `tables.sums.exact_sums`.
     repairs
         Numbers of repaired cells, without those of malformed lines; for the steward, as are the
         following counts.
@@ -109,7 +325,7 @@ def accumulate(
     keep_malformed
         See `integer_batches`.
     parts, assign, draw_keys
-        See `tables.sums.gram_pass.GramJob`.
+        See `tables.sums.streaming.GramJob`.
     engine
         See `Engine`.
 

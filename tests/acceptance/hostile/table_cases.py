@@ -17,7 +17,7 @@ import pytest
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.plan.checking import TableCheck, check_table
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.problem import Family
 from gramercy.tables.sums.streaming import Accumulated
 from tests.support.factories import as_flow_step, read_plan, write_request

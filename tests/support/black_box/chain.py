@@ -21,8 +21,8 @@ from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.special import k0e, k1e
 
-from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
-from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.wishart import Wishart
 from tests.support.black_box.outputs import Outputs, Pair
 from tests.support.black_box.tape import Array

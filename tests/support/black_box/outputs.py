@@ -15,22 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
-from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT, Mechanism, RowWise, sensitivity_bounds
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise, sensitivity_bounds
+from gramercy.mechanisms.rows import IntegerRows
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.request import Unit
-from gramercy.tables.sums.integers import integer_rows
-from gramercy.tables.sums.normalise import normalise
+from gramercy.tables.sums.row_transform import integer_rows, normalise
 from tests.support.black_box.tape import SOURCES, Array, Request, patched_sampler
 
 

@@ -15,17 +15,16 @@ import pytest
 
 from gramercy.archive.seal.signing_keys import create_signing_key
 from gramercy.common.home import Home
-from gramercy.mechanisms.additive import COUNT_WEIGHT, NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT, NoisyGram, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.pipeline.publish.private_table import accumulate
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step, run_release, without_salts, write_request
 

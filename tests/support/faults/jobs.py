@@ -24,7 +24,7 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish import reporting
+from gramercy.pipeline.publish import attachments
 from gramercy.pipeline.publish.internal_record import update_record
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas.errors import GramercyError
@@ -122,7 +122,7 @@ def command(
     trace: bool = False,
 ) -> None:
     """Run a command of `tests.support.whole` as `release` does; requests are next to each other."""
-    reporting.report_page = plain_page
+    attachments.report_page = plain_page
     if planted:
         FAULTS[planted](pytest.MonkeyPatch())
     armed = die_at or fail_at

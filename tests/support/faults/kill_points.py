@@ -20,15 +20,14 @@ import gramercy.archive.bundles.release_bundle
 import gramercy.archive.store.mirrored_store
 import gramercy.archive.store.store
 import gramercy.archive.store.url_store
-import gramercy.pipeline.publish.publishing
+import gramercy.pipeline.publish.charging
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.store import FolderStore
 from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 
 Point = tuple[str, int]  # its name, and how often it has been passed
@@ -136,7 +135,7 @@ class KillPoints:
             gramercy.archive.store.url_store,
         }:
             self._wrap(module, "rename_folder", "rename")
-        self._wrap(gramercy.pipeline.publish.publishing, "_table_facts", "record")
+        self._wrap(gramercy.pipeline.publish.charging, "_table_facts", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
         for name in ("mkdir", "rename", "replace", "link"):

@@ -7,7 +7,7 @@ import errno
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import RowWise
 from gramercy.schemas.errors import GramercyError
 from tests.support.factories import as_flow_step
 from tests.support.faults.kill_points import Point

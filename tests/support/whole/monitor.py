@@ -12,7 +12,7 @@ import pytest
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.publish import publishing
+from gramercy.pipeline.publish import charging
 
 Name = tuple[str, str, str]  # home, data set and release
 
@@ -27,7 +27,7 @@ class DrawMonitor:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Wrap the draw of a release, the sampler's bits, and its self-test."""
-        draw_into, bits, self_test = publishing.draw_into, sampler._bits, sampler.self_test
+        draw_into, bits, self_test = charging.draw_into, sampler._bits, sampler.self_test
 
         def drawing(folder: Any, plan: Any, data: Any, release: str) -> Any:
             home = Home.default()
@@ -48,7 +48,7 @@ class DrawMonitor:
                 self.violations.append("noise outside of a release")
             return bits(*args)
 
-        patch.setattr(publishing, "draw_into", drawing)
+        patch.setattr(charging, "draw_into", drawing)
         patch.setattr(sampler, "self_test", testing)
         patch.setattr(sampler, "_bits", drawn)
 

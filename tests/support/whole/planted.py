@@ -12,8 +12,8 @@ from gramercy.ledger import Ledger, checks, queries
 from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.catalogue import listing_update
-from gramercy.pipeline.publish import internal_record, publishing
-from gramercy.pipeline.publish.publication import Publication
+from gramercy.pipeline.publish import charging, internal_record
+from gramercy.pipeline.publish.charging import Publication
 from tests.support.whole import commands
 
 Patch = pytest.MonkeyPatch
@@ -49,7 +49,7 @@ def budget_is_the_registered_one(patch: Patch) -> None:
 @_fault
 def budget_is_not_checked(patch: Patch) -> None:
     patch.setattr(checks, "check_budget", lambda *_: None)
-    patch.setattr(publishing, "check_budget", lambda *_: None)
+    patch.setattr(charging, "check_budget", lambda *_: None)
 
 
 @_fault
@@ -148,7 +148,7 @@ def publication_is_not_recorded(patch: Patch) -> None:
 
 @_fault
 def replay_reads_the_table(patch: Patch) -> None:
-    replay = publishing.replay
+    replay = charging.replay
 
     def reading(context: Any, plan: Any) -> str | None:
         commands.accumulate(plan)
@@ -159,7 +159,7 @@ def replay_reads_the_table(patch: Patch) -> None:
 
 @_fault
 def refusal_depends_on_the_table(patch: Patch) -> None:
-    publish = publishing.publish
+    publish = charging.publish
 
     def picky(context: Any, plan: Any, data: Any) -> str:
         sums = getattr(data, "sums", None)

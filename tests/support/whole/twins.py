@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish import reporting
+from gramercy.pipeline.publish import attachments
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError
@@ -55,7 +55,7 @@ class TwinWorlds(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(reporting, "report_page", commands.plain_page)
+        self.patch.setattr(attachments, "report_page", commands.plain_page)
         self.monitor = DrawMonitor()
         self.monitor.install(self.patch)
         self.clock = Clock(self.patch)

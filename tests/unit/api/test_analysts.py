@@ -24,7 +24,7 @@ from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.uncertainty.entries import second_moment
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw

@@ -15,8 +15,7 @@ from scipy.stats import norm
 import gramercy
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.archive.bundles import release_bundle
-from gramercy.estimators.own_numbers import CORRELATION, MEAN
-from gramercy.estimators.welch import differences
+from gramercy.estimators.table_comparison import CORRELATION, MEAN, differences
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import OTHER

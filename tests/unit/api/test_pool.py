@@ -14,7 +14,7 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families, wordings
 from tests.support.factories import MECHANISM, run_release, write_request, write_table
 from tests.support.problems import raises

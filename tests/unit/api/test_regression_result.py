@@ -19,8 +19,8 @@ from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import report_page
 from gramercy.pipeline.publish.estimating import make_estimate
-from gramercy.pipeline.publish.reporting import report_page
 from gramercy.schemas import families
 from gramercy.schemas.facts import LevelsFacts
 from tests.support.problems import raises

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import gramercy
+from gramercy.archive.bundles.descriptions import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.archive.bundles.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.seal.signature import ANCHOR, BUNDLE, signer
 from gramercy.archive.seal.signing_keys import signing_public_key

@@ -12,9 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles import estimate_graph
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate, write_estimate
-from gramercy.archive.bundles.estimate_graph import GRAPH
+from gramercy.archive.bundles import estimate_bundle
+from gramercy.archive.bundles.estimate_bundle import (
+    GRAPH,
+    EstimateBundle,
+    read_estimate,
+    write_estimate,
+)
 from gramercy.archive.bundles.package import read_descriptor
 from gramercy.archive.seal.bundle import SEAL, seal
 from gramercy.schemas import families
@@ -168,7 +172,7 @@ def test_formats_that_disagree_are_refused(
 
 def write_dense(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> Path:
     with monkeypatch.context() as patch:
-        patch.setattr(estimate_graph, "MOST_EDGES", most)
+        patch.setattr(estimate_bundle, "MOST_EDGES", most)
         return write_sample(folder)
 
 
@@ -182,7 +186,7 @@ def test_graph_with_very_many_edges_is_stored_as_parquet_alone(
     assert GRAPH not in resources
     with raises(families.CONTENT, path=str(place / "edges.parquet")):
         read_estimate(place)  # two edges are few: their other files must not be missing
-    monkeypatch.setattr(estimate_graph, "MOST_EDGES", 1)
+    monkeypatch.setattr(estimate_bundle, "MOST_EDGES", 1)
     bundle = read_estimate(place)
     assert bundle.edges is not None
     assert (bundle.edges == EDGES).all()
@@ -195,7 +199,7 @@ def test_all_files_of_a_dense_graph_are_read_where_they_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write_sample(tmp_path / "e")
-    monkeypatch.setattr(estimate_graph, "MOST_EDGES", 1)
+    monkeypatch.setattr(estimate_bundle, "MOST_EDGES", 1)
     assert (read_estimate(place).edges == EDGES).all()
     edited(lambda text: text.replace("-0.3", "-0.4"))(place / GRAPH)
     reseal_graph(place, nx.read_graphml(place / GRAPH))

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.archive.bundles import parquet_headers
-from gramercy.archive.bundles.parquet_headers import check_footer, pages
+from gramercy.archive.bundles import parquet_limits
+from gramercy.archive.bundles.parquet_limits import check_footer, pages
 from tests.acceptance.hostile.parquet_builder import (
     Writer,
     i32,
@@ -65,7 +65,7 @@ def many_fields() -> bytes:
 def test_footers_that_need_much_memory_are_refused(
     make: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_headers, "_FOOTER", 32 << 20)
+    monkeypatch.setattr(parquet_limits, "_FOOTER", 32 << 20)
     with pytest.raises(ValueError) as refused:  # noqa: PT011  without a text
         check_footer(io.BytesIO(make()))
     assert not str(refused.value)

@@ -20,7 +20,7 @@ import pytest
 
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import run_command

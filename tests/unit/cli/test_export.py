@@ -27,7 +27,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry

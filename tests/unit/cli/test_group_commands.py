@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.bundles.groups_file import GROUPS
+from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.estimators.uncertainty.difference import Change, comparable
+from gramercy.estimators.table_comparison import Change, comparable
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.internal_record import page_path
 from gramercy.reports.change_page import change_page

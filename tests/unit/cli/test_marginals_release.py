@@ -15,7 +15,7 @@ from gramercy.archive.bundles.release_bundle import read_release, release_descri
 from gramercy.archive.seal.bundle import seal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.reporting import make_report
+from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family

@@ -17,11 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from gramercy.cli.draft.budget_questions import default_delta
-from gramercy.cli.draft.dataset_id import default_id
-from gramercy.cli.draft.drafting import draft
+from gramercy.cli.draft.drafting import default_delta, default_id, draft, yaml_scalar
 from gramercy.cli.draft.files import write
-from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label

@@ -12,7 +12,7 @@ import typer
 
 from gramercy.cli import flow_runner
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release, write_request
 

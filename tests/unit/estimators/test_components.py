@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import Estimate, registry
+from gramercy.estimators.components import column_moments, functional_variance, noise_edge
 from gramercy.estimators.noise.draws import draw, stream
-from gramercy.estimators.spectral.column_moments import column_moments, functional_variance
-from gramercy.estimators.spectral.principal import noise_edge
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence

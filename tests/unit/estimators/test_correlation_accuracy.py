@@ -8,17 +8,20 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
+    ScaledMoments,
     correlation_accuracy,
+    row_weight,
 )
-from gramercy.estimators.accuracy.normalisation_bias import row_weight
-from gramercy.estimators.accuracy.published_marginals import seen, with_tails
-from gramercy.estimators.accuracy.row_laws import Marginal, copula, student
 from gramercy.estimators.accuracy.row_simulation import (
+    Marginal,
     Normalisation,
     before_and_after,
+    copula,
     one_factor_rows,
+    seen,
+    student,
+    with_tails,
 )
-from gramercy.estimators.accuracy.scaled_moments import ScaledMoments
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.simulated_release import declared_columns, privately_scaled, released

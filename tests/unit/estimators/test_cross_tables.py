@@ -14,9 +14,7 @@ from scipy.stats import chi2_contingency
 
 from gramercy.api.tables import CrossTable
 from gramercy.estimators import Estimate, registry
-from gramercy.estimators.contingency.independence import independence
-from gramercy.estimators.contingency.noisy_table import noisy_table
-from gramercy.estimators.contingency.table_frame import ALL, OTHER
+from gramercy.estimators.contingency import ALL, OTHER, independence, noisy_table
 from gramercy.estimators.cross_tables import CrossTables
 from gramercy.reports.analyses.cross_tables import heat_table
 from gramercy.schemas import families

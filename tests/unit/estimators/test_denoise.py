@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from gramercy.estimators.noise.denoise import denoise, project, repair_name
+from gramercy.estimators.noise.denoise import (
+    SIMULATED_UP_TO,
+    denoise,
+    number_of_draws,
+    project,
+    project_spectrum,
+    repair_name,
+)
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
-from gramercy.estimators.noise.shrinkage import SIMULATED_UP_TO, number_of_draws
-from gramercy.estimators.noise.spectrum_projection import project_spectrum
 from gramercy.mechanisms import registry
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.noise import Family, NoiseLaw

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from gramercy.estimators.uncertainty.difference import change
+from gramercy.estimators.table_comparison import change
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 

@@ -10,13 +10,12 @@ import pytest
 from scipy.optimize import minimize
 
 from gramercy.estimators import Evidence
-from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
-from gramercy.estimators.noise.shrinkage import SIMULATED_UP_TO
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_rows import Rows
+from gramercy.mechanisms.rows import Rows
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.problems import raises, refuses

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.own_units import own_units
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.correlation_errors import moderated
 from gramercy.estimators.uncertainty.entries import EntryKind, entries
 from gramercy.estimators.uncertainty.jackknife import (
@@ -178,7 +178,7 @@ def test_correlations_are_corrected_for_missing_cells() -> None:
         ColumnFacts(name=f"c{i}", lower=-9.0, upper=9.0, centre=1.0, scale=2.0) for i in range(4)
     )
     seen = with_folds(rows, 10, columns=(None, *columns), present=(1.0, *shares))
-    units = own_units(seen)
+    units = table_units(seen)
     assert units is not None
     expected = units.moments(seen.raw).correlation
     complete = np.corrcoef(some_rows(60_000, 4).T)

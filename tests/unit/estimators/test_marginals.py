@@ -17,8 +17,7 @@ from gramercy.estimators.marginals import (
     quantiles,
     share,
 )
-from gramercy.scaling.constants import Constants
-from gramercy.scaling.grid import zoomed_grid
+from gramercy.scaling.column_constants import Constants, zoomed_grid
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
 from tests.support.marginals import histogram, public

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramercy.estimators.own_units import OwnMoments, OwnUnits, effect_of_missing_cells
+from gramercy.estimators.table_units import TableMoments, TableUnits, effect_of_missing_cells
 
 
 @pytest.mark.parametrize("how", ["one", "independently", "same rows"])
 @pytest.mark.parametrize("mean", [0.0, 1.5])
 def test_effect_is_at_least_that_of_simulated_missing_cells(how: str, mean: float) -> None:
     stream, rows = np.random.default_rng(0), 200_000
-    units = OwnUnits(("a", "b"), np.array([3.0, 0.0]), np.array([2.0, 1.0]), np.ones(2))
+    units = TableUnits(("a", "b"), np.array([3.0, 0.0]), np.array([2.0, 1.0]), np.ones(2))
     z = stream.multivariate_normal([mean, -mean], [[1.0, 0.5], [0.5, 1.0]], size=rows)
     missing = stream.uniform(size=(rows, 2)) < 0.2
     if how == "one":
@@ -20,7 +20,7 @@ def test_effect_is_at_least_that_of_simulated_missing_cells(how: str, mean: floa
     if how == "same rows":
         missing[:, 1] = missing[:, 0]
     cells = np.where(missing, 0.0, z) * units.scale + units.centre
-    moments = OwnMoments(cells.mean(axis=0), np.cov(cells.T))
+    moments = TableMoments(cells.mean(axis=0), np.cov(cells.T))
     change = abs(moments.correlation[0, 1] - 0.5)
     effect = effect_of_missing_cells(moments, units, 0.2)
     assert effect[0, 1] > change - 0.01
@@ -30,12 +30,12 @@ def test_effect_is_at_least_that_of_simulated_missing_cells(how: str, mean: floa
 
 
 def test_no_missing_cells_have_no_effect() -> None:
-    units = OwnUnits(("a", "b"), np.zeros(2), np.ones(2), np.ones(2))
-    moments = OwnMoments(np.ones(2), np.array([[1.0, 0.3], [0.3, 2.0]]))
+    units = TableUnits(("a", "b"), np.zeros(2), np.ones(2), np.ones(2))
+    moments = TableMoments(np.ones(2), np.array([[1.0, 0.3], [0.3, 2.0]]))
     np.testing.assert_allclose(effect_of_missing_cells(moments, units, 0.0), 0.0, atol=1e-12)
 
 
 def test_variance_that_missing_cells_explain_leaves_nothing_known() -> None:
-    units = OwnUnits(("a", "b"), np.zeros(2), np.ones(2), np.ones(2))
-    moments = OwnMoments(np.array([10.0, 0.0]), np.array([[1.0, 0.3], [0.3, 2.0]]))
+    units = TableUnits(("a", "b"), np.zeros(2), np.ones(2), np.ones(2))
+    moments = TableMoments(np.array([10.0, 0.0]), np.array([[1.0, 0.3], [0.3, 2.0]]))
     assert effect_of_missing_cells(moments, units, 0.05)[0, 1] == 1.0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.estimators.moments import centred_moment, means
+from gramercy.estimators.uncertainty.moment_errors import centred_moment, means
 from gramercy.reports.correlations import correlations
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT

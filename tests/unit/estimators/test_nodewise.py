@@ -14,10 +14,9 @@ from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.noise.draws import draw
-from gramercy.estimators.uncertainty.entry_errors import edge_errors
-from gramercy.estimators.uncertainty.inverse_errors import inverse_errors
+from gramercy.estimators.uncertainty.entries import edge_errors
 from gramercy.estimators.uncertainty.moment_errors import moment_errors
-from gramercy.estimators.uncertainty.nodewise import nodewise_lasso
+from gramercy.estimators.uncertainty.partial_correlations import inverse_errors, nodewise_lasso
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.survey import survey_evidence, survey_table

@@ -9,20 +9,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.own_units import OwnUnits, own_units
-from gramercy.estimators.uncertainty.entries import Entries
-from gramercy.estimators.uncertainty.own_entries import own_covariance, own_deviations, own_means
+from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.entries import (
+    Entries,
+    table_covariance,
+    table_deviations,
+    table_means,
+)
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
-Estimate = Callable[[Evidence, OwnUnits], Entries]
+Estimate = Callable[[Evidence, TableUnits], Entries]
 
 CENTRES, SCALES, RADIUS = np.array([10.0, -1.0]), np.array([5.0, 0.2]), 20.0
 LAW = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5 * 4e-5, sd_off_diagonal=4e-5)
-ESTIMATES = (own_means, own_deviations, own_covariance)
+ESTIMATES = (table_means, table_deviations, table_covariance)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def estimates(population: Population, draws: int) -> list[tuple[Entries, ...]]:
     stream, made = np.random.default_rng(0), []
     for _ in range(draws):
         release = population.release(stream)
-        units = own_units(release)
+        units = table_units(release)
         assert units is not None
         made.append(tuple(estimate(release, units) for estimate in ESTIMATES))
     return made
@@ -124,10 +128,10 @@ def test_variances_within_the_noise_have_no_deviation() -> None:
         return stream.normal(size=(rows, 2)) * [1.0, 0.01]
 
     release = Population(narrow).release(np.random.default_rng(0))
-    units = own_units(release)
+    units = table_units(release)
     assert units is not None
-    assert own_deviations(release, units).estimable.tolist() == [True, False]
-    lower, upper = own_covariance(release, units).interval(0.95)
+    assert table_deviations(release, units).estimable.tolist() == [True, False]
+    lower, upper = table_covariance(release, units).interval(0.95)
     assert lower[1, 1] == 0.0
     assert upper[1, 1] > 0.0
 
@@ -135,7 +139,7 @@ def test_variances_within_the_noise_have_no_deviation() -> None:
 def test_nothing_is_known_if_the_weight_is_within_the_noise() -> None:
     release = Population(gaussian).release(np.random.default_rng(0))
     release.raw[0, 0] = 4 * LAW.sd_diagonal
-    units = own_units(release)
+    units = table_units(release)
     assert units is not None
     for estimate in ESTIMATES:
         entries = estimate(release, units)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import registry
-from gramercy.estimators.own_units import own_units
-from gramercy.estimators.pooling.releases import pool
+from gramercy.estimators.pooling.pool import pool
+from gramercy.estimators.table_units import table_units
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
@@ -120,7 +120,7 @@ def test_the_first_release_gives_the_units() -> None:
     assert in_first.radius == RADIUS
     assert in_largest.radius == 2 * RADIUS
     for evidence in (in_first, in_largest):
-        units = own_units(evidence)
+        units = table_units(evidence)
         assert units is not None
         moments = units.moments(evidence.raw)
         if evidence is in_first:

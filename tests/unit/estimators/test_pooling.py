@@ -11,12 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.draws import draw, stream
-from gramercy.estimators.own_units import OwnUnits, own_units
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
-from gramercy.estimators.uncertainty.entries import correlation
+from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.entries import correlation, table_covariance, table_means
 from gramercy.estimators.uncertainty.jackknife import jackknife
-from gramercy.estimators.uncertainty.own_entries import own_covariance, own_means
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -55,13 +54,13 @@ def release(
     return replace(evidence, names=NAMES[1 - int(intercept) :])
 
 
-def units_of(evidence: Evidence) -> OwnUnits:
-    units = own_units(evidence)
+def units_of(evidence: Evidence) -> TableUnits:
+    units = table_units(evidence)
     assert units is not None
     return units
 
 
-def mean_of(units: OwnUnits, matrix: Array) -> Array:
+def mean_of(units: TableUnits, matrix: Array) -> Array:
     return units.moments(matrix).mean
 
 
@@ -76,8 +75,8 @@ def test_two_releases_of_one_table_have_seven_tenths_of_the_noise() -> None:
         np.testing.assert_allclose(weights, 0.5)
         assert both.rows == 2000
         assert not both.terms  # the exact law is Gaussian again
-        singles = [own_covariance(each, units_of(each)) for each in pair]
-        entries = own_covariance(both, units_of(both))
+        singles = [table_covariance(each, units_of(each)) for each in pair]
+        entries = table_covariance(both, units_of(both))
         ratios.append(entries.noise_error / singles[0].noise_error)
         clipped = units_of(pair[0]).moments(release(data, columns(), 4.0).raw).covariance
         squares.append([(each.estimate - clipped) ** 2 for each in (entries, singles[0])])
@@ -160,7 +159,7 @@ def test_noise_of_a_pool_with_other_constants_has_the_stated_errors(family: Fami
         draws.append(np.column_stack([moments.mean, moments.covariance]))
         correlations.append(moments.correlation)
     spread = np.std(draws, axis=0)
-    means, covariance = own_means(both, units), own_covariance(both, units)
+    means, covariance = table_means(both, units), table_covariance(both, units)
     np.testing.assert_allclose(means.noise_error, spread[:, 0], rtol=0.1)
     np.testing.assert_allclose(covariance.noise_error, spread[:, 1:], rtol=0.1)
     off = ~np.eye(3, dtype=bool)
@@ -187,8 +186,8 @@ def test_disjoint_rows_have_the_error_of_the_whole_table() -> None:
     assert both.rows == pytest.approx(4000, rel=1e-3)
     whole = release(data, columns(), 8.0)
     np.testing.assert_allclose(
-        own_means(both, units_of(both)).standard_error,
-        own_means(whole, units_of(whole)).standard_error,
+        table_means(both, units_of(both)).standard_error,
+        table_means(whole, units_of(whole)).standard_error,
         rtol=0.02,
     )
 

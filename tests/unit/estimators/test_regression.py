@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.linear.formula import Terms, parse_formula
-from gramercy.estimators.linear.regression import noise_of_scores
+from gramercy.estimators.linear.design import Terms, parse_formula
+from gramercy.estimators.linear.least_squares import noise_of_scores
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
-from gramercy.estimators.uncertainty.tail_factor import tail_factor
+from gramercy.estimators.uncertainty.moment_errors import tail_factor
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.errors import RequestError

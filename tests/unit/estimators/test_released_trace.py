@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gramercy.estimators.noise.released_trace import estimate_trace
+from gramercy.estimators.noise.denoise import estimate_trace
 
 
 def posterior_mean(released: float, sd: float, bound: float) -> float:

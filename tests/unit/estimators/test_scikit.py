@@ -78,7 +78,7 @@ def test_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
 
 
 def test_every_matrix_estimator_has_a_scikit_learn_class() -> None:
-    """To fix a failure, add a class to estimators/scikit/estimators.py."""
+    """To fix a failure, add a class to estimators/scikit/matrix_estimators.py."""
     for name, spec in registry.items():
         if issubclass(spec, DependenceEstimator):
             assert spec in BY_SPEC, f"estimators/scikit has no class for '{name}'"

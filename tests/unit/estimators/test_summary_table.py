@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import Estimate, registry
-from gramercy.estimators.own_units import mean_weight
 from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.table_units import mean_weight
 from gramercy.schemas import families
 from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts

@@ -11,11 +11,14 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.copula.clamped_normal import clamped_normal
-from gramercy.estimators.copula.hermite import hermite_coefficients, latent_correlations
-from gramercy.estimators.copula.histogram_marginal import histogram_marginal
+from gramercy.estimators.copula.distributions import (
+    clamped_normal,
+    hermite_coefficients,
+    histogram_marginal,
+    latent_correlations,
+)
 from gramercy.estimators.copula.latent import nearest_correlation
-from gramercy.estimators.copula.levels import FreeChoice, LevelChoice, OrderedChoice
+from gramercy.estimators.copula.released import FreeChoice, LevelChoice, OrderedChoice
 from gramercy.estimators.copula.rows import Copula
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.synthetic import Synthetic

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.tail_factor import tail_factor
+from gramercy.estimators.uncertainty.moment_errors import tail_factor
 from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
 from tests.support.simulated_release import declared_columns, released
 

@@ -15,9 +15,12 @@ from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
 from gramercy.estimators.uncertainty.correlation_errors import correlations_with_errors
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, noise_covariance
-from gramercy.estimators.uncertainty.entry_errors import CorrelationKind, correlation_errors
-from gramercy.estimators.uncertainty.row_law import sampling_covariance
+from gramercy.estimators.uncertainty.entries import CorrelationKind, correlation_errors
+from gramercy.estimators.uncertainty.entry_covariance import (
+    EntryCovariance,
+    noise_covariance,
+    sampling_covariance,
+)
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, tail_probability
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw

@@ -7,16 +7,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from gramercy.estimators.own_numbers import (
+from gramercy.estimators.table_comparison import (
     CORRELATION,
     DEVIATION,
     MEAN,
     Measurements,
+    changes,
     is_in_own_units,
     measure,
     numbers,
 )
-from gramercy.estimators.welch import changes
 from gramercy.schemas.evidence import Evidence
 from tests.support.simulated_release import declared_columns, released
 

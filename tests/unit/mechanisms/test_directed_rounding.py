@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramercy.mechanisms.accounting.directed_rounding import UP, down, mp, subtract_down, up
+from gramercy.mechanisms.accounting.gdp import UP, down, mp, subtract_down, up
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-30)
 

@@ -12,7 +12,6 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
 from gramercy.mechanisms.accounting.composition import Filter, compose
-from gramercy.mechanisms.accounting.concentrated import zcdp_delta
 from gramercy.mechanisms.accounting.gdp import (
     gaussian_mu,
     gaussian_scale,
@@ -21,6 +20,7 @@ from gramercy.mechanisms.accounting.gdp import (
     gdp_mu,
     mu_from_pure_epsilon,
     pure_epsilon_from_mu,
+    zcdp_delta,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound

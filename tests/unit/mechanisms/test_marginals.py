@@ -11,7 +11,7 @@ import pytest
 
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.mechanisms.marginals import Marginals
+from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours

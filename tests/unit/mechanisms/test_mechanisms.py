@@ -23,7 +23,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.mechanism import RowWise
 from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_rows import Rows
-from gramercy.mechanisms.mechanism import PublicParameters
-from gramercy.mechanisms.rowwise import nominal_deviations, rounded_variance
+from gramercy.mechanisms.mechanism import PublicParameters, nominal_deviations, rounded_variance
+from gramercy.mechanisms.rows import Rows
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.5, 3.0, 9.99, 10.0, 10.01, 60.0])

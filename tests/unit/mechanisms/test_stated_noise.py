@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
-from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.matrix_laplace import one_row_score_bound, two_row_score_bound
-from gramercy.mechanisms.mechanism import PublicParameters
+from gramercy.mechanisms.mechanism import Additive, PublicParameters
 from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas import families

@@ -15,12 +15,13 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.mechanisms.accounting.wishart_calibration import (
+from gramercy.mechanisms.accounting.wishart_profile import (
     MAX_SHAPE,
+    add_remove_profile,
     best_shape,
+    replace_one_bound,
     smallest_variance,
 )
-from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours
 from tests.support.problems import raises

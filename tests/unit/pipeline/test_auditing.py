@@ -22,10 +22,9 @@ from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.publish.estimating import make_estimate
-from gramercy.pipeline.publish.withdrawal import withdraw
-from gramercy.pipeline.verify.audit_record import audit_facts, write_audit
-from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.pipeline.verify.auditing import audit_facts, make_audit, write_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import canonical_json
@@ -453,7 +452,7 @@ def test_interrupted_withdrawal_can_be_finished(
     run_release(write_request(tmp_path))
     update_listing(Context.default(), "toy", "v1-r1")
     with monkeypatch.context() as broken:
-        broken.setattr("gramercy.pipeline.publish.withdrawal.write_withdrawal", lambda *_: 1 / 0)
+        broken.setattr("gramercy.pipeline.publish.attachments.write_withdrawal", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             withdraw(Context.default(), "toy", "v1-r1", "wrong file")
     assert [subject for subject, _ in audit_findings()] == ["toy/v1-r1"]

@@ -21,11 +21,11 @@ from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
-from gramercy.estimators.uncertainty.difference import change, comparable
+from gramercy.estimators.table_comparison import change, comparable
 from gramercy.mechanisms import registry
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError

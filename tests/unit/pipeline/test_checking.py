@@ -13,10 +13,10 @@ from gramercy.pipeline.plan import checking
 from gramercy.pipeline.plan.checking import TableCheck, check_table
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs, repair
+from gramercy.tables.sums.row_transform import Repairs, repair
 from tests.support.factories import contract_facts
 from tests.support.problems import like, raises
 

@@ -13,9 +13,8 @@ from deltalake import write_deltalake
 
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.yaml_files import read_contract
-from gramercy.pipeline.publish.accumulation import PrivateSums, accumulate
-from gramercy.pipeline.publish.publishing import publish, replay
-from gramercy.pipeline.publish.table_copy import copy_folder, copy_table
+from gramercy.pipeline.publish.charging import publish, replay
+from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, copy_folder, copy_table
 from gramercy.schemas import families
 from gramercy.tables.formats.row_count import count_rows
 from gramercy.tables.formats.source import open_source

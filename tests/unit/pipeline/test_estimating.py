@@ -17,8 +17,8 @@ from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.estimating import estimator_from_settings, make_estimate
-from gramercy.pipeline.publish.reporting import make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw

@@ -12,8 +12,8 @@ import pytest
 from gramercy.common.disk import make_folder
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
-from gramercy.pipeline.verify.audit_record import new_audit_folder
+from gramercy.pipeline.publish.attachments import withdraw
+from gramercy.pipeline.verify.auditing import new_audit_folder
 from tests.support.factories import run_pipeline, write_request
 
 

@@ -27,8 +27,8 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
 from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.publish.release_manifest import rows_facts, total_rows
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
@@ -105,7 +105,7 @@ def test_folds_by_row_order_are_unsafe_under_add_remove(
     """Removing a row would move all later rows to other folds; so folds are random."""
     plan = plan_with_folds(tmp_path, "add-remove")
     monkeypatch.setattr(
-        "gramercy.pipeline.publish.accumulation._assign", lambda plan: RoundRobin(3)
+        "gramercy.pipeline.publish.private_table._assign", lambda plan: RoundRobin(3)
     )
     shares = fold_changes(plan, tmp_path, [(csv_text("5,0,0"), []), (csv_text(None), [])])
     assert sum(share > 0 for share in shares) == 3

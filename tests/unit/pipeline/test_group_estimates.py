@@ -11,8 +11,8 @@ import pytest
 from gramercy import estimators
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.estimating import make_estimate
-from gramercy.pipeline.publish.reporting import make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.release_quality import edge_stability

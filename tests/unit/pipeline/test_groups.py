@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.groups_file import GROUPS, GroupMatrices, write_groups
+from gramercy.archive.bundles.matrices import GROUPS, GroupMatrices, write_groups
 from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release, release_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.mechanisms import mechanism, registry
-from gramercy.mechanisms.additive import COUNT_WEIGHT, squared_sensitivity
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT, squared_sensitivity
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.accumulation import accumulate
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER
@@ -343,7 +343,7 @@ def test_file_of_too_many_entries_is_not_read(
 ) -> None:
     """The manifest of a hostile archive may state any number of groups."""
     place, _ = published(tmp_path)
-    monkeypatch.setattr("gramercy.archive.bundles.groups_file.MAX_ENTRIES", 13)  # 27 entries
+    monkeypatch.setattr("gramercy.archive.bundles.matrices.MAX_ENTRIES", 13)  # 27 entries
     with raises(families.CONTENT):
         read_release(place)
 

@@ -15,13 +15,13 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.public_parameters import row_normalisation
-from gramercy.pipeline.publish.accumulation import PrivateCounts, PrivateSums, accumulate
 from gramercy.pipeline.publish.internal_record import read_record
+from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums, accumulate
 from gramercy.schemas import families
 from gramercy.schemas.column import Column
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import integer_batches
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gramercy.pipeline.publish.constants_estimation
+import gramercy.pipeline.publish.drawing
 from gramercy.archive.bundles.marginals_file import MARGINALS
 from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.bundles.release_bundle import (
@@ -22,17 +22,17 @@ from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.scaling_plan import rows_needed
-from gramercy.pipeline.publish import accumulation
-from gramercy.pipeline.publish.accumulation import accumulate
-from gramercy.pipeline.publish.publishing import publish
+from gramercy.pipeline.publish import private_table
+from gramercy.pipeline.publish.charging import publish
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.scaling.constants import LARGEST_WINSOR, LEAST_WINSOR
+from gramercy.scaling.column_constants import LARGEST_WINSOR, LEAST_WINSOR
 from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats import csv_reader
-from gramercy.tables.sums.kept_cells import KeptCells
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -304,7 +304,7 @@ def test_table_is_read_once_where_its_cells_fit_into_memory(
         return read(*args)
 
     monkeypatch.setattr(csv_reader, "cell_batches", counted)
-    monkeypatch.setattr(accumulation, "KeptCells", partial(KeptCells, limit=limit))
+    monkeypatch.setattr(private_table, "KeptCells", partial(KeptCells, limit=limit))
     release = run_release(private_request(tmp_path, MECHANISM | {"epsilon": 16.0}, **unit))
     assert len(opened) == reads
     exact = released(release).manifest.rows.value
@@ -315,7 +315,7 @@ def test_crash_between_draws_is_a_spent_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = private_request(tmp_path)
-    module = gramercy.pipeline.publish.constants_estimation
+    module = gramercy.pipeline.publish.drawing
     with monkeypatch.context() as patch:
         patch.setattr(module, "count_lengths", _interrupt)
         with pytest.raises(KeyboardInterrupt):

@@ -19,8 +19,8 @@ from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
-from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.mechanism import COUNT_WEIGHT
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.estimating import fit

@@ -11,8 +11,8 @@ import pytest
 from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.store import FolderStore
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.seal_once import seal_once
-from gramercy.pipeline.verify.ledger_trust import check_ledger
+from gramercy.pipeline.publish.attachments import seal_once
+from gramercy.pipeline.verify.auditing import check_ledger
 from tests.support.factories import run_release, write_request
 
 

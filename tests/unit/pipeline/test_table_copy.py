@@ -17,9 +17,10 @@ import pytest
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.publish.accumulation import PrivateSums, accumulate
-from gramercy.pipeline.publish.publishing import publish
-from gramercy.pipeline.publish.table_copy import (
+from gramercy.pipeline.publish.charging import publish
+from gramercy.pipeline.publish.private_table import (
+    PrivateSums,
+    accumulate,
     copied_contract,
     copy_folder,
     copy_table,

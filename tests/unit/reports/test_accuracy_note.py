@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
-from gramercy.estimators.own_units import own_units
+from gramercy.estimators.table_units import table_units
 from gramercy.reports.accuracy_note import correlation_level, correlation_note, long_tails_notes
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
@@ -133,7 +133,7 @@ def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) 
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
     bounds = list(zip(low - (high - low), high + (high - low), strict=True))
     evidence = privately_scaled(table, bounds, epsilon)
-    units = own_units(evidence)
+    units = table_units(evidence)
     assert units is not None
     truth = np.ma.corrcoef(np.ma.masked_invalid(table).T).data
     error = np.abs(units.moments(evidence.raw).correlation - truth)[np.triu_indices(P, 1)]

@@ -21,7 +21,7 @@ from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.withdrawal import withdraw
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.reports.history_page import history_page, spending
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget

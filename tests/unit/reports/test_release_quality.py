@@ -17,7 +17,7 @@ from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators import registry
 from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
-from gramercy.estimators.tuning.selection import edge_frequencies
+from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.page import release_page
@@ -180,7 +180,7 @@ REDRAWS = """
 import numpy as np
 from tests.support.chain_graphs import chain_evidence
 from gramercy.estimators.graphical_lasso import GraphicalLasso
-from gramercy.estimators.tuning.selection import edge_frequencies
+from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.schemas.noise import NoiseLaw
 rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
 for law, count in ((None, 40), (rows, 4000)):

@@ -20,8 +20,8 @@ from gramercy.common.home import Home
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.internal_record import error_against_truth, page_path, read_record
-from gramercy.pipeline.publish.reporting import make_report
 from gramercy.reports.explanations import (
     attack_scenario,
     best_attacker_accuracy,

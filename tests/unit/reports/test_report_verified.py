@@ -14,7 +14,7 @@ from gramercy.archive.bundles.package import read_manifest, write_descriptor
 from gramercy.archive.bundles.release_bundle import read_release, report_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.common.home import Home
-from gramercy.pipeline.publish.reporting import report_manifest
+from gramercy.pipeline.publish.attachments import report_manifest
 from gramercy.schemas import families
 from gramercy.schemas.manifest import ReportManifest
 from tests.support.factories import run_command, run_pipeline, write_request

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramercy.scaling.constants import LARGEST_WINSOR
-from gramercy.scaling.radius import clipping_radius, length_edges
+from gramercy.scaling.clipping_radius import clipping_radius, length_edges
+from gramercy.scaling.column_constants import LARGEST_WINSOR
 from tests.support.histograms import Array, Counts, noisy
 
 N, Q = 20_000, 21

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gramercy.scaling.constants import (
+from gramercy.scaling.column_constants import (
     LARGEST_WINSOR,
     LEAST_WINSOR,
     Constants,
+    binary_logarithm,
+    column_constants,
+    first_grid,
     rounded,
     winsorised_bounds,
+    zoomed_grid,
 )
-from gramercy.scaling.grid import first_grid, zoomed_grid
-from gramercy.scaling.runs import binary_logarithm
-from gramercy.scaling.scan import column_constants
 from tests.support.histograms import estimated
 
 Array = NDArray[np.float64]

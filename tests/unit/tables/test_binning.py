@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.scaling.constants import Constants
-from gramercy.scaling.grid import Grid, LevelGrid, first_grid, zoomed_grid
-from gramercy.tables.counts.bin_guesses import first_guesses
-from gramercy.tables.counts.binning import Binning, bin_edges
+from gramercy.scaling.column_constants import Constants, Grid, LevelGrid, first_grid, zoomed_grid
+from gramercy.tables.counts.binning import Binning, bin_edges, first_guesses
 
 NASTY = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -5e-324, 1.5, -7.25]
 FAR = zoomed_grid(Constants(1000.0, 1.0, 1.0, bins=64), 999.0, 1e6)

@@ -20,7 +20,7 @@ import pytest
 
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
-from gramercy.scaling.grid import first_grid
+from gramercy.scaling.column_constants import first_grid
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
@@ -29,7 +29,7 @@ from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums import cluster
 from gramercy.tables.sums.cluster import Cluster
-from gramercy.tables.sums.parts import Parts
+from gramercy.tables.sums.exact_sums import Parts
 from gramercy.tables.sums.passes import run_locally
 from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts, read_plan, write_request

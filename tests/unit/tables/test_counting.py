@@ -15,8 +15,8 @@ import pytest
 
 import gramercy.tables.sums.row_transform
 from gramercy.mechanisms.sampling import sampler
-from gramercy.scaling.grid import Grid, LevelGrid, first_grid
-from gramercy.scaling.radius import length_edges
+from gramercy.scaling.clipping_radius import length_edges
+from gramercy.scaling.column_constants import Grid, LevelGrid, first_grid
 from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
@@ -129,8 +129,8 @@ def test_counts_are_independent_of_batches_and_threads(
     declared = contract(source, 2003)
     lengths = count_lengths(open_source(source), declared, edges)
     monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.sums.blocks._CELLS", 100)
-    monkeypatch.setattr("gramercy.tables.sums.blocks._MIN_ROWS", 7)
+    monkeypatch.setattr("gramercy.tables.batches._CELLS", 100)
+    monkeypatch.setattr("gramercy.tables.batches._MIN_ROWS", 7)
     for threads, cells in ((1, 500), (3, 77), (5, 4000)):
         monkeypatch.setattr(
             "gramercy.tables.sums.passes.thread_count", lambda threads=threads: threads

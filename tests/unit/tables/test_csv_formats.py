@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from gramercy.schemas import families
 from gramercy.schemas.source import CsvFormat, Encoding, Files
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.column_types import schema_of
 from gramercy.tables.formats.csv_detection import detect_format
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.encodings import as_utf8
 from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches

@@ -22,7 +22,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.tables.formats import csv_reader
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
@@ -211,7 +211,7 @@ def test_threads_end_with_the_reading(batches: int, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n3\n" * 1_000_000)
     before = threading.active_count()
-    reading = cell_batches(open_source(str(path)), {"a": None}, csv_reader.MalformedLines())
+    reading = cell_batches(open_source(str(path)), {"a": None}, MalformedLines())
     for _ in zip(range(batches), reading, strict=False):
         pass
     reading.close()
@@ -243,7 +243,7 @@ def test_a_cell_that_is_not_a_number_changes_no_other_cell(
     for last in ("2,2", "x,2"):
         file.write_text("\n".join(["a,b", *lines, last]) + "\n")
         source, columns = open_source(str(file)), {"a": None, "b": None}
-        batches = cell_batches(source, columns, csv_reader.MalformedLines(), keep_malformed=True)
+        batches = cell_batches(source, columns, MalformedLines(), keep_malformed=True)
         found.append(np.concatenate(list(batches), axis=1)[:, :-1])
     np.testing.assert_array_equal(found[0].view(np.int64), found[1].view(np.int64))
 
@@ -260,7 +260,7 @@ def test_byte_order_mark_in_a_cell_changes_no_other_row(
     def rows(line: str) -> list[list[float]]:
         lines = ["a,b", *before * ["1,2"], line, "3,4", "5", '"7",8', "9,9"]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        malformed, columns = csv_reader.MalformedLines(), {"a": None, "b": None}
+        malformed, columns = MalformedLines(), {"a": None, "b": None}
         source = open_source(str(path))
         with (
             patch("gramercy.tables.formats.lines.BLOCK", 16),

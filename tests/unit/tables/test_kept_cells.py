@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gramercy.tables.formats.csv_reader import MalformedLines
-from gramercy.tables.sums.kept_cells import Array, KeptCells
+from gramercy.tables.batches import Array, KeptCells, MalformedLines
 
 FORM = (["x", "y"], False)
 BATCHES = [np.full((2, 10), 1.0), np.full((2, 5), 2.0)]  # 240 bytes

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import BLOCK, replace_invalid_utf8
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source

@@ -16,13 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.schemas import families
-from gramercy.tables.formats.text_buffers import TextBuffers
 from gramercy.tables.persons import name_table
-from gramercy.tables.persons.name_table import NameDict, NameTable
-from gramercy.tables.persons.person_index import IndexedPersons
-from gramercy.tables.persons.person_sample import PersonSample
-from gramercy.tables.persons.persons import Persons
-from gramercy.tables.persons.siphash import hashes
+from gramercy.tables.persons.name_table import NameDict, NameTable, TextBuffers, hashes
+from gramercy.tables.persons.person_index import IndexedPersons, Persons, PersonSample
 from gramercy.tables.sums import row_transform
 from tests.support.problems import raises
 

@@ -20,10 +20,8 @@ from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.sums.normalise_kernel import NormaliseKernel
-from gramercy.tables.sums.parts import Parts
-from gramercy.tables.sums.repair import Repairs
-from gramercy.tables.sums.row_transform import RowTransform
+from gramercy.tables.sums.exact_sums import Parts
+from gramercy.tables.sums.row_transform import NormaliseKernel, Repairs, RowTransform
 from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import RoundRobin, contract_facts
 from tests.support.problems import raises
@@ -139,7 +137,7 @@ def test_uncompiled_kernel_gives_same_integers(monkeypatch: pytest.MonkeyPatch) 
     """As plain Python, without a compiler."""
     cells_ = cells(len(COLUMNS), 60)
     expected = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
-    monkeypatch.setattr("gramercy.tables.sums.normalise_kernel.compiled", lambda function: function)
+    monkeypatch.setattr("gramercy.tables.sums.row_transform.compiled", lambda function: function)
     with np.errstate(all="ignore"):
         result = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
     np.testing.assert_array_equal(result, expected)
@@ -203,8 +201,8 @@ from gramercy.common.machine import is_loaded
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.common.lattice import Lattice
-from gramercy.tables.sums.normalise_kernel import NormaliseKernel, normalise_kernel
-from gramercy.tables.sums.repair import Repairs
+from gramercy.tables.sums.row_transform import NormaliseKernel, normalise_kernel
+from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.row_transform import RowTransform
 from tests.support.factories import contract_facts
 contract = Contract.model_validate(contract_facts("t.csv", rows=40) | {"intercept": False})

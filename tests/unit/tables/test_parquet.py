@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats import parquet_reader
 from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.persons.persons import Persons
+from gramercy.tables.persons.person_index import Persons
 from tests.support.factories import at_scale
 from tests.support.table_reading import read
 

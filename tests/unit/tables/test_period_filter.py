@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
-from gramercy.scaling.grid import Grid
+from gramercy.scaling.column_constants import Grid
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.periods import Span, label_of, last_complete

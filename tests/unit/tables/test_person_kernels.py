@@ -11,9 +11,10 @@ import pytest
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.column import Column
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.tables.persons.persons import MAX_ROW_SQUARES, MeasuringWorker, Persons, ScalingWorker
-from gramercy.tables.sums.parts import ONE_PART
+from gramercy.tables.persons.person_index import MAX_ROW_SQUARES, Persons
+from gramercy.tables.sums.exact_sums import ONE_PART
 from gramercy.tables.sums.row_transform import RowTransform
+from gramercy.tables.sums.streaming import MeasuringWorker, ScalingWorker
 
 COLUMNS = tuple(Column(lower=-2.0 - k, upper=3.0) for k in range(4))
 LATTICE = Lattice(4, 18)

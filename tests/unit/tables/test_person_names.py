@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gramercy.common.machine import compiled
 from gramercy.schemas.column import MISSING
-from gramercy.tables.formats.text_buffers import TextBuffers
+from gramercy.tables.persons.name_table import TextBuffers
 from gramercy.tables.persons.person_names import MAX_BYTES, are_canonical, canonical
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from gramercy.mechanisms.sampling import sampler
-from gramercy.tables.persons.person_sample import PersonSample
+from gramercy.tables.persons.person_index import PersonSample
 
 SIZES = (7, 300)  # bins of two columns; the second needs two bytes
 

@@ -23,7 +23,7 @@ from gramercy.schemas.model import parse
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problem import Family
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.persons.persons import Persons
+from gramercy.tables.persons.person_index import Persons
 from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts
 from tests.support.problems import raises

@@ -13,8 +13,8 @@ import pytest
 
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.csv_reader import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 from tests.support.problems import raises

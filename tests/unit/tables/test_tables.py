@@ -18,14 +18,13 @@ from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.tables.formats.csv_reader import MalformedLines
+from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.formats.values import _parse_numbers
-from gramercy.tables.sums.normalise import normalise
-from gramercy.tables.sums.repair import Repairs, repair
+from gramercy.tables.sums.exact_sums import Sum
+from gramercy.tables.sums.row_transform import Repairs, normalise, repair
 from gramercy.tables.sums.streaming import Accumulated, accumulate
-from gramercy.tables.sums.sums import Sum
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 

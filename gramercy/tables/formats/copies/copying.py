@@ -12,11 +12,11 @@ from pathlib import Path
 
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.source import AnySource, CopiedFiles, location
+from gramercy.tables.batches import EXCESS_ROWS
 from gramercy.tables.formats.copies.files import CopyWriter
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.formats.values import Levels, is_text, max_cell_bytes
 from gramercy.tables.persons.person_names import MAX_BYTES
-from gramercy.tables.sums.passes import EXCESS_ROWS
 
 _BATCH_CELLS = 1 << 16  # cells that are read at once
 _BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be

@@ -1,1 +1,0 @@
-"""Tables of counts from a noisy second moment: consistent counts, intervals and a test."""

@@ -1,0 +1,672 @@
+"""Coefficients of a linear regression in the columns' own units, with their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.linear.design import Design
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.jackknife import jackknife
+from gramercy.estimators.uncertainty.moment_errors import release_noise, tail_factor
+from gramercy.estimators.uncertainty.tails import gamma_shape
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
+
+# Moments about the means for a regression, such that all noise has one size.
+#
+# With r the radius at which rows were clipped, T = r^2 S estimates E[w z z^T], where w is the
+# weight of a row. (Without a radius all rows have one weight, and T = S / S_00.) For weight s and
+# means m,
+#
+# C = T - s m m^T.
+#
+# Where a share o_j of the cells of column j is present, C belongs to the columns o_j z_j: its
+# off-diagonal entries need no correction, and C_jj = o_j T_jj - s m_j^2. So the noise off the
+# diagonal keeps one standard deviation, which corrected moments of the columns z_j would not have.
+#
+# The weight and the means are noisy too. s is moved towards 1, the weight of rows that were not
+# clipped, and m towards the public centres, by the positive-part rule of James and Stein (1961).
+# Without this, the noise in large means of a noisy release dominates that of C.
+
+Array = NDArray[np.float64]
+
+_SURE = 5.0  # standard deviations of the noise: below, the weight of the rows is at least a half
+
+
+class Moments(NamedTuple):
+    """Moments of the outcome, first, and of the k regressors.
+
+    Parameters
+    ----------
+    weight
+        Mean weight s of the rows; NaN if it is not positive.
+    mean
+        Not moved towards the centres; shape (1 + k,).
+    covariance
+        C, shape (1 + k, 1 + k); may be indefinite.
+    """
+
+    weight: float
+    mean: Array
+    covariance: Array
+
+    def of(self, regressors: NDArray[np.bool_]) -> Moments:
+        """Moments of the outcome and of some of the regressors, shape (k,)."""
+        kept = np.append(True, regressors)
+        return Moments(self.weight, self.mean[kept], self.covariance[np.ix_(kept, kept)])
+
+
+@dataclass(frozen=True)
+class Centring:
+    """How moments about the means follow from a second moment: a smooth function of it.
+
+    Parameters
+    ----------
+    columns
+        Indices of the outcome and the regressors in the matrix, shape (1 + k,).
+    factor
+        T / S.
+    present
+        Share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
+        which has zeros in T.
+    noise
+        Largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
+        entries, except for the law ``noisy-rows``.
+    least_weight
+        Lower bound on s: one half where noise may hide the weight.
+    weight_share, mean_share
+        Shares that are kept of 1 - s, and of the means; shape (1 + k,).
+    """
+
+    columns: list[int]
+    factor: float
+    present: Array
+    noise: float
+    least_weight: float
+    weight_share: float
+    mean_share: Array
+
+    @classmethod
+    def of(cls, evidence: Evidence, design: Design) -> Centring | None:
+        """The rule for a release; None if the noise hides the weight of all rows."""
+        raw, deviations, columns = evidence.raw, evidence.deviations, design.columns
+        if evidence.radius is not None:
+            factor = evidence.radius**2
+        elif raw[0, 0] > _SURE * deviations[0, 0]:
+            factor = 1 / float(raw[0, 0])
+        else:
+            return None
+        used = deviations[np.ix_([0, *columns], [0, *columns])] * factor
+        off_diagonal = ~np.eye(len(used), dtype=bool)
+        noise = float(used[off_diagonal].max(initial=0.0))
+        least_weight = min(0.5, _SURE * float(used[0, 0]))
+        weight = min(1.0, max(least_weight, float(factor * raw[0, 0])))
+        weight_share = _kept(1 - weight, float(used[0, 0]), 1)
+        mean = factor * raw[0, columns] / (1 - weight_share * (1 - weight))
+        k = len(columns) - 1
+        mean_share = np.full(1 + k, _kept(float(np.linalg.norm(mean[1:])), noise, k))
+        mean_share[0] = _kept(float(mean[0]), noise, 1)
+        shares = np.array(evidence.present or [1.0] * len(raw))[columns]
+        present = np.where(shares > 0, shares, 1.0)
+        return cls(columns, factor, present, noise, least_weight, weight_share, mean_share)
+
+    def moments(self, matrix: Array) -> Moments:
+        """Moments from a second moment like ``evidence.raw``, shape (p, p)."""
+        scaled = self.factor * matrix
+        weight = min(1.0, max(self.least_weight, float(scaled[0, 0])))
+        weight = 1 - self.weight_share * (1 - weight)
+        if not weight > 0:
+            weight = float("nan")
+        mean = scaled[0, self.columns] / weight
+        covariance = scaled[np.ix_(self.columns, self.columns)]
+        covariance[np.diag_indices_from(covariance)] *= self.present
+        covariance -= weight * np.outer(self.mean_share * mean, self.mean_share * mean)
+        return Moments(weight, mean, covariance)
+
+
+def _kept(length: float, deviation: float, dimension: int) -> float:
+    """The positive-part share of a vector of this length with noise in each coordinate."""
+    if length == 0:
+        return 1.0
+    return max(0.0, 1 - dimension * (deviation / length) ** 2)
+
+
+# Coefficients of a linear regression in the columns' own units, with their errors.
+#
+# If the residuals of the population do not depend on the regressors, intervals cover the
+# coefficients of the population. With folds they need no such assumption: the variance is that of
+# the jackknife, whose regularisation is that of all rows, and at least that of the noise.
+#
+# If rows were clipped, these are the coefficients of weighted least squares in the population,
+# which may differ from those of the table: see `docs/analyses/regression.md`.
+#
+# An interval is
+#
+# b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
+#
+# where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where nu_j exceeds 0.3, noise
+# hides how the coefficient differs from others, and it is unknown.
+#
+# *Fit*, by Tikhonov's filter on the squared spectrum.
+# With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
+# fit for prediction and the coefficients with less bias are
+#
+# b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
+# b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
+#
+# The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
+# penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
+# collinear columns do not amplify the noise.
+#
+# Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
+#
+# *Errors* by noise and by sampling, as covariances of the scores.
+# Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
+# outcome and regressors. The error E of the moments moves the scores of the normal equations by
+# u = E e, so to first order the coefficients move by M (u_x - m_x u_0).
+#
+# *Noise.* The covariance of u follows exactly from that of the noise. For isotropic Gaussian noise
+# of deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
+#
+# *Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
+# res C_xx / n, where res is the variance of the residuals. The form for missing cells is below. For
+# rows with heavy tails there is a factor: `uncertainty.moment_errors.tail_factor`.
+#
+# *Missing cells*, at random and independently of each other.
+# A cell is present with probability o_j, and counts as 1 / o_j of itself; v_j = 1 / o_j - 1 is the
+# variance of this factor. For Gaussian columns z = m + x with covariance C and second moments
+# M_j = C_jj + m_j^2, residuals e^T z of variance res that are independent of the regressors, and
+# a_j = v_j e_j^2, the scores s_i = u_i - m_i u_0 of a row have the covariances
+#
+# Var s_i = res (C_ii + v_i M_i) + m_i^2 a_i M_i
+#           + sum over j != i of a_j (C_ii M_j + 2 C_ij^2 + v_i Z_ij),
+# Cov(s_i, s_k) = C_ik (res - 2 a_i m_i^2 - 2 a_k m_k^2) + v_i v_k e_i e_k Z_ik
+#           + sum over j != i, k of a_j (C_ik M_j + 2 C_ij C_kj),
+# Cov(s_i, u_0) = 2 sum over j != i of a_j m_j C_ij - a_i m_i M_i,
+# Var u_0 = res + sum of a_j M_j,
+#
+# where Z_ij = E[z_i^2 z_j^2] = M_i M_j + 2 C_ij^2 + 4 m_i m_j C_ij. They keep this form for the
+# columns o_j z_j, if C, m and e are theirs.
+#
+# *Selection* of regressors by a lasso, from noisy moments.
+# With unit columns, P the denoised moments of the k regressors and c their noisy moments with the
+# outcome,
+#
+# minimise over b  b^T P b / 2 - c^T b + sum penalty_i |b_i|,
+# penalty_i^2 = 2 log(1 + k) (tails r / n + t_i^2 |e|^2),
+#
+# where r is the variance of the residuals, e = (1, -b) in the units of the moments, and t_i |e| the
+# standard deviation of the noise in c_i - (P b)_i. So the penalty is a little above what sampling
+# and noise together do to the largest of k scores: coefficients that these could have made are
+# zero. As r and e depend on b, there are two rounds. The selected coefficients are not those of the
+# lasso, which are too small, but those of `filtered_fit` without the other regressors (Meinshausen
+# 2007, "Relaxed lasso").
+#
+# Tibshirani (1996), "Regression shrinkage and selection via the lasso".
+
+_MOST_LEAKAGE = 0.3  # largest nu of a coefficient that is known
+_CLEAR = 2.0  # standard deviations of the noise that a variance must exceed to be known
+_DELTA = 4.0  # times k and the squared standard deviation of the noise
+_ROUNDING = 1e-12  # eigenvalues below this share of the largest one are zero
+_ROUNDS = 2  # lasso problems; the second knows r and e of the first
+_RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
+_LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may leave less, or none
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The intercept, first, and k coefficients, in the columns' own units; shape (1 + k,) each.
+
+    Parameters
+    ----------
+    fitted
+        Coefficients of the fit, for prediction.
+    coefficients
+        Coefficients with less bias, for inference.
+    noise_error, sampling_error
+        Standard errors by noise and by sampling; with folds, what the jackknife finds beyond the
+        noise.
+    bias
+        Bound on the bias by directions that noise hides.
+    known
+        Which coefficients noise does not hide.
+    shape
+        Gamma shape of the noise in each coefficient; see `uncertainty.tails`.
+    standardised
+        Standard deviation of a regressor over that of the outcome; NaN within the noise and for the
+        intercept.
+    selected
+        Which coefficients are in the fit: all of them, or those that the lasso selects, and the
+        intercept. Those for inference, and their errors, do not depend on it.
+    r_squared
+        Share of the outcome's variance that the fit explains; NaN if that variance is lost.
+    residual_sd
+        Standard deviation of the residuals, in the units of the outcome.
+    delta
+        The regularisation, in squared scaled units.
+    noise
+        Standard deviation of the noise in a moment, in scaled units.
+    tails
+        Factor of the sampling variance for rows with heavy tails.
+    freedom
+        Number of rows minus that of coefficients; with folds, that of the jackknife.
+    by_folds
+        Whether sampling errors are those of the jackknife.
+    """
+
+    fitted: Array
+    coefficients: Array
+    noise_error: Array
+    sampling_error: Array
+    bias: Array
+    known: NDArray[np.bool_]
+    shape: Array
+    standardised: Array
+    selected: NDArray[np.bool_]
+    r_squared: float
+    residual_sd: float
+    delta: float
+    noise: float
+    tails: float
+    freedom: float
+    by_folds: bool
+
+
+def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> Regression | None:
+    """The regression of a release.
+
+    Parameters
+    ----------
+    evidence
+        With an intercept; rows were not divided by their own length.
+    design
+        The columns.
+    sparse
+        Whether the fit has only those regressors that a lasso selects.
+
+    Returns
+    -------
+    Regression or None
+        None if the noise hides the weight of all rows, or the variance of the outcome.
+    """
+    centring = Centring.of(evidence, design)
+    if centring is None:
+        return None
+    moments, k = centring.moments(evidence.raw), len(design.regressors)
+    variance_noise = evidence.deviations[design.outcome, design.outcome] * centring.factor
+    if not moments.covariance[0, 0] > 2 * variance_noise:
+        return None
+    delta = regularisation(centring.noise, k)
+    fit, units = filtered_fit(moments, delta), Units.of(evidence, design, moments, centring.present)
+    # Scores of the intercept and the regressors to errors of (intercept, coefficients).
+    response = units.response(fit.inverse @ np.column_stack([-moments.mean[1:], np.eye(k)]))
+
+    residual = np.append(1.0, -fit.coefficients)
+    spread = moments.covariance[0, 0] - 2 * fit.coefficients @ moments.covariance[1:, 0]
+    spread += fit.coefficients @ fit.positive @ fit.coefficients
+    spread = max(float(spread), 2 * centring.noise)
+    rows, tails = max(evidence.rows, 1.0), tail_factor(evidence)
+    if (centring.present < 1).any():
+        present = centring.present
+        centred = incomplete_scores(moments, fit.positive, residual, spread, present)
+    else:
+        centred = sampling_of_scores(moments, fit.positive, spread)
+    freedom = max(rows - 1 - k, 1.0)
+    sampling = _diagonal(units.response_about_means(fit.inverse), centred * (tails / freedom))
+
+    full = np.zeros(len(evidence.raw))  # the residual in all columns of the release
+    full[0], full[centring.columns] = -float(residual @ moments.mean), residual
+    order = [0, *design.regressors]
+    noise = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
+    by_noise = _diagonal(response, noise * centring.factor**2)
+
+    folds = jackknife(evidence, lambda matrix: _coefficients(centring, units, delta, matrix))
+    if folds is not None:
+        freedom = folds.freedom
+        beyond = np.maximum(folds.standard_error**2 - by_noise, 0.0)
+        sampling = np.where(np.isfinite(beyond), beyond, sampling)
+    leakage, scale = units.leakage(fit.leakage)
+    size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
+    selected, prediction = np.ones(k, dtype=bool), fit
+    if sparse:
+        denoised = centring.moments(evidence.repaired)
+        selected = lasso_selection(moments, denoised, centring.noise, rows, tails)
+        smaller = regularisation(centring.noise, int(selected.sum()))
+        prediction = filtered_fit(moments.of(selected), smaller)
+    # Selecting follows the noise more than the number of regressors tells, and explains no more
+    # than all of them.
+    r_squared = min(
+        _r_squared(moments, fit, centring.noise),
+        _r_squared(moments.of(selected), prediction, centring.noise),
+    )
+    fitted = np.zeros(k)
+    fitted[selected] = prediction.fitted
+    return Regression(
+        units.coefficients(fitted, moments),
+        units.coefficients(fit.coefficients, moments),
+        np.sqrt(by_noise),
+        np.sqrt(sampling),
+        leakage * size,
+        leakage <= _MOST_LEAKAGE * scale,
+        _noise_shape(evidence, order, response, full),
+        units.standardised(moments.covariance, centring.noise),
+        np.append(True, selected),
+        r_squared,
+        units.outcome_scale * float(np.sqrt(spread / moments.weight)),
+        delta,
+        centring.noise,
+        tails,
+        freedom,
+        folds is not None,
+    )
+
+
+def _coefficients(centring: Centring, units: Units, delta: float, matrix: Array) -> Array:
+    moments = centring.moments(matrix)
+    if not np.isfinite(moments.covariance).all():
+        return np.full(len(moments.mean), np.nan)
+    return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
+
+
+def _diagonal(response: Array, covariance: Array) -> Array:
+    """Variances after a linear map, never negative."""
+    variances: Array = np.maximum(((response @ covariance) * response).sum(axis=1), 0.0)
+    return variances
+
+
+def _noise_shape(evidence: Evidence, order: list[int], response: Array, residual: Array) -> Array:
+    """The errors are entries of L E L^T, where the last row of L is the residual."""
+    linear = np.zeros((len(response) + 1, len(residual)))
+    linear[:-1, order] = response
+    linear[-1] = residual
+    shape: Array = gamma_shape(evidence.law, linear)[:-1, -1]
+    return shape
+
+
+def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:
+    """1 - Var(y - b x) / Var(y), corrected for how closely b follows the noise.
+
+    With the errors d of C_xy - C_xx b, b has the error V f V^T d to first order, so the variance of
+    the residuals is too small by 2 E[d^T V f V^T d].
+    """
+    explained = float(fit.coefficients @ moments.covariance[1:, 0])
+    followed = noise**2 * ((1 + fit.fitted @ fit.fitted) * fit.filter_trace + fit.filter_norm)
+    return float(np.clip((explained - 2 * followed) / moments.covariance[0, 0], 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Units:
+    """Linear maps of coefficients and of their errors.
+
+    Moments are those of the columns o_j z_j, where z = (x - centre) / scale. A unit of o_j z_j is
+    scale / o_j units of the table.
+
+    Parameters
+    ----------
+    centre, unit
+        Of the outcome, first, and the k regressors; shape (1 + k,).
+    means
+        In the table's units, shape (1 + k,).
+    weight
+        Mean weight of the rows.
+    """
+
+    centre: Array
+    unit: Array
+    means: Array
+    weight: float
+
+    @classmethod
+    def of(cls, evidence: Evidence, design: Design, moments: Moments, present: Array) -> Units:
+        """The units of a release."""
+        facts = [evidence.columns[i] for i in design.columns]
+        numeric = [each if isinstance(each, ColumnFacts) else None for each in facts]
+        centre = np.array([0.0 if each is None else each.centre for each in numeric])
+        scale = np.array([1.0 if each is None else each.scale for each in numeric])
+        unit = scale / present
+        return cls(centre, unit, centre + unit * moments.mean, moments.weight)
+
+    @property
+    def outcome_scale(self) -> float:
+        """Units of the table in a unit of the outcome's moments."""
+        return float(self.unit[0])
+
+    @property
+    def slopes(self) -> Array:
+        """Factors of the k coefficients."""
+        factors: Array = self.unit[0] / self.unit[1:]
+        return factors
+
+    def coefficients(self, coefficients: Array, moments: Moments) -> Array:
+        """The intercept and the coefficients in own units, shape (1 + k,)."""
+        means = self.centre + self.unit * moments.mean
+        slopes = self.slopes * coefficients
+        return np.append(means[0] - slopes @ means[1:], slopes)
+
+    def response(self, of_scores: Array) -> Array:
+        """Errors of (intercept, coefficients) from those of the scores u; shape (1 + k, 1 + k).
+
+        Parameters
+        ----------
+        of_scores
+            Errors of the coefficients from those of u, shape (k, 1 + k).
+        """
+        slopes = self.slopes[:, None] * of_scores
+        intercept = -self.means[1:] @ slopes
+        intercept[0] += self.unit[0] / self.weight
+        return np.vstack([intercept, slopes])
+
+    def response_about_means(self, inverse: Array) -> Array:
+        """The same from the errors of (u_0, u_x - m_x u_0), for M of shape (k, k)."""
+        return self.response(np.column_stack([np.zeros(len(inverse)), inverse]))
+
+    def leakage(self, leakage: Array) -> tuple[Array, Array]:
+        """Norms of the rows of I - M C_xx, and those with which they are compared.
+
+        Parameters
+        ----------
+        leakage
+            Shape (k, k).
+
+        Returns
+        -------
+        tuple of ndarray, shape (1 + k,) each
+            For the intercept: of the combination of rows on which its error depends, and of its
+            coefficients. Each is in the table's units per unit of the coefficients.
+        """
+        of_intercept = self.means[1:] * self.slopes
+        norms = np.append(
+            np.linalg.norm(of_intercept @ leakage),
+            self.slopes * np.linalg.norm(leakage, axis=1),
+        )
+        scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
+        return norms, scale
+
+    def standardised(self, covariance: Array, noise: float) -> Array:
+        """Standard deviations of the regressors over that of the outcome; NaN where unknown."""
+        variances = np.diag(covariance)
+        clear = variances > _CLEAR * np.sqrt(2) * noise
+        deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
+        return np.append(np.nan, deviations[1:] / deviations[0])
+
+
+@dataclass(frozen=True)
+class FilteredFit:
+    """Coefficients of k regressors, in the units of the moments.
+
+    Parameters
+    ----------
+    fitted
+        b, for prediction; shape (k,).
+    coefficients
+        b2, for inference; shape (k,).
+    inverse
+        M, shape (k, k).
+    leakage
+        I - M C_xx, with negative eigenvalues as zero: how a coefficient mixes with others in
+        directions that noise hides. Shape (k, k), zero without noise.
+    positive
+        C_xx with negative eigenvalues as zero.
+    filter_trace, filter_norm
+        tr f, and b^T V f V^T b: the size of the noise that the fit follows.
+    """
+
+    fitted: Array
+    coefficients: Array
+    inverse: Array
+    leakage: Array
+    positive: Array
+    filter_trace: float
+    filter_norm: float
+
+
+def regularisation(noise: float, regressors: int) -> float:
+    """The regularisation delta for noise of this standard deviation."""
+    return _DELTA * regressors * noise**2
+
+
+def filtered_fit(moments: Moments, delta: float) -> FilteredFit:
+    """The fit of the outcome by the regressors; `delta` is not negative."""
+    inner, cross = moments.covariance[1:, 1:], moments.covariance[1:, 0]
+    values, vectors = np.linalg.eigh(inner)
+    positive = np.maximum(values, 0.0)
+    kept = positive > _ROUNDING * positive.max(initial=0.0)
+    first = np.divide(positive, positive**2 + delta, out=np.zeros_like(values), where=kept)
+    second = first * (2 - positive * first)
+
+    def in_columns(spectrum: Array) -> Array:
+        matrix: Array = (vectors * spectrum) @ vectors.T
+        return matrix
+
+    inverse = in_columns(second)
+    fitted = in_columns(first) @ cross
+    return FilteredFit(
+        fitted,
+        inverse @ cross,
+        inverse,
+        in_columns(1 - positive * second),
+        in_columns(positive),
+        float(first.sum()),
+        float(fitted @ in_columns(first) @ fitted),
+    )
+
+
+def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
+    """Covariance of E e; shape (p, p).
+
+    Parameters
+    ----------
+    noise
+        Covariance of the entries of E.
+    residual
+        e, shape (p,).
+    """
+    covariance = np.zeros((len(residual), len(residual)))
+    for left, right in noise.products:
+        of_left, of_right = left @ residual, right @ residual
+        cross = np.outer(of_left, of_right)
+        covariance += (left * (residual @ of_right) + right * (residual @ of_left)) / 2
+        covariance += (cross + cross.T) / 2
+    for c, matrix in noise.rank_one:
+        covariance += c * np.outer(matrix @ residual, matrix @ residual)
+    for c, linear in noise.quartic:
+        covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
+    return covariance
+
+
+def sampling_of_scores(moments: Moments, positive: Array, variance: float) -> Array:
+    """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
+
+    Parameters
+    ----------
+    moments
+        Moments of the outcome, first, and the k regressors, of whose cells none is missing.
+    positive
+        C_xx without negative eigenvalues, shape (k, k).
+    variance
+        Of the residuals.
+    """
+    scores = np.zeros_like(moments.covariance)
+    scores[0, 0] = variance * moments.weight
+    scores[1:, 1:] = variance * positive
+    return scores
+
+
+def incomplete_scores(
+    moments: Moments, positive: Array, residual: Array, variance: float, present: Array
+) -> Array:
+    """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
+
+    Parameters
+    ----------
+    moments, positive, variance
+        See `sampling_of_scores`.
+    residual
+        Coefficients (1, -b) of the residual, shape (1 + k,).
+    present
+        Share o_j of the cells that are present, positive; shape (1 + k,).
+    """
+    c = moments.covariance.copy()
+    c[1:, 1:] = positive
+    c[0, 0] = max(c[0, 0], variance)
+    m, v = moments.mean * np.sqrt(moments.weight), 1 / present - 1
+    second, a = np.diag(c) + m**2, v * residual**2
+    fourth = np.outer(second, second) + 2 * c**2 + 4 * np.outer(m, m) * c
+
+    total, own = float(a @ second), a * second
+    products = (c * a) @ c.T - c * np.add.outer(a * np.diag(c), a * np.diag(c))
+    scores: Array = c * (variance + total - np.add.outer(own, own)) + 2 * products
+    scores -= 2 * c * np.add.outer(a * m**2, a * m**2)
+    scores += np.outer(v * residual, v * residual) * fourth
+
+    others = np.outer(np.diag(c), second) + 2 * c**2 + v[:, None] * fourth
+    by_others = others @ a - np.diag(others) * a
+    variances = variance * (np.diag(c) + v * second) + m**2 * own + by_others
+    np.fill_diagonal(scores, variances)
+
+    scores[0, :] = scores[:, 0] = 2 * (c @ (a * m) - np.diag(c) * a * m) - own * m
+    scores[0, 0] = moments.weight * (variance + total)
+    return scores
+
+
+def lasso_selection(
+    noisy: Moments, denoised: Moments, noise: float, rows: float, tails: float
+) -> NDArray[np.bool_]:
+    """Which of k regressors are selected, shape (k,).
+
+    Parameters
+    ----------
+    noisy, denoised
+        Moments of the matrix as released, and of the denoised one.
+    noise
+        Standard deviation of the noise in a moment off the diagonal.
+    rows
+        Number of rows.
+    tails
+        Factor of the sampling variance for rows with heavy tails.
+    """
+    moment = project(denoised.covariance[1:, 1:], np.inf)
+    clear = np.flatnonzero(np.diag(moment) > _CLEAR * np.sqrt(2) * noise)
+    selected = np.zeros(len(moment), dtype=bool)
+    if clear.size == 0:
+        return selected
+    outcome = float(np.sqrt(noisy.covariance[0, 0]))
+    root = np.sqrt(np.diag(moment)[clear])
+    unit = moment[np.ix_(clear, clear)] / np.outer(root, root) + _RIDGE * np.eye(clear.size)
+    correlations = noisy.covariance[1:, 0][clear] / (root * outcome)
+    lasso = np.zeros(clear.size)
+    for _ in range(_ROUNDS):
+        explained = float(2 * lasso @ correlations - lasso @ unit @ lasso)
+        residual = max(1 - explained, _LEAST_RESIDUAL)
+        squared_length = 1 + float(((outcome * lasso / root) ** 2).sum())
+        variances = tails * residual / rows + squared_length * (noise / (root * outcome)) ** 2
+        penalties = np.sqrt(2 * np.log(1 + clear.size) * variances)
+        lasso = columnwise(unit, correlations[:, None], penalties[:, None]).coefficients[:, 0]
+    selected[clear] = lasso != 0
+    return selected

@@ -1,1 +1,0 @@
-"""Principal components of a noisy second moment: eigenvalues, shares and loadings with errors."""

@@ -1,0 +1,367 @@
+"""Means, deviations and correlations of tables, and tests whether they differ between tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.entries import (
+    Entries,
+    correlation,
+    table_deviations,
+    table_means,
+)
+from gramercy.estimators.uncertainty.jackknife import has_jackknife
+from gramercy.estimators.uncertainty.moment_errors import release_noise
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.manifest import ReleaseManifest
+
+Array = NDArray[np.float64]
+Choice = tuple[NDArray[np.int64], ...]
+
+MEAN, DEVIATION, CORRELATION = "mean", "standard deviation", "correlation"
+NUMBER = ["kind", "column", "other"]  # what a number is; `other` is for correlations
+_ARRAYS = ("estimate", "standard_error", "lower", "upper")
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What one release, or a pool, says about its table; all arrays have shape (m,).
+
+    Parameters
+    ----------
+    estimate, standard_error, lower, upper
+        Each number with its standard error and its interval; NaN where it is unknown.
+    freedom
+        Degrees of freedom of the standard errors: those of the jackknife, or infinity.
+    """
+
+    estimate: Array
+    standard_error: Array
+    lower: Array
+    upper: Array
+    freedom: float
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The four arrays by name."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    def reordered(self, places: NDArray[np.intp]) -> Measurements:
+        """The numbers at these places; unknown where the place is -1."""
+        taken = {
+            name: np.where(places >= 0, array[places], np.nan)
+            for name, array in self.arrays.items()
+        }
+        return Measurements(**taken, freedom=self.freedom)
+
+
+def is_in_own_units(evidence: Evidence) -> bool:
+    """Whether a release has means, standard deviations and correlations of its table."""
+    return table_units(evidence) is not None
+
+
+def numbers(evidence: Evidence) -> pd.DataFrame:
+    """The m numbers that `measure` gives for releases with these columns.
+
+    Returns
+    -------
+    DataFrame
+        ``kind`` (`MEAN`, of a level its share; `DEVIATION`, of numeric columns; `CORRELATION`),
+        ``column`` and, for a correlation, ``other``. Without an intercept, and for unit rows, there
+        are correlations only.
+    """
+    units = table_units(evidence)
+    names = _names(evidence) if units is None else units.names
+    lines = [(CORRELATION, names[i], names[j]) for i, j in zip(*_pairs(len(names)), strict=True)]
+    if units is not None:
+        numeric = np.array(names)[_numeric(evidence)].tolist()
+        own = [(MEAN, name, "") for name in names] + [(DEVIATION, name, "") for name in numeric]
+        lines = own + lines
+    return pd.DataFrame(lines, columns=NUMBER)
+
+
+def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
+    """The numbers of one release, or of a pool, in the order of `numbers`.
+
+    Parameters
+    ----------
+    evidence
+        A release or a pool.
+    level
+        Confidence level of each interval.
+    """
+    parts = [_parts(each, level, choice) for each, choice in _chosen(evidence)]
+    estimate, error, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+    freedom = np.inf
+    if has_jackknife(evidence):
+        freedom = len(evidence.folds) - len({fold.stratum for fold in evidence.folds})
+    return Measurements(estimate, error, lower, upper, float(freedom))
+
+
+def _names(evidence: Evidence) -> tuple[str, ...]:
+    """The columns of the correlations: all but an intercept."""
+    names = evidence.names or tuple(str(i) for i in range(len(evidence.raw)))
+    has_intercept = bool(evidence.columns) and evidence.columns[0] is None
+    return names[1:] if has_intercept else names
+
+
+def _numeric(evidence: Evidence) -> NDArray[np.bool_]:
+    return np.array([isinstance(column, ColumnFacts) for column in evidence.columns[1:]], bool)
+
+
+def _pairs(q: int) -> Choice:
+    return np.triu_indices(q, 1)
+
+
+def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
+    """Entries of each kind, and which of them are numbers of their own."""
+    units = table_units(evidence)
+    if units is not None:
+        yield table_means(evidence, units), (np.arange(len(units.names)),)
+        yield table_deviations(evidence, units), np.nonzero(_numeric(evidence))
+    correlations = _known_correlations(evidence, units)
+    yield correlations, _pairs(len(correlations.estimate))
+
+
+def _known_correlations(evidence: Evidence, units: TableUnits | None) -> Entries:
+    """Correlations that are not estimable where noise hides the columns."""
+    entries = correlation(evidence, "correlation")
+    if units is None:
+        return entries
+    hidden = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
+    return replace(entries, estimable=entries.estimable & ~hidden)
+
+
+def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array, Array, Array]:
+    lower, upper = entries.interval(level)
+    known = entries.estimable[choice]
+    arrays = (entries.estimate, entries.standard_error, lower, upper)
+    values = (np.where(known, array[choice], np.nan) for array in arrays)
+    estimate, error, below, above = values
+    return estimate, error, below, above
+
+
+# Tests whether numbers of disjoint tables are equal: of periods of the data, or groups of rows.
+#
+# The tables have different rows and independent noise, so all errors are independent: those of the
+# noise and those of sampling. Whether a number is the same in all tables is tested by Welch's
+# analysis of variance, for the populations behind the tables. With T tables, estimates x_t and
+# standard errors s_t, weights w_t = 1 / s_t^2 and m = sum w_t x_t / sum w_t,
+#
+# F = sum w_t (x_t - m)^2 / (T - 1) / (1 + 2 (T - 2) A / (T^2 - 1)),  A = sum (1 - w_t / w)^2 / f_t,
+#
+# has about the F distribution with T - 1 and (T^2 - 1) / (3 A) degrees of freedom. Here w = sum
+# w_t, and f_t are the degrees of freedom of s_t: those of the jackknife, or infinity. Of two
+# tables, this is Welch's test of the difference, with Satterthwaite's 1 / A degrees of freedom.
+#
+# Welch (1951), "On the comparison of several mean values", Biometrika 38.
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The numbers of several periods.
+
+    Parameters
+    ----------
+    series
+        One line for each period and number: ``period``, ``kind``, ``column``, ``other``,
+        ``estimate``, ``standard_error``, ``lower`` and ``upper``; NaN where noise hides a number.
+    changes
+        One line for each number: ``kind``, ``column``, ``other``, and as in `changes`.
+    """
+
+    series: pd.DataFrame
+    changes: pd.DataFrame
+
+
+def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
+    """The numbers of several periods, in the order of the last one.
+
+    Parameters
+    ----------
+    periods
+        Releases by the labels of their periods; at least one. A number that one of them lacks is
+        unknown there.
+    level
+        Confidence level of each interval.
+    """
+    measured = {label: measure(each, level) for label, each in periods.items()}
+    lines = {label: pd.MultiIndex.from_frame(numbers(each)) for label, each in periods.items()}
+    wanted = [*lines.values()][-1]
+    aligned = {
+        label: each.reordered(lines[label].get_indexer(wanted)) for label, each in measured.items()
+    }
+    lines_of = wanted.to_frame(index=False)
+    parts = {label: lines_of.assign(**each.arrays) for label, each in aligned.items()}
+    series = pd.concat(parts, names=["period", None]).reset_index("period")
+    found = lines_of.join(changes([*aligned.values()]))
+    return OverTime(series.reset_index(drop=True), found)
+
+
+def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
+    """The numbers of two groups of one release, or of two releases, and their differences.
+
+    Parameters
+    ----------
+    first, second
+        Their evidence. A number of the first that the second lacks is unknown there.
+    level
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        One line for each number: ``kind``, ``column``, ``other`` (of correlations), ``first``,
+        ``second``, ``difference`` (the first minus the second), its ``standard_error``, ``lower``,
+        ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where
+        noise hides a number.
+    """
+    lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
+    places = lines[1].get_indexer(lines[0])
+    pair = [measure(first, level), measure(second, level).reordered(places)]
+    a, b = (each.estimate for each in pair)
+    variances = [each.standard_error**2 for each in pair]
+    error = np.sqrt(sum(variances))
+    losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
+    with np.errstate(divide="ignore"):  # without folds, the normal law
+        freedom = error**4 / sum(losses)
+    reach = scipy.stats.t.isf((1 - level) / 2, freedom) * error
+    named = {"first": a, "second": b, "difference": a - b, "standard_error": error}
+    found = numbers(first).assign(**named, lower=a - b - reach, upper=a - b + reach)
+    return found.join(changes(pair)[["p_value", "adjusted"]])
+
+
+def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
+    """Whether each number is the same in all tables.
+
+    Parameters
+    ----------
+    tables
+        The same numbers of at least one table.
+
+    Returns
+    -------
+    DataFrame
+        One line for each number: ``periods`` in which it is known, ``p_value`` of no change, and
+        ``adjusted``, the least false discovery rate (Benjamini and Hochberg 1995) at which the
+        change is found among all numbers; NaN if it is known in fewer than two.
+    """
+    x = np.array([each.estimate for each in tables])
+    errors = np.array([each.standard_error for each in tables])
+    freedom = np.array([each.freedom for each in tables])[:, None]
+    known = np.isfinite(x) & np.isfinite(errors) & (errors > 0)
+    weight = np.where(known, 1 / np.where(known, errors, 1.0) ** 2, 0.0)
+    count, total = known.sum(axis=0), np.maximum(weight.sum(axis=0), 1e-300)
+    centre = (weight * np.where(known, x, 0.0)).sum(axis=0) / total
+    squares = (weight * np.where(known, x - centre, 0.0) ** 2).sum(axis=0)
+    loss = (np.where(known, (1 - weight / total) ** 2, 0.0) / freedom).sum(axis=0)
+    between = np.maximum(count - 1, 1)
+    square = np.maximum(count**2 - 1, 1)
+    quotient = squares / between / (1 + 2 * (count - 2) * loss / square)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_f = scipy.stats.f.sf(quotient, between, square / (3 * loss))
+    p_value = np.where(loss > 0, of_f, scipy.stats.chi2.sf(squares, between))
+    p_value = np.where(count >= 2, p_value, np.nan)
+    adjusted = p_value.copy()
+    if (tested := np.isfinite(p_value)).any():
+        adjusted[tested] = scipy.stats.false_discovery_control(p_value[tested])
+    return pd.DataFrame({"periods": count, "p_value": p_value, "adjusted": adjusted})
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two released matrices with independent noise.
+
+    Parameters
+    ----------
+    difference
+        The later matrix minus the earlier one, without the means of the noise; shape (p, p).
+    sd
+        Standard deviation of the noise in each difference; shape (p, p).
+    gaussian
+        Whether both releases have Gaussian noise with independent entries, and divisors that are
+        public or known to a tenth: then the test has a chi-squared law.
+    shared
+        Errors of noisy divisors, each of which has all entries at once: their standard deviations;
+        shape (k, p, p). They are part of `sd`.
+
+    Notes
+    -----
+    This compares the two tables, not the populations behind them. Most of their rows may be the
+    same, so their sampling errors are not independent, and are left out.
+    """
+
+    difference: Array
+    sd: Array
+    gaussian: bool
+    shared: Array
+
+    @property
+    def deviations(self) -> Array:
+        """The difference in standard deviations of its noise; 0 where the noise is zero."""
+        noisy = self.sd > 0
+        return np.divide(self.difference, self.sd, out=np.zeros_like(self.sd), where=noisy)
+
+    @property
+    def p_value(self) -> float | None:
+        """P-value of x' C^-1 x if the table is unchanged; None if its law is unknown.
+
+        Here x has the m differences with noise, and C = D + U U' is their covariance, with D that
+        of independent errors and U the `shared` ones.
+        """
+        if not self.gaussian:
+            return None
+        i, j = np.triu_indices(len(self.sd))
+        own = self.sd[i, j] ** 2 - (self.shared[:, i, j] ** 2).sum(axis=0)
+        noisy = own > 0
+        root = np.sqrt(own[noisy])
+        x, u = self.difference[i, j][noisy] / root, self.shared[:, i, j][:, noisy] / root
+        along = u @ x
+        square = x @ x - along @ np.linalg.solve(np.eye(len(u)) + u @ u.T, along)
+        return float(scipy.stats.chi2.sf(square, x.size))
+
+
+_INDEPENDENT = {"gaussian-isotropic", "gaussian-iid"}
+_LEAST_ROWS = 10.0  # standard deviations of a noisy number of rows, for errors of first order
+
+
+def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
+    """Whether two releases estimate one matrix: columns, groups, normalisation, penalty."""
+    keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit", "by")
+    penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
+    return (
+        first.dataset.id == second.dataset.id
+        and first.kind != "marginals"
+        and all(getattr(first, key) == getattr(second, key) for key in keys)
+        and (first.kind != "precision" or len(penalties) == 1)
+    )
+
+
+def change(later: Evidence, earlier: Evidence) -> Change:
+    """The difference of two comparable releases; see `comparable`."""
+    pair, p = (later, earlier), len(later.raw)
+    noises = [release_noise(each) for each in pair]
+    variances = [np.maximum(noise.variance(p), 0.0) for noise in noises]
+    of_divisors = [term for noise in noises for term in noise.rank_one]
+    shared = np.array([np.sqrt(max(c, 0.0)) * matrix for c, matrix in of_divisors])
+    return Change(
+        later.raw - earlier.raw,
+        np.sqrt(sum(variances)),
+        all(_is_gaussian(each) for each in pair),
+        shared.reshape(-1, p, p),
+    )
+
+
+def _is_gaussian(evidence: Evidence) -> bool:
+    known = evidence.divisor == "public" or (
+        evidence.divisor == "noisy" and evidence.rows > _LEAST_ROWS * evidence.rows_sd
+    )
+    return known and evidence.law.family in _INDEPENDENT

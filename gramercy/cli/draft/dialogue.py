@@ -1,0 +1,453 @@
+"""Questions to the steward on a terminal, about what the table does not state.
+
+A proposal is shown as a list of parts: Enter accepts it, and the name of a part changes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+from rich.prompt import Confirm, InvalidResponse, PromptBase
+from rich.text import Text
+
+from gramercy.cli.draft.drafting import (
+    LEVELS,
+    NUMBERS,
+    Column,
+    Draft,
+    default_delta,
+    person_columns,
+)
+from gramercy.cli.output import terminal
+from gramercy.common.disk import make_folder, write_atomically
+from gramercy.common.home import Home
+from gramercy.common.similar_names import most_similar_first
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.schemas import families, wordings
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.column import Column as Bounds
+from gramercy.schemas.column import Levels, level_names
+from gramercy.schemas.contract import Line
+from gramercy.schemas.errors import GramercyError, RequestError
+from gramercy.schemas.model import Model, digest, parse
+from gramercy.schemas.request import Version
+
+T = TypeVar("T")
+Columns = Mapping[str, Column]
+
+_EPSILON = 3.0  # the proposed budget, in which three releases with epsilon 1 have room
+_SKIP, _DONE, _NOBODY = "skip", "done", "none"
+_MOST_LISTED = 8  # columns on a line
+_LEAST_IN_RUN = 3
+_PREFIX = re.compile(r"[^\W\d_]+(?:[ _.-]+|(?=[0-9]))")  # lab_ of lab_2, item of item2
+_BETWEEN_NUMBERS = re.compile(r"\s*(?:,|;|\bto\b|\s)\s*")
+
+
+class _Texts(Model):
+    """Answers that are texts, with the rules of contracts and requests."""
+
+    title: Line = ""
+    curator: Line = ""
+    version: Version = ""
+
+
+class Dialogue:
+    """The questions about one draft; the answers are kept in a private file of the home.
+
+    Parameters
+    ----------
+    draft
+        The draft before any answer.
+    home
+        The home. Its file has the names of the columns and the answers, and no value of the data.
+    counted
+        Number of rows of the table, to be proposed where the steward says that it is public.
+    """
+
+    def __init__(self, draft: Draft, home: Home, counted: int | None) -> None:
+        self._draft, self._counted = draft, counted
+        kinds = [[name, column.kind] for name, column in draft.columns.items()]
+        facts = [str(Path.cwd()), draft.id, str(draft.source), kinds, dict(draft.left_out)]
+        self._file = home.drafts / f"{digest(facts)[:32]}.json"
+
+    def ask(self) -> Draft:
+        """The draft, completed with the steward's answers."""
+        _show(
+            f"Columns that can be published: {len(self._draft.columns)}. Only names, types and the "
+            "number of rows were read. Your answers become public: answer from knowledge of the "
+            "field, not from the data. After an interruption, the same command continues here."
+        )
+        self._resume_or_propose()
+        while True:
+            parts = self._parts()
+            _show("")
+            for name, (text, _) in parts.items():
+                _show(f"  {name:<10}{text or '(not answered yet)'}")
+            question = f"Enter to accept, or a word to change: {', '.join(parts)}"
+            word = _ask(question, _one_of(parts), "")
+            asked = [word] if word else [name for name, (text, _) in parts.items() if not text]
+            for name in asked:
+                parts[name][1]()
+            if asked:
+                continue
+            if any(column.published for column in self._draft.candidates.values()):
+                return self._draft.with_published_columns()
+            _show(str(families.DRAFT("No column was chosen.", "Answer 'columns'.")))
+
+    def forget(self) -> None:
+        """Delete the file of answers."""
+        self._file.unlink(missing_ok=True)
+
+    def _answer(self, **changes: Any) -> None:
+        """Change fields of the draft, and save it."""
+        draft = replace(self._draft, **changes)
+        suggested = default_delta(draft.persons or draft.rows or 1)
+        delta = draft.delta or suggested
+        self._draft = replace(draft, delta=delta, release_delta=min(suggested, delta) / 10)
+        make_folder(self._file.parent, 0o700)
+        write_atomically(self._file, TypeAdapter(Draft).dump_json(self._draft), 0o600)
+
+    def _resume_or_propose(self) -> None:
+        earlier: Draft | None = None
+        account = None
+        with contextlib.suppress(OSError, ValueError):
+            earlier = TypeAdapter(Draft).validate_json(self._file.read_bytes())
+        question = "Continue with your earlier answers?"
+        if earlier is not None and Confirm.ask(question, console=terminal.err, default=True):
+            self._draft = earlier
+            return
+        with contextlib.suppress(OSError, KeyError, ImportError):
+            account = getpass.getuser() or None
+        self._draft = self._draft.with_proposed_columns()
+        title = self._draft.id.replace("-", " ").capitalize()
+        self._answer(title=title, curator=account, epsilon=_EPSILON, rows=self._counted)
+
+    def _parts(self) -> dict[str, tuple[str, Callable[[], None]]]:
+        """Each part's value in words, empty if it must be answered, and the question for it."""
+        draft, text = self._draft, self._ask_text
+        budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
+        release = f"epsilon={draft.release_epsilon:g}, for the first release"
+        return {
+            "title": (draft.title or "", lambda: text("title", "Title of the data set")),
+            "curator": (
+                draft.curator or "",
+                lambda: text("curator", "Curator: who is responsible for it"),
+            ),
+            "version": (
+                draft.version,
+                lambda: text("version", "Version: a public label of the data"),
+            ),
+            "protects": (_protection(draft), self._ask_unit),
+            "rows": (_rows(draft), self._ask_rows),
+            "columns": (_columns_text(draft), self._ask_columns),
+            "budget": (budget, self._ask_budget),
+            "release": (release, self._ask_release),
+        }
+
+    def _ask_text(self, key: str, question: str) -> None:
+        def valid(answer: str) -> str:
+            parse(_Texts, {key: answer}, "The answer", RequestError)
+            return answer
+
+        self._answer(**{key: _ask(question, valid, getattr(self._draft, key))})
+
+    def _ask_unit(self) -> None:
+        columns = self._draft.columns
+
+        def valid(answer: str) -> str | None:
+            if answer not in columns and answer != _NOBODY:
+                raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
+            if answer in columns and len(columns) == 1:
+                raise families.DRAFT(
+                    "No other column is left to publish.",
+                    "Answer 'none' to protect rows instead of persons.",
+                )
+            return answer if answer in columns else None
+
+        question = "Column that identifies persons, if a person can have several rows"
+        unit = _ask(question, valid, _NOBODY)
+        persons, rows, public = None, self._counted, True
+        if unit is not None:
+            public = _ask_if_public("persons")
+            persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _number(int, 1))
+            rows = _ask("Approximate number of rows", _number(int, persons))
+        neighbours = "replace-one" if public else "add-remove"
+        self._answer(unit=unit, persons=persons, rows=rows, neighbours=neighbours, delta=None)
+
+    def _ask_rows(self) -> None:
+        if self._draft.unit is not None:
+            least = self._draft.persons or 1
+            self._answer(rows=_ask("Approximate number of rows", _number(int, least)))
+        elif _ask_if_public("rows"):
+            default = None if self._counted is None else str(self._counted)
+            rows = _ask("Number of rows", _number(int, 1), default)
+            self._answer(rows=rows, neighbours="replace-one", delta=None)
+        else:
+            rows = _ask("Approximate number of rows", _number(int, 1))
+            self._answer(rows=rows, neighbours="add-remove", delta=None)
+
+    def _ask_budget(self) -> None:
+        def valid(answer: str) -> Budget:
+            epsilon, delta = _two_numbers(answer)
+            keys = {"epsilon": epsilon, "delta": delta}
+            return parse(Budget, keys, "budget", RequestError)
+
+        draft = self._draft
+        default = f"{draft.epsilon:g} {draft.delta:g}"
+        budget = _ask("Epsilon and delta of the budget, for all releases", valid, default)
+        first = min(draft.release_epsilon, budget.epsilon)
+        self._answer(epsilon=budget.epsilon, delta=budget.delta, release_epsilon=first)
+
+    def _ask_release(self) -> None:
+        default = f"{self._draft.release_epsilon:g}"
+        epsilon = _ask("Epsilon of the first release", _number(float), default)
+        self._answer(release_epsilon=epsilon)
+
+    def _ask_columns(self) -> None:
+        """Ask about the columns of a pattern together, or about one run after another."""
+        columns = self._draft.candidates
+
+        def chosen(answer: str) -> list[tuple[str, list[str]]]:
+            if not answer:
+                return _runs(columns)
+            pattern = re.compile(re.escape(answer).replace(r"\*", ".*"), re.DOTALL)
+            names = [name for name in columns if pattern.fullmatch(name)]
+            if not names:
+                raise wordings.answer_not_a_column(answer, most_similar_first(answer, columns))
+            return [(answer, names)]
+
+        found = _ask("A column or a pattern such as lab_*; Enter for one after another", chosen, "")
+        for number, (label, names) in enumerate(found, 1):
+            members = {name: columns[name] for name in names}
+            kinds = [
+                kind
+                for kind in (NUMBERS, LEVELS)
+                if all(kind in column.publishable_as for column in members.values())
+            ]
+            ways = "; ".join(dict.fromkeys(map(_way, members.values())))
+            counted = f", {len(names)} columns" if names[1:] else ""
+            words = (*kinds, _SKIP, _DONE)
+            answer = _ask(
+                f"[{number}/{len(found)}] {label}{counted} ({ways}): {', '.join(words)}; Enter to "
+                "keep it",
+                _one_of(words),
+                "",
+            )
+            if answer == _DONE:
+                return
+            if answer:
+                changed = _ANSWERS[answer](members)
+                self._answer(columns={**self._draft.columns, **changed})
+
+
+class _Prompt(PromptBase[str]):
+    """A question that is asked again, with what is wrong, until its answer is valid."""
+
+    def __init__(self, question: str, valid: Callable[[str], object], default: str | None) -> None:
+        super().__init__(Text(question), console=terminal.err, show_default=bool(default))
+        self._valid = valid
+
+    def process_response(self, value: str) -> str:
+        """The answer, if it is valid."""
+        answer = value.strip()
+        try:
+            self._valid(answer)
+        except GramercyError as error:
+            raise InvalidResponse(Text(str(error))) from None
+        return answer
+
+
+def _ask(question: str, valid: Callable[[str], T], default: str | None = None) -> T:
+    """Ask until `valid` accepts the answer, and return its result; Enter is the default."""
+    prompt = _Prompt(question, valid, default)
+    return valid(prompt() if default is None else prompt(default=default))
+
+
+def _ask_if_public(counted: str) -> bool:
+    question = f"Is the exact number of {counted} public? (If not, it is protected as well)"
+    return Confirm.ask(question, console=terminal.err, default=True)
+
+
+def _show(text: str) -> None:
+    terminal.err.print(Text(text))
+
+
+def _one_of(words: Collection[str]) -> Callable[[str], str]:
+    """Accepts the first letters of a word, or nothing."""
+
+    def valid(answer: str) -> str:
+        matches = [word for word in words if answer and word.startswith(answer.lower())]
+        if answer and not matches:
+            raise families.DRAFT(
+                "The answer must be one of: {choices}.",
+                "The first letter is enough.",
+                choices=tuple(words),
+            )
+        return matches[0] if matches else ""
+
+    return valid
+
+
+def _number(kind: type[Any], least: int | None = None) -> Callable[[str], Any]:
+    """Accepts a finite number of a type, at least `least`."""
+
+    def valid(answer: str) -> Any:
+        with contextlib.suppress(ValueError, OverflowError):
+            number = kind(answer)
+            if math.isfinite(number) and (least is None or number >= least):
+                return number
+        bound = "" if least is None else f", {least} or more"
+        raise families.DRAFT(
+            "The answer must be a {kind}{bound}.",
+            "Write one such as {example}.",
+            kind="whole number" if kind is int else "number",
+            bound=bound,
+            example="1000" if kind is int else "0.5, with a decimal point",
+        )
+
+    return valid
+
+
+def _two_numbers(answer: str) -> tuple[float, float]:
+    with contextlib.suppress(ValueError):
+        first, second = map(float, _BETWEEN_NUMBERS.split(answer))
+        if math.isfinite(first) and math.isfinite(second):
+            return first, second
+    raise families.DRAFT(
+        "The answer must be two numbers.",
+        "Write them such as 0 100.5, with a decimal point.",
+    )
+
+
+def _ask_bounds(columns: Columns) -> dict[str, Column]:
+    """The columns as numbers, with the bounds that are answered."""
+
+    def valid(answer: str) -> Bounds:
+        lower, upper = _two_numbers(answer) if answer else (None, None)
+        return parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
+
+    bounds = _ask("    lower and upper bound, such as 0 100 (Enter: no bounds)", valid, "")
+    return {
+        name: Column(column.kind, lower=bounds.lower, upper=bounds.upper)
+        for name, column in columns.items()
+    }
+
+
+def _ask_levels(columns: Columns) -> dict[str, Column]:
+    """The columns as categories: with levels of text, unless all levels are numbers."""
+
+    def valid(answer: str) -> dict[str, Column]:
+        texts = [part.strip() for part in re.split(r"[,;]", answer) if part.strip()]
+        words = answer.split()
+        if len(texts) == 1 and all(_as_number(word) is not None for word in words):
+            texts = words
+        numbers = [_as_number(text) for text in texts]
+        answered = {}
+        for name, column in columns.items():
+            levels = texts if column.kind == "text" or None in numbers else numbers
+            parsed = parse(Levels, {"levels": levels}, "levels", RequestError)
+            answered[name] = Column(column.kind, levels=parsed.levels)
+        return answered
+
+    return _ask("    levels, separated by commas, such as low, high", valid)
+
+
+def _as_number(text: str) -> float | None:
+    """The text as a number; None if it is not one, or is not the usual spelling of it (007)."""
+    with contextlib.suppress(ValueError):
+        number = float(text)
+        if math.isfinite(number) and format(number, ".17g") == text:
+            return number
+    return None
+
+
+def _leave_out(columns: Columns) -> dict[str, Column]:
+    return {name: replace(column, published=False) for name, column in columns.items()}
+
+
+_ANSWERS = {NUMBERS: _ask_bounds, LEVELS: _ask_levels, _SKIP: _leave_out}
+
+
+def _protection(draft: Draft) -> str:
+    if draft.unit is None:
+        several = ", ".join(person_columns(draft.columns)[:3])
+        hint = f" (if a person can have several, see {several}: answer 'protects')"
+        return "each row" + hint * bool(several)
+    exact = "exactly" if draft.neighbours == "replace-one" else "about"
+    return f"each person, by the column {draft.unit}; {exact} {draft.persons} persons"
+
+
+def _rows(draft: Draft) -> str:
+    if draft.rows is None:
+        return ""
+    if draft.unit is not None:
+        return f"about {draft.rows}"
+    if draft.neighbours == "replace-one":
+        return f"{draft.rows}, exact and public"
+    return f"about {draft.rows}; the exact number is private"
+
+
+def _columns_text(draft: Draft) -> str:
+    """How many columns are published in which way, on a line each."""
+    columns = draft.candidates
+    ways: dict[str, list[str]] = {}
+    counts: dict[str, int] = {}
+    for label, names in _runs(columns):
+        way = _way(columns[names[0]])
+        ways.setdefault(way, []).append(f"{label} ({len(names)})" if names[1:] else label)
+        counts[way] = counts.get(way, 0) + len(names)
+    lines = []
+    for way, labels in sorted(ways.items()):  # "as numbers" is before "left out"
+        omitted = len(labels) - _MOST_LISTED
+        rest = f", and {omitted} more" if omitted > 0 else ""
+        lines.append(f"{counts[way]} {way}: {', '.join(labels[:_MOST_LISTED])}{rest}")
+    published = [column for column in columns.values() if column.published]
+    if any(column.levels is None and column.lower is None for column in published):
+        width = sum(len(column.levels or [None]) for column in published)
+        needed = rows_needed(width, gdp_mu(draft.release_epsilon, draft.release_delta))
+        count = draft.persons or draft.rows or 1
+        if needed > count:
+            unit = "persons" if draft.unit else "rows"
+            lines.append(
+                f"Without bounds, about {needed} {unit} are needed, and there are {count}:"
+            )
+            lines.append("declare bounds, or leave columns out.")
+    return ("\n" + " " * 12).join(lines)
+
+
+def _way(column: Column) -> str:
+    """How a column is published, in words."""
+    if not column.published:
+        return "left out: text, which needs levels" if column.needs_levels else "left out"
+    if column.levels is not None:
+        return f"as levels {', '.join(level_names(column.levels))}"
+    if column.lower is None or column.upper is None:
+        return "as numbers without bounds"
+    return f"as numbers from {column.lower:g} to {column.upper:g}"
+
+
+def _runs(columns: Columns) -> list[tuple[str, list[str]]]:
+    """The columns in their order, with neighbours that share a prefix and an answer together."""
+
+    def alike(name: str) -> tuple[str, Column]:
+        prefix = _PREFIX.match(name)
+        return (f"{prefix[0]}*" if prefix else "", columns[name])
+
+    found = []
+    for (label, _), members in groupby(columns, alike):
+        names = list(members)
+        if label and len(names) >= _LEAST_IN_RUN:
+            found.append((label, names))
+        else:
+            found += [(name, [name]) for name in names]
+    return found

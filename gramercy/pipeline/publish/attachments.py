@@ -1,0 +1,212 @@
+"""What is sealed next to a release: reports, and notices of withdrawal; and how it is sealed once.
+
+The ledger records the digests of estimates and reports, so that an audit finds the missing ones.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from gramercy.archive.bundles.descriptions import write_withdrawal
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.release_bundle import (
+    ReleaseBundle,
+    ReportBundle,
+    read_release,
+    read_report,
+    software_versions,
+    write_report,
+)
+from gramercy.archive.seal.bundle import SUMS, file_digest
+from gramercy.common.extras import publishing
+from gramercy.common.process_lock import file_lock
+from gramercy.pipeline.context import Context
+from gramercy.schemas import families
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.manifest import FORMAT, ReportManifest, WithdrawalManifest
+from gramercy.schemas.model import digest, parse
+
+_DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
+
+
+def report(context: Context, dataset: str, release: str, estimates: Sequence[str]) -> str:
+    """Write the report on a release and these estimates, unless it exists; returns its id."""
+    return make_report(context, dataset, release, estimates).manifest.report
+
+
+def make_report(
+    context: Context, dataset: str, release: str, estimates: Sequence[str]
+) -> ReportBundle:
+    """Write and seal a report on a release; equal estimates give the same report.
+
+    Raises
+    ------
+    BundleError
+        If the release or an estimate differs from what was sealed.
+    """
+    archive, names = context.archive, sorted(set(estimates))
+    place = archive.report(dataset, release, report_id(names))
+    with seal_once(context, place) as staged:
+        if staged is not None:
+            bundle = read_release(archive.release(dataset, release))
+            bundles = [read_estimate(archive.estimate(dataset, release, name)) for name in names]
+            manifest = report_manifest(bundle, bundles)
+            write_report(staged, manifest, report_page(bundle, bundles))
+    return read_report(place)
+
+
+def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
+    """The page of a report.
+
+    Raises
+    ------
+    MissingPackages
+        If the packages that draw it are not installed.
+    """
+    with publishing():
+        # They need the extra 'publish'.
+        from gramercy.reports.marginals_page import marginals_page
+        from gramercy.reports.page import release_page
+
+        if release.manifest.kind == "marginals":
+            return marginals_page(release)
+        return release_page(release, estimates)
+
+
+def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> ReportManifest:
+    """The manifest of a report.
+
+    Raises
+    ------
+    BundleError
+        If an estimate is not of this release.
+    """
+    facts = release.manifest
+    for each in estimates:
+        if each.manifest.release_sha256 != release.sha256:
+            raise families.CONTRADICTION(
+                "Estimate '{estimate}' was not made from this release.",
+                "Ask the curator for the bundle that was published.",
+                estimate=each.manifest.estimate,
+            )
+    return ReportManifest(
+        format=FORMAT,
+        kind="report",
+        report=report_id([each.manifest.estimate for each in estimates]),
+        dataset=facts.dataset,
+        release=facts.release,
+        release_sha256=release.sha256,
+        estimates={each.manifest.estimate: each.sha256 for each in estimates},
+        privacy="post-processing of the release; no further privacy cost",
+        software=software_versions(*_DRAWING),
+    )
+
+
+def report_id(estimates: Sequence[str]) -> str:
+    """Folder name of a report; equal estimates give the same name."""
+    return f"report-{digest(sorted(estimates))[:8]}"
+
+
+_KINDS = {"estimates": "estimate", "reports": "report"}  # folders of bundles that are recorded
+
+
+@contextmanager
+def seal_once(context: Context, place: Path) -> Iterator[Path | None]:
+    """Yield an empty folder, to seal and commit at `place`; or None if that bundle exists.
+
+    An event may be delivered twice, and the command line may run at the same time as a worker: the
+    second process waits for the first, and uses its result.
+    """
+    archive = context.archive
+    name = ".".join(place.relative_to(archive.root).parts)
+    if not archive.contains(place):  # what is committed never changes: no lock is needed then
+        with file_lock(context.home.locks, name):
+            if not archive.contains(place):  # another process may have held the lock
+                with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
+                    yield staged
+                    archive.seal(staged)
+                    archive.commit(staged, place)
+                _record(context, place, replace=True)
+                return
+    archive.verify_signer(place)
+    yield None
+    _record(context, place, replace=False)
+
+
+def _record(context: Context, place: Path, *, replace: bool) -> None:
+    """Record the digest of an estimate or a report in the ledger that charged its release.
+
+    A bundle that was sealed before is recorded if its process crashed before it could do so.
+    """
+    dataset, release, kind, *name = place.relative_to(context.archive.root).parts
+    if context.existing_ledger is None or kind not in _KINDS:
+        return
+    ledger, sha256 = context.ledger, file_digest(place / SUMS)
+    if ledger.record_derived(dataset, release, _KINDS[kind], name[0], sha256, replace=replace):
+        context.record_head()
+
+
+def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
+    """Mark a published release as withdrawn; returns the path of the notice.
+
+    The ledger is written first. After an interruption, the same command writes what is missing.
+
+    Parameters
+    ----------
+    context
+        The home in which the release was charged and published.
+    dataset, release
+        Ids of the data set and the release.
+    reason
+        Public reason; it must not reveal anything about the data.
+
+    Raises
+    ------
+    RequestError
+        If the reason is empty, or not a single line of text.
+    SpentFailure
+        If the release was never published.
+    UntrustedLedger
+        If the ledger is behind its anchor in the archive, or never charged the release.
+    """
+    ledger, archive = context.open_stores()
+    bundle = read_release(archive.release(dataset, release))
+    facts = {
+        "format": FORMAT,
+        "kind": "withdrawal",
+        "dataset": bundle.manifest.dataset,
+        "release": release,
+        "release_sha256": bundle.sha256,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+    with ledger.lock(dataset):
+        charge = ledger.charge_of(dataset, release)
+        if charge is None:
+            raise families.UNTRUSTED(
+                "{ledger}: '{release}' was not charged in this ledger.",
+                "Withdraw the release where it was charged.",
+                ledger=ledger.location,
+                release=f"{dataset}/{release}",
+            )
+        if charge.state == "sealed":
+            raise families.SPENT(
+                "Publication of '{release}' was interrupted before its end.",
+                "Repeat its request, which finishes the publication; then withdraw the release.",
+                release=f"{dataset}/{release}",
+            )
+        if charge.state == "withdrawn":
+            reason = charge.reason
+        manifest = parse(
+            WithdrawalManifest, facts | {"reason": reason.strip()}, "withdraw", RequestError
+        )
+        if charge.state != "withdrawn":
+            ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
+            context.record_head(outside=True)
+        place = archive.withdrawal(dataset, release)
+        with seal_once(context, place) as staged:
+            if staged is not None:
+                write_withdrawal(staged, manifest)
+    return place

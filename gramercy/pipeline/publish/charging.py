@@ -1,0 +1,466 @@
+"""Answer a request from the archive, or publish it once, while holding the lock of its data set.
+
+Only this module makes anything public: charge, draw, seal, commit.
+
+The order of the steps makes this safe: the charge is durable, and anchored in the archive, before
+any noise exists; noise is drawn once for a release id; a bundle appears complete, by one rename,
+after its charge. If the process dies before the ledger records the bundle as sealed, the next
+run marks the charge as spent. If it dies later, the next run completes the publication with the
+same bytes.
+
+On PostgreSQL the lock can be lost at any moment, so it is renewed before every step that needs it.
+If it was lost, the ledger still decides: another run may have finished the sealed bundle, or marked
+an open charge as spent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gramercy.archive.bundles.release_bundle import (
+    ReleaseBundle,
+    most_bytes,
+    read_release,
+    read_release_manifest,
+)
+from gramercy.archive.store.archive import Archive
+from gramercy.common.disk import check_space, disk_errors
+from gramercy.common.process_lock import HeldLock
+from gramercy.ledger import Charge, Ledger, check_budget, spent_failure
+from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish import internal_record
+from gramercy.pipeline.publish.attachments import report_id
+from gramercy.pipeline.publish.drawing import average_into, draw_into
+from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
+from gramercy.pipeline.publish.report_sum import ReportSum
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
+from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
+from gramercy.tables.formats.source import needs_copy, open_source
+from gramercy.tables.sums.streaming import Accumulated
+
+_INTERRUPTED = "interrupted when drawn"
+_LEDGER_BYTES = 1 << 20  # more than the entries of a release need
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The state of a request in ledger and archive, and the steps that change it.
+
+    Parameters
+    ----------
+    plan
+        The planned release.
+    context
+        The ledger that is charged, and the archive.
+    lock
+        The lock of the data set, held by this run.
+    """
+
+    plan: Plan
+    context: Context
+    lock: HeldLock
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the release is charged."""
+        return self.context.ledger
+
+    @property
+    def archive(self) -> Archive:
+        """Where the release is published."""
+        return self.context.archive
+
+    @property
+    def dataset(self) -> str:
+        """Id of the data set."""
+        return self.plan.contract.id
+
+    def bundle_path(self, charge: Charge) -> Path:
+        """Path of the bundle of a charge, which may not exist yet."""
+        return self.archive.release(self.dataset, charge.release)
+
+    def published_charge(self) -> Charge | None:
+        """The published charge of this request, after finishing or closing an interrupted one.
+
+        Raises
+        ------
+        SpentFailure
+            If the request was charged before and interrupted, and no new charge is requested.
+        BundleError
+            If the published bundle is missing or was replaced.
+        """
+        while True:
+            charge, has_bundle = state = self._current_state()
+            self._finish_sealed()
+            # The state is still current if no other run was active in between.
+            if self._current_state() == state and self.lock.renew():
+                break
+        if not self.ledger.sealed_charges(self.dataset):  # nothing waits to be committed
+            self.archive.sweep(self.dataset)
+        if charge is None:
+            return None
+        if charge.state in {"spent", "withdrawn"} or not has_bundle:
+            self._close_interrupted(charge)
+            return None
+        path = self.bundle_path(charge)
+        if read_release(path).sha256 != charge.sha256:
+            raise wordings.bundle_replaced(self.archive.display_path(path))
+        return charge
+
+    def check_ledger_is_complete(self) -> None:
+        """Refuse to charge a ledger that lacks releases of the archive, or differs from the newest.
+
+        Raises
+        ------
+        UntrustedLedger
+            Naming the release.
+        """
+        published = [name for _, name in self.archive.releases(self.dataset)]
+        # The ledger is read last, because a charge is entered before its bundle appears.
+        charged = self.ledger.releases(self.dataset)  # read last: a charge precedes its release
+        missing = [name for name in published if name not in charged]
+        if missing:
+            raise families.UNTRUSTED(
+                "The archive has '{release}', but the ledger does not: the ledger is older than "
+                "the archive.",
+                "Restore the ledger that belongs to the archive: missing charges are still spent.",
+                release=f"{self.dataset}/{missing[0]}",
+            )
+        newest = self.archive.metadata_path(self.dataset, published[-1]) if published else None
+        facts = read_release_manifest(newest).ledger if newest else None
+        if facts is not None:
+            self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{published[-1]}")
+
+    def check_space(self) -> None:
+        """Refuse to charge if the release may not fit on a disk.
+
+        Raises
+        ------
+        ArchiveError
+            Naming the folder.
+        """
+        kind = "second-moment" if self.plan.averaging else self.plan.mechanism.publishes
+        self.archive.check_space(most_bytes(self.plan.spec, kind))
+        home = self.context.home.root
+        with disk_errors(home):
+            check_space(home, _LEDGER_BYTES)
+
+    def charge(self, fingerprint: str, draw: Callable[[Path, str, LedgerFacts], None]) -> Charge:
+        """Charge, draw, seal and commit.
+
+        Parameters
+        ----------
+        fingerprint
+            Fingerprint of the raw files.
+        draw
+            Called once, after the charge, with an empty folder, the release id and the state of
+            the ledger; writes the release into the folder.
+
+        Returns
+        -------
+        Charge
+            The charge of the published release.
+
+        Raises
+        ------
+        BudgetRefused
+            If the charge does not fit the budget. Nothing was drawn.
+        ArchiveError
+            If the release may not fit on a disk. Nothing was charged.
+        SpentFailure
+            If the lock was lost, and another run has charged this request, or closed its charge.
+        """
+        plan, ledger, archive = self.plan, self.ledger, self.archive
+        with archive.staging(self.dataset, sweep_first=True) as staged:
+            self.check_ledger_is_complete()
+            self.check_space()
+            self.context.record_head()
+            self.lock.renew()
+            charge = ledger.charge(
+                plan.contract,
+                plan.request.version,
+                plan.key,
+                plan.guarantee,
+                fingerprint,
+                instead_of=plan.request.new_charge,
+            )
+            try:
+                head = self.context.record_head(outside=True)
+                ledger.mark(self.dataset, charge.release, "drawn")
+                budget = BudgetFacts.of(ledger.statement(self.dataset, charge.window).budget)
+                facts = LedgerFacts(**head.model_dump(), budget=budget)
+                draw(staged, charge.release, facts)
+                self.lock.renew()
+                digest = archive.seal(staged)
+                sealed = archive.preserve_sealed(staged)  # the next run can commit it
+            except BaseException:
+                self._mark_spent(charge)
+                raise
+            try:
+                self._mark_sealed(charge, digest)
+                archive.commit(sealed, self.bundle_path(charge), self._confirm(charge))
+                self._mark_published(charge)
+            except SpentFailure:
+                archive.discard(sealed)
+                raise
+        return charge
+
+    def _current_state(self) -> tuple[Charge | None, bool]:
+        """The charge of this request, and whether its bundle is in the archive."""
+        charge = self.ledger.find_charge(self.dataset, self.plan.key)
+        return charge, charge is not None and self.archive.contains(self.bundle_path(charge))
+
+    def _finish_sealed(self) -> None:
+        """Commit the sealed releases that interrupted runs of any request left, byte for byte."""
+        for charge in self.ledger.sealed_charges(self.dataset):
+            path = self.bundle_path(charge)
+            # Another run may mark the charge as spent, or another bundle may be in its place. The
+            # request of that charge then reports the problem; this request continues.
+            with contextlib.suppress(SpentFailure, BundleError):
+                if not self.archive.contains(path):
+                    confirm = self._confirm(charge)
+                    self.archive.commit_leftover(self.dataset, charge.sha256, path, confirm)
+                if self.archive.contains(path) and read_release(path).sha256 == charge.sha256:
+                    self._mark_published(charge)
+
+    def _close_interrupted(self, charge: Charge) -> None:
+        """Mark a charge without a bundle as spent; raise unless a new charge was requested."""
+        if charge.state == "published":
+            raise wordings.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
+        if charge.state not in {"spent", "withdrawn"}:
+            reason = "found without a release"
+            self.ledger.mark(self.dataset, charge.release, "spent", reason=reason)
+            self.archive.sweep(self.dataset)
+        if self.plan.request.new_charge != charge.release:
+            raise spent_failure(self.dataset, charge)
+
+    def _mark_spent(self, charge: Charge) -> None:
+        with contextlib.suppress(LedgerError, SpentFailure):
+            self.ledger.mark(self.dataset, charge.release, "spent", reason=_INTERRUPTED)
+
+    def _mark_sealed(self, charge: Charge, digest: str) -> None:
+        """Record the digest that identifies the sealed bundle of this release."""
+        try:
+            self.ledger.mark(self.dataset, charge.release, "sealed", sha256=digest)
+        except LedgerError:
+            # The ledger may have recorded the mark before the error. The run that holds the lock
+            # could then finish the release: without the lock, do not mark the charge as spent.
+            with contextlib.suppress(LedgerError, SpentFailure):
+                self.lock.renew()
+                self._mark_spent(charge)
+            raise
+
+    def _mark_published(self, charge: Charge) -> None:
+        """Record the publication, unless another run has already done so."""
+        try:
+            self.ledger.mark(self.dataset, charge.release, "published")
+        except SpentFailure:
+            now = self.ledger.charge_of(self.dataset, charge.release)
+            if now is None or now.state != "published":
+                raise
+        self.context.record_head()
+
+    def _confirm(self, charge: Charge) -> Callable[[], None]:
+        """The `confirm` argument of `Archive.commit`: raises if the charge is spent."""
+
+        def confirm() -> None:
+            self.lock.renew()
+            now = self.ledger.charge_of(self.dataset, charge.release)
+            if now is None or now.state not in {"sealed", "published"}:
+                raise spent_failure(self.dataset, now or charge)
+
+        return confirm
+
+
+@contextlib.contextmanager
+def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
+    """Hold the lock of a data set; only one run at a time can hold it.
+
+    Raises
+    ------
+    UntrustedLedger
+        If the ledger is behind an anchor in the archive or the witness.
+    LedgerError
+        If the lock cannot be acquired within an hour.
+    """
+    ledger, _ = context.open_stores()
+    with ledger.lock(plan.contract.id) as lock:
+        yield Publication(plan, context, lock)
+
+
+def replay(context: Context, plan: Plan) -> str | None:
+    """The id of the release that already answers this request, or None.
+
+    The request and the ledger alone decide, before the table is read. Whether the files have
+    changed since then is noted in the internal record.
+
+    Raises
+    ------
+    TermsChanged
+        If the contract is not the registered one.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    BudgetRefused
+        If the request is new, and its charge would not fit.
+    UntrustedLedger
+        If the ledger is behind its anchor in the archive, or is a copy.
+    ArchiveError
+        If the request is new, and its release may not fit on a disk.
+    """
+    with locked_publication(context, plan) as run:
+        statement = run.ledger.preview(plan.contract, plan.request.version)
+        charge = run.published_charge()
+        if charge is None:
+            # Refuse now what would be refused after reading the table.
+            run.check_ledger_is_complete()
+            check_budget(run.dataset, statement, plan.guarantee)
+            run.check_space()
+            return None
+    facts = {"table_changed_since": _has_changed(plan, charge)}
+    internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
+    return charge.release
+
+
+def _has_changed(plan: Plan, charge: Charge) -> bool | None:
+    """Whether the files have changed since they were published; None for a table that is copied."""
+    if needs_copy(plan.contract.source):
+        return None
+    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
+        return open_source(plan.contract.source).fingerprint() != charge.fingerprint
+    return True
+
+
+def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | ReportSum) -> str:
+    """Publish the planned release, once; returns the release id.
+
+    Raises
+    ------
+    BudgetRefused
+        If the charge does not fit the budget. Nothing was drawn.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    """
+    summed_last: list[PrivateSums | PrivateCounts] = []
+
+    def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
+        charged = replace(plan, spec=plan.spec.model_copy(update={"ledger": ledger}))
+        if isinstance(data, ReportSum):
+            average_into(folder, charged, data, release)
+        else:
+            summed_last.append(draw_into(folder, charged, data, release))
+
+    sampler.self_test()  # fails before the charge
+    with locked_publication(context, plan) as run:
+        if published := run.published_charge():
+            return published.release
+        try:
+            charge = run.charge(data.fingerprint, draw)
+        except SpentFailure:
+            # The lock was lost, and another run has charged this request or closed its charge.
+            if published := run.published_charge():
+                return published.release
+            raise
+    for summed in summed_last:
+        facts = _table_facts(context, plan, charge, summed)
+        internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
+    return charge.release
+
+
+def _table_facts(
+    context: Context, plan: Plan, charge: Charge, data: PrivateSums | PrivateCounts
+) -> dict[str, Any]:
+    """For the steward: what was repaired, and how far the release is from the exact matrix."""
+    names = plan.matrix_contract.names
+    if isinstance(data, PrivateCounts):
+        counts = data.counts
+        # A dropped malformed line counts as a row without values, and a person as one row.
+        missing = [int(each[-1]) - counts.malformed for each in counts.counts]
+        return {
+            "rows": counts.rows_read,
+            "malformed_rows": counts.malformed,
+            **(
+                {"filled_cells": dict(zip(names, missing, strict=True))}
+                if plan.contract.persons is None
+                else {"persons": counts.units, "persons_declared": plan.contract.persons}
+            ),
+            "table_changed_since": False,
+        }
+    bundle = read_release(context.archive.release(plan.contract.id, charge.release))
+    sums = data.sums
+    return {
+        "rows": sums.rows_read,
+        **_group_sizes(plan, sums),
+        **_person_counts(plan, sums),
+        "malformed_rows": sums.malformed,
+        "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
+        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
+        "table_changed_since": False,
+        **_error_facts(plan, sums, bundle),
+    }
+
+
+def _error_facts(
+    plan: Plan, sums: Accumulated, bundle: ReleaseBundle
+) -> dict[str, dict[str, float]]:
+    if bundle.manifest.kind == "precision" or sums.gram is None:
+        return {}
+    public = plan.contract.neighbours == "replace-one"
+    count = plan.contract.count if public else max(1, sums.rows)
+    truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+    return {"truth": internal_record.error_against_truth(bundle, truth)}
+
+
+def _group_sizes(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
+    """The exact number of rows or persons of every group."""
+    if plan.spec.by is None:
+        return {}
+    rows = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds).sum(axis=1)
+    return {"groups": dict(zip(group_names(plan.spec.by), rows.tolist(), strict=True))}
+
+
+def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:
+    if plan.contract.persons is None:
+        return {}
+    return {
+        "persons": sums.rows,
+        "persons_declared": plan.contract.persons,
+        "rows_without_person": sums.rows_without_person,
+    }
+
+
+def finished_release(context: Context, plan: Plan) -> str | None:
+    """The release that answers a request, if its estimates and its report were sealed as well.
+
+    Then there is nothing to run, and no server of Prefect is needed.
+
+    Returns
+    -------
+    str or None
+        Its release id; None if anything is left to do. Averages of reports are always compared
+        with their sources: None.
+
+    Raises
+    ------
+    GramercyError
+        As `publishing.replay` does.
+    """
+    if plan.averaging or context.existing_ledger is None:
+        return None
+    archive, dataset = context.archive, plan.contract.id
+    charge = context.ledger.find_charge(dataset, plan.key)
+    if charge is None or charge.state != "published":
+        return None
+    estimates = {each.id for each in plan.request.estimates}
+    report = archive.report(dataset, charge.release, report_id(sorted(estimates)))
+    if not archive.contains(report) or estimates - {*archive.estimates(dataset, charge.release)}:
+        return None
+    return replay(context, plan)

@@ -1,0 +1,221 @@
+"""The private table: its copy where it is not read in place, and streaming passes over it.
+
+A database changes while it is read, so its table is read once, in one statement, into a file of the
+home that only its owner may read. So is a Delta table, whose files may be removed at any time. The
+copy is removed when the release is sealed or has failed. If the process was killed, the next
+release or check of any data set removes it.
+
+A pass shows a progress bar on the steward's terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from gramercy.archive.store.staging import StagingArea
+from gramercy.common.home import Home
+from gramercy.mechanisms.mechanism import RowWise
+from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.public_parameters import row_normalisation
+from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.progress import rows_bar
+from gramercy.pipeline.publish.expectations import required_columns
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.request_parts import DaskEngine, LocalEngine
+from gramercy.tables.batches import KeptCells
+from gramercy.tables.counts import counting
+from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
+from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
+from gramercy.tables.formats.source import needs_copy, open_source
+from gramercy.tables.sums import streaming
+from gramercy.tables.sums.cluster import Cluster
+from gramercy.tables.sums.exact_sums import AssignFolds, Parts
+from gramercy.tables.sums.passes import run_locally
+
+_CELL = 8  # bytes
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateSums:
+    """The exact sums, and the fingerprint and state of the files that were read. Private."""
+
+    sums: streaming.Accumulated = field(repr=False)
+    fingerprint: str = field(repr=False)
+    state: str = field(repr=False)
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateCounts:
+    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private.
+
+    The cells are kept for the next passes, where they fit into memory.
+    """
+
+    counts: counting.BinCounts = field(repr=False)
+    fingerprint: str = field(repr=False)
+    state: str = field(repr=False)
+    kept: KeptCells = field(repr=False)
+
+
+def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
+    """The first pass over the table, before the charge; the result never leaves this process.
+
+    It sums the rows. If their constants are estimated, it counts the cells of every column instead,
+    and further passes follow the draws of `constants_estimation`.
+
+    Raises
+    ------
+    TableError
+        If the table changed while it was read; otherwise as in `tables.sums.streaming.accumulate`.
+    """
+    source = open_source(plan.contract.source)
+    fingerprint, state = source.fingerprint(), store_digest(source)
+    if plan.estimates_constants:
+        contract = plan.matrix_contract
+        kept = KeptCells(_CELL * contract.rows * len(contract.names))
+        counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state, kept)
+        return PrivateCounts(counts, fingerprint, state, kept)
+    return PrivateSums(sum_rows(plan, state), fingerprint, state)
+
+
+def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming.Accumulated:
+    """Read, repair, normalise, round, and sum the rows.
+
+    Parameters
+    ----------
+    plan
+        The planned release, with the constants in use.
+    state
+        State of the files, which must not have changed.
+    kept
+        The cells of an earlier pass in this process.
+    """
+    with _pass("summing", plan, state) as on_rows:
+        sums = streaming.accumulate(
+            open_source(plan.contract.source),
+            plan.scaled_contract,
+            row_normalisation(plan.spec),
+            plan.mechanism.lattice,
+            on_rows=on_rows,
+            keep_malformed=isinstance(plan.mechanism, RowWise),
+            parts=Parts(plan.spec.folds, plan.spec.by),
+            assign=_assign(plan),
+            draw_keys=sampler.random_keys,
+            engine=_engine(plan.request.engine, kept),
+        )
+    return sums
+
+
+def count_cells(
+    plan: Plan, grids: Sequence[AnyGrid], state: str, kept: KeptCells
+) -> counting.BinCounts:
+    """Count the cells of every column in bins; see `sum_rows`."""
+    with _pass("counting", plan, state, scans=1) as on_rows:
+        counts = counting.count_bins(
+            open_source(plan.contract.source),
+            plan.matrix_contract,
+            grids,
+            on_rows,
+            draw_keys=sampler.random_keys,
+            engine=_engine(plan.request.engine, kept),
+        )
+    return counts
+
+
+def count_lengths(plan: Plan, state: str, kept: KeptCells) -> counting.BinCounts:
+    """Count the lengths of scaled rows, or of persons' rows together, in bins; see `sum_rows`."""
+    with _pass("measuring", plan, state, scans=1) as on_rows:
+        counts = counting.count_lengths(
+            open_source(plan.contract.source),
+            plan.scaled_contract,
+            lengths_of(plan.spec),
+            on_rows,
+            engine=_engine(plan.request.engine, kept),
+        )
+    return counts
+
+
+@contextmanager
+def _pass(
+    activity: str, plan: Plan, state: str, scans: int | None = None
+) -> Iterator[Callable[[int], None]]:
+    """A pass over a table that must not have changed, with a progress bar on the terminal.
+
+    The bar is never in a log: batch times depend on private cells.
+    """
+    verify_unchanged(state, plan.contract.source)
+    scans = scans or (1 if plan.contract.person_column is None else 2)
+    with rows_bar(activity, scans * plan.contract.rows) as on_rows:
+        yield on_rows
+    verify_unchanged(state, plan.contract.source)
+
+
+def _engine(engine: LocalEngine | DaskEngine, kept: KeptCells | None) -> streaming.Engine:
+    if isinstance(engine, LocalEngine):
+        return partial(run_locally, kept=kept)
+    return Cluster(engine.scheduler)
+
+
+def _assign(plan: Plan) -> AssignFolds | None:
+    """The function that draws a fold for each row, or None without folds."""
+    folds = plan.request.folds
+    return partial(sampler.uniform_integers, folds) if folds > 1 else None
+
+
+_OWNER = "copy"
+_COPY = "table"
+
+
+def remove_abandoned_copies(home: Home) -> None:
+    """Remove the copies of processes that were killed; copies in use stay."""
+    StagingArea(home.tables).sweep(_OWNER)
+
+
+@contextmanager
+def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
+    """A private folder for the copy, removed after the block; None if the table is not copied."""
+    if not needs_copy(contract.source):
+        yield None
+        return
+    with StagingArea(home.tables).new(_OWNER) as folder:
+        yield folder
+
+
+def copy_table(plan: Plan, folder: Path) -> Plan:
+    """Copy the table of a plan; the result is the same plan, which reads the copy.
+
+    Raises
+    ------
+    TableError
+        If the columns differ from the contract, or the table cannot be read.
+    ContractError
+        If the copy cannot be written.
+    """
+    return replace(plan, contract=copied_contract(plan.contract, folder))
+
+
+def copied_contract(contract: Contract, folder: Path) -> Contract:
+    """The contract with a private copy of its table as its source; see `copy_table`."""
+    if not needs_copy(contract.source):
+        return contract
+    check_table_header(contract)
+    others = [name for name in required_columns(contract) if name not in contract.columns]
+    # The bar is never in a log: batch times depend on private cells.
+    with rows_bar("copying", contract.rows) as on_rows:
+        copied = copy_rows(
+            contract.source,
+            CopiedColumns(
+                {name: contract.levels(name) for name in contract.names},
+                others,
+                rows=contract.rows if contract.checks_rows else None,
+            ),
+            folder / _COPY,
+            on_rows=on_rows,
+        )
+    return contract.model_copy(update={"source": copied})

@@ -1,0 +1,578 @@
+"""Recompute what a release, its estimates and its reports state, from its public facts.
+
+Numbers are compared up to rounding differences between machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gramercy.archive.bundles.estimate_bundle import GRAPH, estimate_descriptor, read_estimate
+from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.matrices import GROUPS
+from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
+from gramercy.archive.bundles.release_bundle import (
+    CARD,
+    Array,
+    ReleaseBundle,
+    has_histograms,
+    published_columns,
+    read_release,
+    read_report,
+    release_card,
+    release_descriptor,
+    report_descriptor,
+    rows_file,
+    stems,
+)
+from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.seal.bundle import SEAL
+from gramercy.archive.store.archive import Archive
+from gramercy.estimators import Estimator
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.mechanisms.mechanism import Additive, RowWise
+from gramercy.mechanisms.output_perturbation import Output
+from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.estimable import (
+    missing_releases,
+    read_other_releases,
+    withdrawn_releases,
+)
+from gramercy.pipeline.plan.public_parameters import published_offset
+from gramercy.pipeline.plan.scaling_plan import constants_of_release
+from gramercy.pipeline.publish.attachments import report_manifest
+from gramercy.pipeline.publish.drawing import denoised_group
+from gramercy.pipeline.publish.estimating import estimator_from_settings, fit
+from gramercy.pipeline.publish.release_manifest import release_manifest
+from gramercy.scaling.chain import replayed
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.evidence import Histogram
+from gramercy.schemas.facts import RowsFacts
+from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problem import Notice
+
+MATRIX = "second_moment.npy"
+
+
+def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
+    facts = bundle.manifest
+    if (facts.dataset.id, facts.release) != (place.parent.parent.name, place.parent.name):
+        described = f"{facts.dataset.id}/{facts.release}"
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), described)
+    recomputed = release_manifest(
+        facts,
+        release=place.parent.name,
+        published=facts.published,
+        row_counts=[part.observed for part in facts.fold_rows or [facts.rows]],
+        group_counts=[
+            [part.observed for part in group.fold_rows or [group.rows]] for group in facts.groups
+        ],
+        versions=facts.software,
+        sources=facts.sources,
+        histograms=bundle.histograms,
+    )
+    check_facts(place, facts.model_dump(), recomputed.model_dump())
+
+
+def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
+    """Recompute centres, scales and radius from the published histograms."""
+    facts = bundle.manifest
+    calibration = calibrate(facts)
+    chain, histograms = replayed(facts, bundle.histograms)
+    noise = calibration.constants_noise
+    draws = noise.draws if noise is not None else ()
+    for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
+        same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
+        if not same_sd or not _same_bins(stated, recomputed):
+            raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    lengths = histograms[-1]
+    spec = chain.clipped(lengths.count, lengths.sd, calibration.noise_of_sum(facts))
+    check_same_constants(place, facts, spec, MARGINALS)
+
+
+def _same_bins(stated: Histogram, recomputed: Histogram) -> bool:
+    return (
+        (stated.stage, stated.column, stated.level)
+        == (recomputed.stage, recomputed.column, recomputed.level)
+        and np.array_equal(stated.lower, recomputed.lower, equal_nan=True)
+        and np.array_equal(stated.upper, recomputed.upper, equal_nan=True)
+    )
+
+
+def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
+    """Check the numbers of rows by which the matrix and its folds were divided.
+
+    Under add-remove, each is the noisy trace, or a noisy count, which is a whole number.
+    """
+    facts = bundle.manifest
+    parts = [(bundle.unbiased, facts.rows)]
+    if bundle.folds:
+        moments = [fold.moment for fold in bundle.evidence.folds]
+        parts = list(zip(moments, facts.fold_rows, strict=True))
+        total = np.sum([moment * rows.value for moment, rows in parts], axis=0)
+        if not arrays_close(total / facts.rows.value, bundle.unbiased):
+            raise wordings.file_contradicts(str(place / MATRIX), "its folds")
+    noisy = parts if facts.neighbours == "add-remove" else []
+    for moment, rows in [*noisy, *_group_parts(bundle)]:
+        trace = float(np.trace(moment)) * rows.value
+        from_trace = math.isclose(rows.observed, trace, rel_tol=1e-9, abs_tol=1e-9)
+        from_count = rows.observed == round(rows.observed)
+        if not (from_count if facts.publishes_noisy_count else from_trace):
+            raise families.CONTRADICTION(
+                "{path}: the number of rows is not the published noisy number.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+            )
+
+
+def _group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
+    """Every matrix of a group, or of its folds if there are any, and its number of rows."""
+    parts = []
+    for group, facts in zip(bundle.groups, bundle.manifest.groups, strict=True):
+        matrices = zip(group.folds or (group.raw,), facts.fold_rows or (facts.rows,), strict=True)
+        parts += list(matrices)
+    return parts
+
+
+def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
+    """Check that groups add up to the matrix of all rows, and recompute their denoised matrices."""
+    facts, path = bundle.manifest, place / GROUPS
+    total = np.sum([matrix * rows.value for matrix, rows in _group_parts(bundle)], axis=0)
+    if not arrays_close(total / facts.rows.value, bundle.unbiased):
+        raise wordings.file_contradicts(str(path), MATRIX)
+    for group, stated in zip(bundle.groups, facts.groups, strict=True):
+        rows = [part.value for part in stated.fold_rows]
+        total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)
+        if rows and not arrays_close(total / stated.rows.value, group.raw):
+            raise wordings.file_contradicts(str(path), "its folds")
+        recomputed = denoised_group(facts, stated.rows.value, group.raw)
+        if not arrays_close(recomputed, group.denoised):
+            raise wordings.file_contradicts(str(path), "the noisy matrix")
+
+
+def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
+    facts, mechanism = bundle.manifest, calibrate(bundle.manifest).mechanism
+    path = place / f"{stems(facts)[0]}.npy"
+    if isinstance(mechanism, RowWise) and facts.sources:
+        _check_lattice(path, bundle.raw * facts.rows.value / mechanism.step)
+    elif isinstance(mechanism, RowWise):
+        _check_rows_file(place, bundle, mechanism)
+        return
+    if isinstance(mechanism, Additive):
+        _check_lattice(path, bundle.raw * facts.rows.value * mechanism.lattice.divisor)
+        for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
+            _check_lattice(path, moment * part.value * mechanism.lattice.divisor)
+        for moment, part in _group_parts(bundle):
+            _check_lattice(place / GROUPS, moment * part.value * mechanism.lattice.divisor)
+    if isinstance(mechanism, Output):
+        _check_lattice(path, bundle.raw / mechanism.step)
+    # The noise on the sum of one fold.
+    fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
+    matrices = [(bundle.raw, facts.noise)]
+    matrices += [
+        (fold, fold_law.divided_by(part.value))
+        for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
+    ]
+    for matrix, law in matrices:
+        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
+        if facts.neighbours == "replace-one" and not (np.abs(matrix) <= largest).all():
+            raise families.CONTRADICTION(
+                "{path}: entries are larger than the noise explains.",
+                "Ask the curator for the bundle that was published.",
+                path=str(path),
+            )
+
+
+def _check_lattice(path: Path, units: Array) -> None:
+    # Beyond 2^40 units, a double cannot show whether it is a multiple of the unit.
+    visible = np.abs(units) < 2.0**40
+    if not (np.abs(units - np.rint(units))[visible] < 1e-2).all():
+        raise families.CONTRADICTION(
+            "{path}: the entries are not on the stated lattice.",
+            "Ask the curator for the bundle that was published.",
+            path=str(path),
+        )
+
+
+def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
+    """Check that the published rows are on their lattice, and that the matrix follows from them."""
+    facts = bundle.manifest
+    path = place / str(rows_file(facts))
+    gram = np.zeros_like(bundle.raw)
+    offset = np.zeros(1) if facts.kind == "reports" else published_offset(facts)
+    for batch in read_rows(path, published_columns(facts), facts.dataset.rows):
+        _check_lattice(path, batch / mechanism.step)
+        gram += mechanism.gram(batch - offset)
+    if not arrays_close(gram / facts.rows.value, bundle.raw):
+        raise wordings.file_contradicts(str(place / MATRIX), path.name)
+
+
+def check_same_constants(
+    place: Path, facts: ReleaseManifest, recomputed: ReleaseSpec, source: str
+) -> None:
+    """Refuse a release whose constants are not those that histograms give."""
+    for name in ("columns", "normalisation", "scaling"):
+        if getattr(facts, name) != getattr(recomputed, name):
+            raise wordings.file_contradicts(str(place / DESCRIPTOR), source)
+
+
+def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
+    facts = bundle.manifest
+    pairs = [(project(bundle.unbiased, facts.trace_bound), bundle.projected)]
+    if bundle.denoised is not None:
+        denoised = denoise(
+            bundle.unbiased,
+            facts.noise,
+            facts.trace_bound,
+            facts.rows.value,
+            unit=isinstance(facts.normalisation, Unit),
+        )
+        pairs.append((denoised, bundle.denoised))
+    for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
+        if not arrays_close(recomputed, stated):
+            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
+
+
+def _check_files(place: Path, bundle: ReleaseBundle) -> None:
+    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
+        raise wordings.file_contradicts(str(place / CARD), DESCRIPTOR)
+    check_no_extra_files(place)
+
+
+Check = Callable[[Path, ReleaseBundle], None]
+
+
+def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
+    """The checks of a release, each by the result that `gramercy verify` prints if it passes."""
+    checks: dict[str, Check] = {
+        "guarantee: recomputed from the request, and exactly as stated": _check_manifest
+    }
+    if has_histograms(facts):
+        checks["constants: recomputed from the published histograms"] = _check_constants
+    if facts.kind != "marginals":
+        checks |= {
+            "rows: the matrix is divided by the stated number": _check_rows,
+            "noise: the published numbers are on the stated lattice": _check_noise,
+            "repaired matrices: recomputed from the noisy one": _check_repairs,
+        }
+    if facts.groups:
+        checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
+    return checks | {"description and card: agree, and list every file": _check_files}
+
+
+_SHOWN = 12  # parts of a fact that an error states
+# Relative tolerance: eigenvectors differ in their last digits between machines.
+_TOLERANCE = 1e-6
+
+
+def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str, Any]) -> None:
+    """Compare the facts that a bundle states with those recomputed from the rest of it.
+
+    Raises
+    ------
+    BundleError
+        Naming the guarantee if it differs, otherwise the first key that does.
+    """
+    keys = {"guarantee": None, **stated, **recomputed}
+    for key in keys:
+        if not _equal(stated.get(key), recomputed.get(key)):
+            raise contradiction(place, key, stated.get(key), recomputed.get(key))
+
+
+def contradiction(place: Path, key: str, stated: Any, recomputed: Any) -> BundleError:
+    """The error for a fact that does not follow from the rest of a bundle, with both values."""
+    differing = list(islice(_differing(key, stated, recomputed), _SHOWN))
+    differing = differing or [(key, stated, recomputed)]  # a null and an absent key
+    return families.CONTRADICTION(
+        "{path}: '{key}' does not follow from the rest of the file. Stated: {stated}. "
+        "Recomputed: {recomputed}.",
+        "Ask the curator for the bundle that was published.",
+        path=str(place / DESCRIPTOR),
+        key=key,
+        stated=tuple(f"{name:.80}={left!r:.80}" for name, left, _ in differing),
+        recomputed=tuple(f"{name:.80}={right!r:.80}" for name, _, right in differing),
+    )
+
+
+def _differing(name: str, stated: Any, recomputed: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name and both values of every part of a fact that differs."""
+    if isinstance(stated, Mapping) and isinstance(recomputed, Mapping):
+        for key in {**stated, **recomputed}:
+            yield from _differing(f"{name}.{key}", stated.get(key), recomputed.get(key))
+    elif not _equal(stated, recomputed):
+        yield name, stated, recomputed
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """Whether two facts are equal; numbers may differ in their last digits between machines."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-9)
+    return bool(left == right)
+
+
+def check_no_extra_files(place: Path) -> None:
+    """Refuse files that the description does not list."""
+    listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
+    for path in place.iterdir():
+        if path.name not in listed | {DESCRIPTOR} | SEAL:
+            raise families.CONTRADICTION(
+                "{path} is not listed in datapackage.json.",
+                "Ask the curator for the bundle that was published.",
+                path=str(path),
+            )
+
+
+def tunings_close(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+    """Whether two sets of tuning parameters, which depend on eigenvectors, agree."""
+    return left.keys() == right.keys() and all(
+        math.isclose(left[key], right[key], rel_tol=1e-5) for key in left
+    )
+
+
+def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
+    """Whether two tables agree, and their numbers to the tolerance of `arrays_close`."""
+    if list(left.columns) != list(right.columns) or len(left) != len(right):
+        return False
+    for name in left.columns:
+        if not pd.api.types.is_numeric_dtype(left[name]):
+            if left[name].tolist() != right[name].tolist():
+                return False
+            continue
+        # Scores may be infinite, and unknown numbers are NaN.
+        a, b = left[name].to_numpy(float), right[name].to_numpy(float)
+        finite = np.isfinite(a)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return False
+        if not arrays_close(a[finite], b[finite]):
+            return False
+    return True
+
+
+def arrays_close(left: Array, right: Array | None, scale: float = 0.0) -> bool:
+    """Whether two arrays agree to six digits of their largest entry, or of `scale` if larger.
+
+    The scale matters if all entries are rounding errors, which differ between machines.
+    """
+    if right is None or left.shape != right.shape:
+        return False
+    tolerance = _TOLERANCE * max(scale, float(np.abs(left).max(initial=0)))
+    return bool(np.allclose(left, right, rtol=0, atol=tolerance))
+
+
+SourceCheck = Callable[[Archive, Path, ReleaseBundle], tuple[str, Notice | None]]
+
+
+def source_checks(facts: ReleaseManifest) -> list[SourceCheck]:
+    """The checks of a release against other releases that it was computed from."""
+    constants = facts.scaling is not None and facts.scaling.kind == "release"
+    checks: list[SourceCheck] = [_check_average] if facts.sources else []
+    return [*checks, *([_check_released_constants] if constants else [])]
+
+
+def _check_average(
+    archive: Archive, place: Path, bundle: ReleaseBundle
+) -> tuple[str, Notice | None]:
+    """Recompute an average of reports, if all of them are in this archive.
+
+    Returns
+    -------
+    tuple
+        What was verified, in words; or an empty text and a notice of what could not be verified.
+    """
+    facts = bundle.manifest
+    total = np.zeros_like(bundle.raw)
+    for name, sha256 in facts.sources.items():
+        path = archive.release(*name.split("/"))
+        if not path.exists():
+            return "", families.NOT_CHECKED(
+                "The average was not recomputed: not all of its sources are in this archive.",
+                "Verify it in an archive that has them.",
+            )
+        source = read_release(path)
+        if source.sha256 != sha256:
+            raise families.REPLACED(
+                "{path}: '{release}' is not the release that was averaged.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+                release=name,
+            )
+        total += source.raw * source.manifest.rows.value
+    if not arrays_close(total / facts.rows.value, bundle.raw):
+        raise wordings.file_contradicts(str(place / MATRIX), "its sources")
+    return "average: recomputed from its sources", None
+
+
+def _check_released_constants(
+    archive: Archive, place: Path, bundle: ReleaseBundle
+) -> tuple[str, Notice | None]:
+    """Recompute constants that were taken from another release, if it is in this archive.
+
+    Returns
+    -------
+    tuple
+        As of `_check_average`.
+    """
+    facts = bundle.manifest
+    scaling = facts.scaling
+    if scaling is None or scaling.release is None:
+        raise ValueError
+    name = f"{facts.dataset.id}/{scaling.release}"
+    path = archive.release(facts.dataset.id, scaling.release)
+    if not archive.contains(path):
+        return "", families.NOT_CHECKED(
+            "The constants were not recomputed: '{release}' is not in this archive.",
+            "Verify the release in an archive that has both.",
+            release=name,
+        )
+    source = read_release(path)
+    if source.sha256 != scaling.sha256:
+        raise families.REPLACED(
+            "{path}: '{release}' is not the release of the constants.",
+            "Ask the curator for the bundle that was published.",
+            path=str(place / DESCRIPTOR),
+            release=name,
+        )
+    spec = constants_of_release(facts, source)
+    check_same_constants(place, facts, spec, name)
+    return f"constants: recomputed from the histograms of {name}", None
+
+
+_SETTINGS = "the settings and the release"
+
+
+def check_belongs(
+    place: Path, release: ReleaseBundle, kind: type[EstimateManifest] | type[ReportManifest]
+) -> None:
+    """Check that an estimate or a report is of this release, and in the folder of its name."""
+    facts = read_manifest(place, kind)
+    name = facts.report if isinstance(facts, ReportManifest) else facts.estimate
+    if (facts.release_sha256, name) != (release.sha256, place.name):
+        described = f"{name} of {facts.dataset.id}/{facts.release}"
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), described)
+
+
+def check_estimate(
+    archive: Archive, place: Path, release: ReleaseBundle
+) -> tuple[str, Notice | None]:
+    """Recompute an estimate from its release, and compare everything in its bundle.
+
+    Parameters
+    ----------
+    archive
+        Where other releases are, if the estimate needs any.
+    place, release
+        The estimate, and the release that it belongs to.
+
+    Returns
+    -------
+    tuple
+        What was verified, in words; and what could not be compared, if anything.
+    """
+    bundle = read_estimate(place)
+    stated = bundle.manifest
+    estimator = estimator_from_settings(stated.estimator)
+    if missing := missing_releases(archive, estimator):
+        _check_facts_only(place, release, stated, estimator)
+        return "names this release", families.NOT_CHECKED(
+            "Estimate {estimate}: the numbers were not recomputed, because "
+            "'{release}' is not in this archive.",
+            "Verify the release in an archive that has both.",
+            estimate=stated.estimate,
+            release=missing[0],
+        )
+    others = read_other_releases(archive, estimator)
+    for other in others:
+        name = other.release_evidence.name
+        if stated.sources.get(name) != other.sha256:
+            raise families.REPLACED(
+                "{path}: '{release}' is not the release that was pooled.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+                release=name,
+            )
+    manifest, result = fit(release, estimator, others)
+    recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
+    if stated.estimate != place.name:
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
+    if not tunings_close(stated.tuning, manifest.tuning):
+        raise contradiction(place, "tuning", stated.tuning, manifest.tuning)
+    for name, matrix in result.matrices.items():
+        if not arrays_close(matrix, bundle.matrices[name]):
+            raise wordings.file_contradicts(f"{place / name}.npy", _SETTINGS)
+    for name, table in result.tables.items():
+        if not tables_close(table, bundle.tables[name]):
+            raise wordings.file_contradicts(f"{place / name}.parquet", _SETTINGS)
+    # Edges are on the scale of correlations.
+    if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
+        raise wordings.file_contradicts(str(place / GRAPH), _SETTINGS)
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+    check_no_extra_files(place)
+    words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
+    if withdrawn := withdrawn_releases(archive, estimator):
+        return words, families.NOT_CHECKED(
+            "Estimate {estimate}: '{release}', one of the releases that were pooled, "
+            "was withdrawn later.",
+            "Read its notice of withdrawal, and pool the other releases again.",
+            estimate=stated.estimate,
+            release=withdrawn[0],
+        )
+    return words, None
+
+
+def _check_facts_only(
+    place: Path, release: ReleaseBundle, stated: EstimateManifest, estimator: Estimator
+) -> None:
+    """Check what an estimate states, apart from its numbers."""
+    facts = release.manifest
+    if set(stated.sources) != set(estimator.other_releases):
+        raise contradiction(place, "sources", [*stated.sources], [*estimator.other_releases])
+    known = {
+        "estimate": estimator.id,
+        "dataset": facts.dataset,
+        "release": facts.release,
+        "names": tuple(facts.names),
+        "estimator": estimator.model_dump(),
+    }
+    check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
+    if stated.estimate != place.name:
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+    check_no_extra_files(place)
+
+
+def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple[str, None]:
+    """Verify what a report states; its page is what was sealed.
+
+    Returns
+    -------
+    tuple
+        What was verified, in words; nothing is left that could not be compared.
+    """
+    stated, facts = read_report(place).manifest, release.manifest
+    estimates = [
+        read_estimate(archive.estimate(facts.dataset.id, facts.release, name))
+        for name in stated.estimates
+    ]
+    manifest = report_manifest(release, estimates)
+    recomputed = manifest.model_copy(update={"software": stated.software})
+    check_facts(place, stated.model_dump(), recomputed.model_dump())
+    if place.name != stated.report:
+        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.report)
+    check_facts(place, read_descriptor(place), report_descriptor(place, stated))
+    check_no_extra_files(place)
+    return "names this release and its estimates", None

@@ -1,0 +1,476 @@
+"""Bins of a column's histogram, and its centre and scale from the noisy counts in them.
+
+Bins are fixed by public facts, and by constants already published.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+_TOO_FEW = 4.0
+_LEAST_SQUARE = 1 / 144
+_NARROW, _SHORT = 1e-6, 1e-3
+_RARE_SIZE = 1 / 256
+_MEMORY, _SIMILAR = 0.25, 4.0
+_COLLAPSE = 1e-5
+_SMALLEST_RATIO = 2.0**-40
+_WINSOR_GROWTH = 0.5
+_UNRESOLVED, _FINE_BINS = 3, 128
+_FINER = ((300.0, 32), (1500.0, 64))  # rows per noise, bins
+
+
+def column_constants(
+    counts: NDArray[np.int64],
+    grid: Grid,
+    sd: float,
+    n: float,
+    previous: Constants | None,
+    lower: float | None,
+    upper: float | None,
+) -> Constants:
+    """Choose centre and scale of a column from a noisy histogram.
+
+    Parameters
+    ----------
+    counts
+        Noisy counts of the bins of `grid`; any integers.
+    grid
+        The bins.
+    sd
+        Standard deviation of the noise of a count.
+    n
+        Number of rows or persons, public or estimated.
+    previous
+        Constants from the stage before, or None in the first stage.
+    lower, upper
+        Declared bounds, or None.
+
+    Notes
+    -----
+    First, all counts are shifted by the same amount, so that their sum is n. Then a run of
+    neighbouring bins is chosen, see `runs.best_run`. No count is compared with a threshold, because
+    one false bin or one lost tail would spoil the column. Centre and scale are the mean and the
+    standard deviation of the run. If those of the stage before are similar, they count for a
+    quarter, because their noise is independent.
+
+    Where nearly all cells are in the narrow bin around zero, other values are rare, and the noise
+    hides how rare. The scale then follows from the mass outside of the run and from the size of
+    rare values, see `runs.size_of_rare_values`.
+    """
+    values = counts.astype(np.float64)
+    values += (n - float(counts.sum())) / len(values)
+    present = _present(float(values[-1]), sd, n)
+    histogram = NoisyHistogram(values[:-1], grid.edges, sd, n * present)
+    first, last = best_run(histogram, previous.scale if previous else None)
+    centre, scale = _moments(histogram, first, last)
+    if _is_zero_alone(histogram, first, last, _reference(previous, lower, upper)):
+        scale = _scale_of_rare_values(histogram, first, last, lower, upper)
+    if previous is not None:
+        centre, scale = _with_memory(centre, scale, previous)
+    centre, scale = rounded(centre, max(scale, abs(centre) * _SMALLEST_RATIO))
+    if lower is not None and upper is not None:
+        centre = min(max(centre, lower), upper)
+    strength = histogram.mass / sd
+    winsor = min(max(_WINSOR_GROWTH * math.sqrt(strength), LEAST_WINSOR), LARGEST_WINSOR)
+    return Constants(
+        centre,
+        scale,
+        float(f"{present:.6g}"),
+        float(f"{winsor:.2g}"),
+        _next_bins(last - first, strength),
+    )
+
+
+def _present(missing: float, sd: float, n: float) -> float:
+    """Share of rows with a value: 1 unless missing cells exceed their noise."""
+    share = max(missing, 0.0) / n
+    if share <= 3 * sd / n:
+        return 1.0
+    return min(max(1 - share, sd / n, 1e-6), 1.0)
+
+
+def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, float]:
+    """Mean and standard deviation of a run, with raw counts: negative ones are kept.
+
+    The deviation is at least a twelfth of the run's width where the noise of the second moment is
+    larger, and at most half of the width. If the run has too few cells, its middle and a quarter of
+    its width.
+    """
+    counts, sd = histogram.counts[first:last], histogram.sd
+    low, half = histogram.half_edges[first], histogram.half_edges[last]
+    half -= low  # half of the width, which itself may exceed the largest float
+    total = math.fsum(counts)
+    mean, deviation = 0.5, 0.25
+    if total >= _TOO_FEW * sd * math.sqrt(last - first):
+        places = (histogram.half_edges[first : last + 1] - low) / half  # from 0 to 1
+        widths = np.diff(places)
+        middles = places[:-1] + widths / 2
+        mean = min(max(math.fsum(counts * middles) / total, 0.0), 1.0)
+        squares = (middles - mean) ** 2 + widths * widths / 12
+        square = math.fsum(counts * squares) / total
+        noise = sd * math.sqrt(math.fsum(squares * squares)) / total
+        deviation = math.sqrt(min(max(square, min(_LEAST_SQUARE, noise)), 1 / 4))
+    return 2 * float(low + half * mean), 2 * float(half * deviation)
+
+
+def _reference(previous: Constants | None, lower: float | None, upper: float | None) -> float:
+    """The scale that the narrow bin around zero is compared with."""
+    if previous is not None:
+        return previous.scale
+    return 1.0 if lower is None or upper is None else upper / 2 - lower / 2
+
+
+def _is_zero_alone(histogram: NoisyHistogram, first: int, last: int, reference: float) -> bool:
+    """Whether a run is narrow, and all of its mass is in the narrow bin around zero."""
+    halves, counts = histogram.half_edges, histogram.counts
+    zero = min(int(np.searchsorted(histogram.edges, 0.0, side="right")), last) - 1
+    if not (first <= zero and histogram.edges[zero] <= 0 <= histogram.edges[zero + 1]):
+        return False
+    widths = float(halves[zero + 1] - halves[zero]), float(halves[last] - halves[first])
+    rest = math.fsum(counts[first:last]) - float(counts[zero])
+    noise = histogram.sd * math.sqrt(last - first - 1)
+    return widths[0] < _NARROW * reference and widths[1] < _SHORT * reference and rest <= 2 * noise
+
+
+def _scale_of_rare_values(
+    histogram: NoisyHistogram, first: int, last: int, lower: float | None, upper: float | None
+) -> float:
+    """Scale of a column that is zero except for rare values outside of a run."""
+    inside = math.fsum(histogram.counts[first:last])
+    share = min(max(histogram.mass - inside, histogram.sd) / histogram.mass, 1.0)
+    usual = 1.0
+    if lower is not None and upper is not None:
+        usual = max(abs(lower), abs(upper)) * _RARE_SIZE
+    return math.sqrt(share) * size_of_rare_values(histogram, first, last, usual)
+
+
+def _with_memory(centre: float, scale: float, previous: Constants) -> tuple[float, float]:
+    """Combine constants with those of the stage before; without any spread, keep those."""
+    if scale < _COLLAPSE * previous.scale:
+        return previous.centre, previous.scale
+    resolved = previous.bins < _FINE_BINS
+    if resolved and 1 / _SIMILAR < scale / previous.scale < _SIMILAR:
+        if abs(centre - previous.centre) < scale:
+            centre += _MEMORY * (previous.centre - centre)
+        scale += _MEMORY * (previous.scale - scale)
+    return centre, scale
+
+
+def _next_bins(run: int, strength: float) -> int:
+    """Number of equal bins of the next stage."""
+    if run <= _UNRESOLVED:
+        return _FINE_BINS
+    bins = BINS
+    for limit, finer in _FINER:
+        if strength >= limit:
+            bins = finer
+    return bins
+
+
+Array = NDArray[np.float64]
+
+_COVERED = 0.999
+_PENALTY = 2.0
+_CHANCE = 16.0  # squared standard deviations that the best of some 10,000 runs reaches by chance
+_USUAL_WIDTH, _SURPRISE = 16.0, 3.0
+_WIDTH_WEIGHT, _SIZE_WEIGHT = 0.3, 0.2
+
+
+@dataclass(frozen=True)
+class NoisyHistogram:
+    """A noisy histogram of a column.
+
+    Parameters
+    ----------
+    counts
+        Noisy counts of cells with a value, shifted so that their sum, together with that of the
+        missing cells, is the number of rows; shape (bins - 1,).
+    edges
+        Edges of their bins, shape (bins,).
+    sd
+        Standard deviation of the noise of a count.
+    mass
+        Number of cells with a value.
+    """
+
+    counts: Array
+    edges: Array
+    sd: float
+    mass: float
+
+    @property
+    def half_edges(self) -> Array:
+        """Half of each edge: the differences of edges may exceed the largest float."""
+        return self.edges / 2
+
+    @property
+    def sums(self) -> Array:
+        """Sum of the counts before every edge."""
+        return np.concatenate([[0.0], np.cumsum(self.counts)])
+
+    @property
+    def run_masses(self) -> Array:
+        """Noisy mass of the run from edge i to edge j, shape (bins, bins)."""
+        sums = self.sums
+        masses: Array = sums[None, :] - sums[:, None]
+        return masses
+
+    @property
+    def run_bins(self) -> Array:
+        """Number of bins of the run from edge i to edge j; not positive if there is none."""
+        index = np.arange(len(self.edges), dtype=np.float64)
+        bins: Array = index[None, :] - index[:, None]
+        return bins
+
+    def variance(self, bins: Array) -> Array:
+        """Variance of the mass of a run of so many bins; the sum of all counts is known."""
+        known = bins * (1 - bins / len(self.edges))
+        return np.maximum(known, 0.5) * (self.sd * self.sd)
+
+
+def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, int]:
+    """First and last edge of the run of bins that is short and leaves little out.
+
+    Parameters
+    ----------
+    histogram
+        The noisy histogram.
+    expected
+        Scale from an earlier histogram, with independent noise.
+
+    Notes
+    -----
+    Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
+    (16 s)))`` is chosen: W is its width, z what its mass lacks of 99.9 % of the column's cells, in
+    standard deviations of the noise, t the same for the most conspicuous run outside of it, and s
+    the expected scale. z finds tails that are spread over many bins, t a few distant bins; the last
+    term asks for more evidence where the earlier histogram did not show a tail.
+    """
+    masses, halves = histogram.run_masses, histogram.half_edges
+    runs = histogram.run_bins > 0
+    bins = np.maximum(histogram.run_bins, 1.0)
+    lost = np.maximum(_COVERED * histogram.mass - masses, 0.0)
+    half_width = np.where(runs, halves[None, :] - halves[:, None], 1.0)
+    objective = binary_logarithm(half_width) + _PENALTY * lost * lost / histogram.variance(bins)
+    spare = (1 - _COVERED) * histogram.mass
+    found = np.where(runs, np.maximum(masses - spare, 0.0), 0.0)
+    found = found * found / (bins * (histogram.sd * histogram.sd))
+    before = np.maximum.accumulate(found.max(axis=0))
+    after = np.maximum.accumulate(found.max(axis=1)[::-1])[::-1]
+    outside = np.maximum(before[:, None], after[None, :])
+    objective += _PENALTY * np.maximum(outside - _CHANCE, 0.0)
+    if expected is not None:
+        longer = binary_logarithm(half_width / (_USUAL_WIDTH * expected / 2))
+        objective += _SURPRISE * np.maximum(longer, 0.0)
+    best = int(np.argmin(np.where(runs, objective, np.inf)))
+    return best // len(halves), best % len(halves)
+
+
+def size_of_rare_values(histogram: NoisyHistogram, first: int, last: int, usual: float) -> float:
+    """The size of the rare cells of a column that are outside of a run.
+
+    Parameters
+    ----------
+    histogram
+        The noisy histogram.
+    first, last
+        Edges of the run, which includes zero.
+    usual
+        A size that is likely before the counts are known.
+
+    Notes
+    -----
+    The most conspicuous other run, where wider runs are preferred a little, because a chance
+    maximum is more often a single bin, and sizes near the usual one. A size that is too small is
+    the lesser evil: cells are clamped, and the column says which rows have a value other than zero.
+    If it is too large, nothing is left of the column.
+    """
+    index = np.arange(len(histogram.edges))
+    bins = histogram.run_bins
+    outside = (bins > 0) & ((index[None, :] <= first) | (index[:, None] >= last))
+    bins = np.maximum(bins, 1.0)
+    distance = np.abs(histogram.edges)
+    size = np.maximum(distance[None, :], distance[:, None])
+    evidence = histogram.run_masses / np.sqrt(histogram.variance(bins))
+    evidence += _WIDTH_WEIGHT * binary_logarithm(bins)
+    ratio = np.maximum(size / usual, 1e-300)
+    evidence -= _SIZE_WEIGHT * np.abs(binary_logarithm(ratio))
+    best = int(np.argmax(np.where(outside, evidence, -np.inf)))
+    return float(size[best // len(index), best % len(index)])
+
+
+def binary_logarithm(values: Array) -> Array:
+    """Base-two logarithm to about 1e-7 by basic operations only: equal on every machine."""
+    mantissas, exponents = np.frexp(values)
+    root = math.sqrt(0.5)
+    ratio = (mantissas - root) / (mantissas + root)
+    square = ratio * ratio
+    series = ratio * (1 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))))
+    result: Array = exponents - 0.5 + series * (2 / math.log(2))
+    return result
+
+
+WINSOR = 10.0  # a typical limit, for predictions before a release
+LEAST_WINSOR, LARGEST_WINSOR = 6.0, 40.0
+BINS = 16
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Constants of a numeric column, from published counts.
+
+    Parameters
+    ----------
+    centre, scale
+        In the column's units; `scale` is positive.
+    present
+        Share of rows with a value, in (0, 1].
+    winsor
+        Number of scales from the centre to which cells are clamped. It grows with the number of
+        rows per noise: with little noise a clamped tail is the largest error, with much noise a
+        scale that is too small would let a few cells make most rows long.
+    bins
+        Number of equal bins around the centre that suits the next histogram. Its counts have the
+        same noise however narrow the bins are: many bins pay only if noise is small, or if nearly
+        all cells are in one bin, so that the scale is not known yet.
+    """
+
+    centre: float
+    scale: float
+    present: float
+    winsor: float = WINSOR
+    bins: int = BINS
+
+
+def winsorised_bounds(
+    constants: Constants, lower: float | None, upper: float | None
+) -> tuple[float, float]:
+    """Return the bounds, in the column's units, to which cells are clamped before scaling.
+
+    They are `Constants.winsor` scales from the centre, and within the declared bounds.
+    """
+    reach = constants.winsor * constants.scale
+    low, high = constants.centre - reach, constants.centre + reach
+    return (
+        low if lower is None else max(lower, low),
+        high if upper is None else min(upper, high),
+    )
+
+
+def rounded(centre: float, scale: float) -> tuple[float, float]:
+    """Round a scale to three digits, and a centre to a tenth of the scale's leading power of ten.
+
+    Three digits of the centre itself would turn 1013.25 with a scale of 0.1 into 1010. The
+    arithmetic is decimal, so that the result is the nearest number to a short decimal.
+    """
+    step = Decimal(1).scaleb(Decimal(scale).adjusted() - 1)
+    steps = int((Decimal(centre) / step).to_integral_value())  # an integer has no negative zero
+    return float(steps * step), float(f"{scale:.2e}")
+
+
+UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
+AROUND_ZERO = 1e-9
+_EQUAL_BINS, _OCTAVES = 64, 20
+_SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
+_REACH, _LARGEST_REACH = 4.0, 2.0**1020
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A partition of the cells of a numeric column into bins.
+
+    Parameters
+    ----------
+    edges
+        Increasing and finite, shape (bins,). Bin k is [edges[k], edges[k + 1]); smaller cells are
+        in the first of these bins, larger ones, and those equal to the last edge, in the last of
+        them. The last bin of all, with index len(edges) - 1, counts missing cells.
+    """
+
+    edges: Array
+
+    @property
+    def size(self) -> int:
+        """Number of bins, including the bin of missing cells."""
+        return len(self.edges)
+
+
+@dataclass(frozen=True)
+class LevelGrid:
+    """One bin for each level of a column, and one for cells that are not a level."""
+
+    levels: int
+
+    @property
+    def size(self) -> int:
+        """Number of bins, including the bin of other cells."""
+        return self.levels + 1
+
+
+def first_grid(lower: float | None, upper: float | None) -> Grid:
+    """Return the bins of the first stage, which depend on the bounds only.
+
+    Parameters
+    ----------
+    lower, upper
+        Declared bounds, or None.
+
+    Returns
+    -------
+    Grid
+        With bounds: 64 equal bins, and where zero is within, half octaves on both sides of it and
+        a narrow bin around it, because many columns have most of their cells at or near zero.
+        Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
+    """
+    if lower is None or upper is None:
+        octaves = np.ldexp(1.0, np.arange(_SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
+        return Grid(np.concatenate([-octaves[::-1], octaves]))
+    shares = np.arange(_EQUAL_BINS + 1) / _EQUAL_BINS
+    edges = [lower * (1 - shares) + upper * shares, np.array([lower, upper])]
+    if lower <= 0 <= upper:
+        powers = np.ldexp(1.0, -np.arange(_OCTAVES))
+        powers = np.concatenate([powers, powers * np.sqrt(0.5)])
+        narrow = (upper / 2 - lower / 2) * (2 * AROUND_ZERO)
+        edges += [upper * powers, lower * powers, np.array([-narrow, narrow])]
+    return _merged(edges, lower, upper)
+
+
+def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
+    """Return the bins of the next stage, around published constants.
+
+    Parameters
+    ----------
+    constants
+        Centre and scale from the histogram of the stage before.
+    lower, upper
+        Declared bounds, or None.
+
+    Returns
+    -------
+    Grid
+        `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
+        bounds, and a narrow bin around zero, where values often coincide.
+    """
+    least = -UNBOUNDED if lower is None else lower
+    largest = UNBOUNDED if upper is None else upper
+    centre, half = constants.centre, constants.bins // 2
+    reach = min(_REACH * constants.scale, _LARGEST_REACH)
+    edges = [centre + reach * (np.arange(-half, half + 1) / half), np.array([least, largest])]
+    octave = reach
+    while centre - octave > least or centre + octave < largest:
+        octave *= 2
+        edges.append(np.array([centre - octave, centre + octave]))
+    if max(centre - reach, least) <= 0 <= min(centre + reach, largest):
+        narrow = AROUND_ZERO * constants.scale
+        edges.append(np.array([-narrow, narrow]))
+    return _merged(edges, least, largest)
+
+
+def _merged(parts: list[Array], lower: float, upper: float) -> Grid:
+    """One partition of [lower, upper] with all of these edges."""
+    return Grid(np.unique(np.clip(np.concatenate(parts), lower, upper)))
