@@ -21,7 +21,7 @@ from gramercy.estimators.table_comparison import comparable
 from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
-from gramercy.reports.change_summary import change_facts
+from gramercy.reports.change_page import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest

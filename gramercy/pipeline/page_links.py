@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.pipeline.context import Context
-from gramercy.reports.navigation import Links, no_links
+from gramercy.reports.rendering import Links, no_links
 from gramercy.schemas.errors import GramercyError
 
 _PAGE_BYTES = 1 << 26  # larger pages are not linked

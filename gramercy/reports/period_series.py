@@ -13,7 +13,7 @@ from markupsafe import Markup
 from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.table_comparison import OverTime
-from gramercy.reports.explanations import display_name
+from gramercy.reports.reader_notes import display_name
 
 _CHARTS = 6
 _CHARTS_OF_A_KIND = 3

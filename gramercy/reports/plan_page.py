@@ -12,15 +12,15 @@ from markupsafe import Markup
 
 from gramercy.common.notation import in_symbols
 from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.reports.explanations import (
+from gramercy.reports.figures import attacker
+from gramercy.reports.reader_notes import (
+    Level,
+    Note,
     attack_scenario,
     best_attacker_accuracy,
     protection_note,
 )
-from gramercy.reports.figures import attacker
-from gramercy.reports.navigation import Links, navigation, no_links
-from gramercy.reports.notes import Level, Note
-from gramercy.reports.rendering import render
+from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts

@@ -42,8 +42,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
 from gramercy.reports import catalogue_page
-from gramercy.reports.catalogue_content import BudgetState, DatasetEntry, DatasetPage
-from gramercy.reports.change_summary import ReleaseComparison
+from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
+from gramercy.reports.change_page import ReleaseComparison
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.errors import BundleError, RequestError
 from gramercy.schemas.evidence import Evidence

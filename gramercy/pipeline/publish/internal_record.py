@@ -19,8 +19,8 @@ from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
 
 with publishing():
-    from gramercy.reports.internal_page import internal_page
-    from gramercy.reports.navigation import Links
+    from gramercy.reports.rendering import Links
+    from gramercy.reports.steward_pages import internal_page
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 

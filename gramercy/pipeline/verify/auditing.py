@@ -294,7 +294,7 @@ def audit(context: Context, history: History | None, folder: Path) -> tuple[Path
 
 with publishing():
     from gramercy.common.notation import message_in_symbols
-    from gramercy.reports.audit_page import audit_page
+    from gramercy.reports.steward_pages import audit_page
 
 
 @dataclass(frozen=True)

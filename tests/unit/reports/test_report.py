@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from gramercy.reports.page_tables import strongest
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.common.home import Home
@@ -22,14 +23,13 @@ from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.internal_record import error_against_truth, page_path, read_record
-from gramercy.reports.explanations import (
+from gramercy.reports.reader_notes import (
     attack_scenario,
     best_attacker_accuracy,
     median_largest_noise,
     reader_notes,
 )
-from gramercy.reports.page import release_page
-from gramercy.reports.page_tables import strongest
+from gramercy.reports.release_report import release_page
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.browser import needs_chromium, rendered

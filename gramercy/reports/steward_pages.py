@@ -1,14 +1,33 @@
-"""The steward's internal report: exact facts about private data, never published."""
+"""Pages for the steward: an audit, and the internal record of a release.
+
+The internal record has exact facts about private data, and is never published.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from gramercy.reports.navigation import Links, navigation, no_links
-from gramercy.reports.notes import warning
-from gramercy.reports.rendering import render
+from gramercy.reports.reader_notes import warning
+from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas import families, wordings
+
+
+def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
+    """The page of an audit, from the plain data of `pipeline.verify.auditing`.
+
+    Parameters
+    ----------
+    facts
+        ``ledger``, ``archive``, ``at``, ``head``, ``anchors``, ``runs``, ``budgets``,
+        ``releases``, ``discrepancies`` and ``notes``.
+    links
+        Addresses of the archive's pages.
+    """
+    return render(
+        "audit.html", navigation=navigation(links, f"Audit of {facts['at'][:10]}"), **facts
+    )
+
 
 _MANY = 0.05  # share of the rows
 

@@ -1,21 +1,28 @@
-"""The columns of a release in their own units, and what its numbers mean."""
+"""The columns of a release in their own units: of all rows, of groups of rows, and of levels."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entries import table_deviations, table_means
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
-from gramercy.reports.correlations import units_of
-from gramercy.reports.notes import Note, warning
+from gramercy.estimators.uncertainty.moment_errors import means
+from gramercy.reports.correlations import correlations, units_of
+from gramercy.reports.reader_notes import Note, display_name, warning
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
+_MOST_LINES = 25  # groups and columns of the table of means
+MOST_PICTURES, MOST_COLUMNS = 24, 40  # on the page; the files have all groups and columns
+_NO_CORRELATIONS = 3  # fewer columns have a picture of one entry
 _MISSING = 0.05  # share of missing cells that a page asks about where it is not published
 
 
@@ -137,3 +144,101 @@ def _weight(evidence: Evidence) -> tuple[float, float] | None:
     if weight is None or evidence.radius is None:
         return None
     return weight, evidence.radius**2 * float(evidence.deviations[0, 0])
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """One group on the page.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    rows
+        Noisy number of rows, and the standard deviation of the noise.
+    columns
+        Its columns in their own units, by name; empty if they are not known.
+    picture
+        Heat map of its correlations; empty for a group after the first few, or without pairs.
+    """
+
+    name: str
+    rows: tuple[float, float]
+    columns: dict[str, OwnColumn]
+    picture: Markup
+
+
+def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
+    """The groups of a release, in the order of the levels."""
+    return [
+        _row_group(name.level, index, bundle.of_group(index))
+        for index, name in enumerate(bundle.groups)
+    ]
+
+
+def _row_group(name: str, index: int, group: ReleaseBundle) -> RowGroup:
+    facts, own, picture = group.manifest, own_columns(group), Markup()
+    if index < MOST_PICTURES and len(facts.names) >= _NO_CORRELATIONS:
+        released = correlations(group)
+        if not np.isnan(released.matrix).all():
+            labels = [display_name(each) for each in released.names]
+            picture = small_heat_map(
+                f"group-{index}", name, released.matrix, released.hidden, labels
+            )
+    shown = [] if own is None else own.columns[:MOST_COLUMNS]
+    columns = {column.name: column for column in shown}
+    return RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture)
+
+
+@dataclass(frozen=True)
+class LevelMeans:
+    """Means of a group of rows: all of them, or those of one level.
+
+    Parameters
+    ----------
+    name
+        Name of the level, or of the intercept.
+    share
+        Share of the rows, with its standard error.
+    means
+        Mean of each numeric column in its own units, with standard errors; of the cells that are
+        present, if their share is published.
+    """
+
+    name: str
+    share: tuple[float, float]
+    means: Mapping[str, tuple[float, float]]
+
+
+def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
+    """Means, shares and class means of a matrix with an intercept.
+
+    Empty for noisy rows: see `estimators.uncertainty.moment_errors`.
+    """
+    facts = bundle.manifest
+    if not facts.intercept or facts.kind == "precision":
+        return []
+    overall = means(bundle.unbiased, facts.noise, 0)
+    if overall is None:
+        return []
+    columns = facts.source_columns
+    present = bundle.evidence.present or (1.0,) * len(columns)
+    means_of_groups: list[LevelMeans] = []
+    numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST_LINES]
+    for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
+        within = overall if column is None else None
+        if isinstance(column, LevelsFacts):
+            within = means(bundle.unbiased, facts.noise, at)
+        if within is None or len(means_of_groups) > _MOST_LINES:
+            continue
+        share = (float(overall.value[at]), float(overall.sd[at]))
+        in_units = {
+            c.name: (
+                c.centre + c.scale * float(within.value[k]) / present[k],
+                c.scale * float(within.sd[k]) / present[k],
+            )
+            for k, c in numbers
+            if present[k] > 0
+        }
+        means_of_groups.append(LevelMeans(name, share, in_units))
+    return means_of_groups
