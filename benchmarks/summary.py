@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from benchmarks.cells import read_results
 from benchmarks.coverage import cells as coverage_cells
 from benchmarks.coverage import tables as coverage
 from benchmarks.coverage.populations import QUANTITIES
@@ -19,7 +20,7 @@ from benchmarks.graphs import methods as graph_methods
 from benchmarks.graphs import tables as graphs
 from benchmarks.intervals import cells as interval_cells
 from benchmarks.intervals import tables as resampled
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.claims import false_claims
 from benchmarks.papers.experiment import Comparison, Measured, short
 from benchmarks.solvers import cells as solver_cells
@@ -83,7 +84,7 @@ def page(findings: list[Findings], claims: Measured) -> Iterator[str]:
 
 
 def _utility() -> Iterator[str]:
-    results = utility_cells.read(HERE / "utility" / "results.jsonl")
+    results = read_results(HERE / "utility" / "results.jsonl", utility_cells.Result)
     comparisons = list(utility.comparisons(results))
     lost = [each for each in comparisons if each.verdict == "more"]
     short_rows = sum(each.dataset.startswith("short") for each in lost)
@@ -128,7 +129,7 @@ def _utility() -> Iterator[str]:
 
 
 def _graphs() -> Iterator[str]:
-    results = graph_cells.read(HERE / "graphs" / "results.jsonl")
+    results = read_results(HERE / "graphs" / "results.jsonl", graph_cells.Result)
     yield "## Graphs and precision matrices\n"
     yield (
         "F1 score of the edges that are found (1 is perfect), averaged over three kinds of "
@@ -163,7 +164,7 @@ def _where(n: int, epsilon: float) -> Callable[[graph_cells.Cell], bool]:
 
 
 def _coverage() -> Iterator[str]:
-    results = coverage_cells.read(HERE / "coverage" / "results.jsonl")
+    results = read_results(HERE / "coverage" / "results.jsonl", coverage_cells.Result)
     lines, found = coverage.intervals(results), coverage.discoveries(results)
     judged = coverage.with_enough_known(lines)
     yield "## Coverage of intervals\n"
@@ -213,7 +214,7 @@ def _coverage() -> Iterator[str]:
 
 
 def _intervals() -> Iterator[str]:
-    results = interval_cells.read(HERE / "intervals" / "results.jsonl")
+    results = read_results(HERE / "intervals" / "results.jsonl", interval_cells.Result)
     lines = resampled.intervals(results)
     some = resampled.judged(lines[lines["drafted"]])
     tables = some["table"].nunique()
@@ -237,7 +238,7 @@ def _intervals() -> Iterator[str]:
 
 
 def _solvers() -> Iterator[str]:
-    results = solver_cells.read(HERE / "solvers" / "results.jsonl")
+    results = read_results(HERE / "solvers" / "results.jsonl", solver_cells.Result)
     yield "## Speed of the graphical lasso\n"
     yield (
         "How many times longer other solvers take for a path of 20 penalties, at the same "
@@ -267,7 +268,7 @@ def _solvers() -> Iterator[str]:
 
 
 def _throughput() -> Iterator[str]:
-    results = throughput_cells.read(HERE / "throughput" / "results.jsonl")
+    results = read_results(HERE / "throughput" / "results.jsonl", throughput_cells.Result)
     yield "## Time and memory of a release\n"
     yield "Medians on the benchmark machine; the ratio is to the reference in the same round.\n"
     yield from table(

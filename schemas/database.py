@@ -197,12 +197,12 @@ class DatabaseTable(RowSelection):
 
 
 class CopiedTable(DatabaseTable):
-    """A table of a database that was copied to a private Parquet file; never in a contract.
+    """A table of a database that was copied to a private place; never in a contract.
 
     Parameters
     ----------
     copied_to
-        Path of the file.
+        Folder of the copy; see `tables.formats.private_copy`.
     """
 
     copied_to: str

@@ -4,12 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from gramercy.schemas.model import Digest, Model, finite_or_none
 from gramercy.schemas.problem import Notice
+
+
+class ChargeState(StrEnum):
+    """The state of a charge, from before its noise is drawn."""
+
+    RESERVED = "reserved"
+    DRAWN = "drawn"
+    SEALED = "sealed"
+    PUBLISHED = "published"
+    SPENT = "spent"
+    WITHDRAWN = "withdrawn"
+
+    @property
+    def before(self) -> frozenset[ChargeState]:
+        """The states from which a release may enter this one; noise is never drawn twice."""
+        return _STATES_BEFORE[self]
+
+    @property
+    def was_published(self) -> bool:
+        """Whether the release is, or was, for everyone to read."""
+        return self in {ChargeState.PUBLISHED, ChargeState.WITHDRAWN}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the release is still to be drawn, sealed or published."""
+        return not (self.was_published or self is ChargeState.SPENT)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the charge is spent and cannot be answered with a release."""
+        return self in {ChargeState.SPENT, ChargeState.WITHDRAWN}
+
+
+_STATES_BEFORE: dict[ChargeState, frozenset[ChargeState]] = {
+    ChargeState.RESERVED: frozenset(),
+    ChargeState.DRAWN: frozenset({ChargeState.RESERVED}),
+    ChargeState.SEALED: frozenset({ChargeState.DRAWN}),
+    ChargeState.PUBLISHED: frozenset({ChargeState.SEALED}),
+    ChargeState.SPENT: frozenset({ChargeState.RESERVED, ChargeState.DRAWN, ChargeState.SEALED}),
+    ChargeState.WITHDRAWN: frozenset({ChargeState.PUBLISHED}),
+}
 
 EventKind = Literal["registered", "raised", "lowered", "charged"]
 
@@ -23,8 +65,7 @@ class ChargeRecord:
     release, version
         The release, and the version of the data.
     state
-        Present state: ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or
-        ``withdrawn``.
+        Present state.
     mu, delta0, pure
         The charge; `pure` is infinite without a pure epsilon.
     epsilon
@@ -37,7 +78,7 @@ class ChargeRecord:
 
     release: str
     version: str
-    state: str
+    state: ChargeState
     mu: float
     delta0: float
     pure: float

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.model import Model
 from gramercy.schemas.url import without_secrets
 
@@ -89,10 +89,20 @@ class CopiedFiles(Files):
     Parameters
     ----------
     copied_to
-        Path of the copy, a Parquet file or a folder of them.
+        Folder of the copy; see `tables.formats.private_copy`.
     """
 
     copied_to: str
+
+
+Copied = CopiedTable | CopiedFiles
+
+
+def copied_source(source: AnySource, folder: str) -> Copied:
+    """The same source, of which a private copy is in a folder."""
+    if isinstance(source, DatabaseTable):
+        return CopiedTable(**source.model_dump(), copied_to=folder)
+    return CopiedFiles(path=location(source), copied_to=folder)
 
 
 def _kind(source: Any) -> str:

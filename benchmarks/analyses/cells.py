@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import population
 from benchmarks.analyses.surveys import SURVEYS, survey
-from benchmarks.method_cells import Cell, read_results, usable
+from benchmarks.cells import Cell, usable
 
 QUICK_RELEASES = 2
 QUICK = ("three columns", "counts")
@@ -49,8 +48,3 @@ def measure(cell: Cell, times: int) -> Result:
         for form, each in forms.items()
     }
     return Result(cell, source.n, source.p, times, scores)
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    return read_results(path, Result)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+
+import numpy as np
 
 from benchmarks.analyses.cells import Result
 from benchmarks.analyses.methods import (
@@ -15,7 +17,7 @@ from benchmarks.analyses.methods import (
 )
 from benchmarks.analyses.surveys import SURVEYS
 from benchmarks.analyses.tables import FOLDED, PAIRS
-from benchmarks.method_cells import Cell
+from benchmarks.cells import Cell
 
 Lines = dict[tuple[str, float], dict[str, dict[str, float]]]
 COLUMNS = {
@@ -130,3 +132,19 @@ def _only(result: Result) -> dict[str, float]:
 def _best(result: Result, *names: str) -> dict[str, float]:
     """The smallest of each score over the forms."""
     return {name: min(each[name] for each in result.scores.values()) for name in names}
+
+
+def number(value: float | None, percent: bool = False) -> str:
+    """A score with two digits; empty if there is none."""
+    if value is None or np.isnan(value):
+        return ""
+    return f"{value:.0%}" if percent else f"{value:.2g}"
+
+
+def better(lines: Lines, ours: str, theirs: str, names: Sequence[str]) -> Iterator[str]:
+    """Cells in which the second method has a smaller score, with the names of these scores."""
+    for (name, epsilon), here in lines.items():
+        if ours in here and theirs in here:
+            found = [of for of in names if here[theirs][of] < here[ours][of]]
+            if found:
+                yield f"{name} at epsilon {epsilon:g} ({', '.join(found)})"

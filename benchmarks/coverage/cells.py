@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 
 from benchmarks.coverage.populations import (
     GRAPHS,
@@ -21,7 +20,6 @@ from benchmarks.coverage.populations import (
 )
 from benchmarks.coverage.releases import kinds, law_of, release
 from benchmarks.coverage.scores import Coverage, DiscoveryRates, Edges, Entries
-from benchmarks.measuring import read_lines
 from gramercy.estimators.noise.draws import Stream
 from gramercy.schemas.noise import Family
 
@@ -99,16 +97,14 @@ class Result:
     def kinds(self) -> set[Kind]:
         return {(each.family, each.strength) for each in self.settings}
 
-    def merged_with(self, other: Result) -> Result:
-        """This result with other settings of the same cell."""
+    def merged_after(self, earlier: Result) -> Result:
+        """This result with the settings of the same cell that were only measured earlier."""
+        kept = [each for each in earlier.settings if (each.family, each.strength) not in self.kinds]
         return replace(
             self,
-            most=min(self.most, other.most),
-            seconds=round(self.seconds + other.seconds, 2),
-            settings=[
-                each for each in self.settings if (each.family, each.strength) not in other.kinds
-            ]
-            + other.settings,
+            most=min(self.most, earlier.most),
+            seconds=round(self.seconds + earlier.seconds, 2),
+            settings=kept + self.settings,
         )
 
 
@@ -171,33 +167,3 @@ def _setting_of(
             break
     coverage = {each.of: each.summary() for each in entries}
     return Setting(family, strength, count, coverage, {each.of: each.summary() for each in edges})
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    found: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields.pop("cell"))
-        settings = [_setting(**each) for each in fields.pop("settings")]
-        result = Result(cell, settings=settings, **fields)
-        found[cell] = found[cell].merged_with(result) if cell in found else result
-    return found
-
-
-def _setting(
-    family: Family,
-    strength: float,
-    releases: int,
-    coverage: dict[Quantity, dict[str, float]],
-    found: dict[Quantity, dict[str, dict[str, float]]],
-) -> Setting:
-    return Setting(
-        family,
-        strength,
-        releases,
-        {of: Coverage(**each) for of, each in coverage.items()},
-        {
-            of: {r: DiscoveryRates(**each) for r, each in rates.items()}
-            for of, rates in found.items()
-        },
-    )

@@ -1,5 +1,5 @@
 """How close denoising comes to the best estimate with the same eigenvectors.
 
-``python -m benchmarks.denoising`` measures the cells missing in `results.jsonl` and writes the
+``python -m benchmarks denoising`` measures the cells missing in `results.jsonl` and writes the
 page.
 """

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import read_lines
 from benchmarks.utility.matrices import Array, haar
 from gramercy.estimators.noise.denoise import denoise, project, project_spectrum
 from gramercy.estimators.noise.draws import draw
@@ -137,15 +135,6 @@ def best(noisy: Array, truth: Array) -> Array:
     values = project_spectrum(((truth @ vectors) * vectors).sum(axis=0), 1.0)
     product_: Array = (vectors * values) @ vectors.T
     return product_
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    results = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields.pop("cell"))
-        results[cell] = Result(cell, **fields)
-    return results
 
 
 def loss(result: Result) -> float:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import markdown
-from benchmarks.denoising.cells import EPSILONS, MECHANISMS, ROWS, SPECTRA, Result, loss, read
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.denoising import cells
+from benchmarks.denoising.cells import EPSILONS, MECHANISMS, ROWS, SPECTRA, Result, loss
+from benchmarks.pages import table, write_page
 
 _INTRODUCTION = (
     "For statisticians: how close the denoised second moment comes to the best estimate with the "
@@ -20,15 +22,15 @@ _INTRODUCTION = (
     "variances are equal (flat), k^(-1/2) (slow), 1/k (decaying) or k^(-2) (fast), have five equal "
     "directions with half of the variance (spiked), or are equal in ten directions and zero in the "
     "others (low rank). delta = 1e-06; replace-one neighbours. Written by "
-    "`python -m benchmarks.denoising` from `results.jsonl`. Noise is seeded, so nothing here is a "
+    "`python -m benchmarks denoising` from `results.jsonl`. Noise is seeded, so nothing here is a "
     "release."
 )
 
 
 def write(out: Path) -> None:
     """Write `results.md` from `results.jsonl` in the same folder."""
-    results = list(read(out / "results.jsonl").values())
-    markdown.write(out / "results.md", _lines(results))
+    results = list(read_results(out / "results.jsonl", Result).values())
+    write_page(out / "results.md", _lines(results))
 
 
 def _lines(results: list[Result]) -> Iterator[str]:
@@ -75,7 +77,7 @@ def _summary(results: list[Result]) -> Iterator[str]:
     )
     yield "## Loss against the oracle\n"
     yield "Median processor seconds of one denoising with one BLAS thread.\n"
-    yield from markdown.table(head, body)
+    yield from table(head, body)
     yield (
         "The trace of unit rows is public; that of clipped rows is not. Where the noise on the "
         "trace exceeds it, its error is most of the loss: the oracle knows the trace.\n"
@@ -90,10 +92,21 @@ def _table(block: list[Result]) -> Iterator[str]:
             found = [held.get((mechanism, epsilon, spectrum)) for spectrum in SPECTRA]
             if any(found):
                 body.append([mechanism, f"{epsilon:g}", *map(_entry, found)])
-    yield from markdown.table(("mechanism", "epsilon", *SPECTRA), body)
+    yield from table(("mechanism", "epsilon", *SPECTRA), body)
 
 
 def _entry(result: Result | None) -> str:
     if result is None:
         return ""
     return f"{1 + loss(result):.3f} ({result.projected / result.best:.2f})"
+
+
+BENCHMARK = Benchmark(
+    name="denoising",
+    quick="measure a few cells with one release",
+    result=cells.Result,
+    missing=cells.missing,
+    measure=cells.measure,
+    label=lambda cell: f"{cell.mechanism} {cell.p} {cell.spectrum} {cell.epsilon:g}",
+    write=write,
+)

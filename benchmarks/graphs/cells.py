@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from benchmarks.graphs import data, releases
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
-from benchmarks.measuring import read_lines
 from gramercy.estimators.tuning.penalty_rule import edge_mask
 
 COLUMNS = (20, 60)
@@ -61,13 +59,13 @@ class Result:
     methods: dict[str, Scores]
 
 
-def plan(quick: bool, repetitions: int = REPETITIONS) -> Iterator[Cell]:
+def plan(quick: bool) -> Iterator[Cell]:
     """Yield all cells, repetition by repetition; about 5 s per cell and 15 minutes in total."""
     if quick:
         yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
         yield from (Cell(name, *_shape(name), 1.0, 0) for name in data.present()[:2])
         return
-    for repetition in range(repetitions):
+    for repetition in range(REPETITIONS):
         for kind, p, n, epsilon in product(KINDS, COLUMNS, ROWS, EPSILONS):
             yield Cell(kind, p, n, epsilon, repetition)
         for name, epsilon in product(data.present(), EPSILONS):
@@ -90,16 +88,6 @@ def measure(cell: Cell) -> Result:
         target = Target(known.raw, edges, bool(values[0] > _REPEATABLE * values[-1]))
     methods = dict(measured(rows, target, cell.epsilon, rng))
     return Result(cell, round(time.perf_counter() - started, 2), methods)
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields["cell"])
-        methods = {name: Scores(**each) for name, each in fields["methods"].items()}
-        result[cell] = Result(cell, fields["seconds"], methods)
-    return result
 
 
 def _shape(name: str) -> tuple[int, int]:

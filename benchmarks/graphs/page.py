@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
-from benchmarks import markdown
-from benchmarks.graphs import cells, plots
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.graphs import cells
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
 from benchmarks.graphs.data import TABLES
 from benchmarks.graphs.methods import HEADLINE, METHODS
@@ -22,7 +22,7 @@ from benchmarks.graphs.tables import (
     mean,
     rivals,
 )
-from benchmarks.markdown import table
+from benchmarks.pages import figure, table, write_page
 
 TUNED = {
     "f1": [f"lasso-{rule}" for rule in ("auto", "ebic", "stability", "cv", "cv-refit", "oracle")],
@@ -53,11 +53,11 @@ COMPARED: dict[Measure, tuple[str, ...]] = {
 
 def write(folder: Path) -> None:
     """Write `results.md` and its figures from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     (folder / "figures").mkdir(exist_ok=True)
-    plots.draw(results, COMPARED["f1"], folder / "figures" / "graphs.svg")
-    plots.draw(results, TUNED["f1"], folder / "figures" / "tuning.svg")
-    markdown.write(folder / "results.md", _page(results))
+    draw_scores(results, COMPARED["f1"], folder / "figures" / "graphs.svg")
+    draw_scores(results, TUNED["f1"], folder / "figures" / "tuning.svg")
+    write_page(folder / "results.md", _page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _page(results: Results) -> Iterator[str]:
         "are means over the three kinds of graphs. Gramercy's methods use one release with "
         "isotropic noise, denoised, and choose the penalty from the release alone. The papers tune "
         "on the private rows; here their methods get the penalty that is best for each measure, "
-        "which requires the truth. Written by `python -m benchmarks.graphs` from "
+        "which requires the truth. Written by `python -m benchmarks graphs` from "
         "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
     yield from _verdicts(results)
@@ -170,11 +170,11 @@ def _tables(results: Results) -> Iterator[str]:
     yield from (f"- {name}: {TABLES[name].title}" for name in held)
 
 
-def _at_setting(p: int, n: int, epsilon: float) -> plots.Where:
+def _at_setting(p: int, n: int, epsilon: float) -> Where:
     return lambda cell: cell.synthetic and (cell.p, cell.n, cell.epsilon) == (p, n, epsilon)
 
 
-def _at_table(name: str, epsilon: float) -> plots.Where:
+def _at_table(name: str, epsilon: float) -> Where:
     return lambda cell: (cell.source, cell.epsilon) == (name, epsilon)
 
 
@@ -188,3 +188,43 @@ def _better(measure: Measure) -> str:
 
 def _capitalised(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+Where = Callable[[Cell], bool]
+
+
+def draw_scores(results: Results, methods: Sequence[str], path: Path) -> None:
+    """Draw one line per method, the first one in black, as SVG."""
+    with figure(path, 12, 6) as canvas:
+        panels = canvas.subplots(len(COLUMNS), len(ROWS), sharex=True, sharey=True).flat
+        for axes, (p, n) in zip(panels, product(COLUMNS, ROWS), strict=True):
+            for index, name in enumerate(methods):
+                points = [(e, mean(results, name, "f1", _at_setting(p, n, e))) for e in EPSILONS]
+                known = [(e, each.mean, each.error) for e, each in points if each is not None]
+                if known:
+                    axes.errorbar(
+                        *zip(*known, strict=True), label=METHODS[name].title, marker="o",
+                        color="black" if index == 0 else f"C{index - 1}",
+                        linewidth=2.5 if index == 0 else 1.0, markersize=3,
+                    )  # fmt: skip
+            axes.set(title=f"p = {p}, n = {n}", xscale="log", ylim=(-0.02, 1.02))
+            axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
+        canvas.supxlabel("epsilon")
+        canvas.supylabel("F1 of the edges")
+        named = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        lines = {label: line for pair in named for line, label in zip(*pair, strict=True)}
+        if lines:
+            canvas.legend(lines.values(), lines.keys(), loc="outside right upper", fontsize=8)
+
+
+BENCHMARK = Benchmark(
+    name="graphs",
+    quick="a few cells, once",
+    result=cells.Result,
+    missing=lambda quick, done: [(cell,) for cell in cells.plan(quick) if cell not in done],
+    measure=cells.measure,
+    label=lambda cell: f"{cell.source} {cell.p} x {cell.n} {cell.epsilon:g}",
+    write=write,
+)

@@ -7,14 +7,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.intervals.populations import QUANTITIES, Population, population
 from benchmarks.intervals.releases import FOLDS, PARTS, Estimated, intervals, release
 from benchmarks.intervals.scores import Score
-from benchmarks.measuring import read_lines
 from benchmarks.statistics.tables import available
 
 KINDS = (
@@ -106,16 +104,3 @@ def _scores(sampled: Population, releases: list[dict[str, Estimated]]) -> dict[s
         of: Score.of([each[of] for each in releases], sampled.normalised[of], sampled.original[of])
         for of in QUANTITIES
     }
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields.pop("cell"))
-        scores = {
-            folds: {of: Score(**each) for of, each in by_quantity.items()}
-            for folds, by_quantity in fields.pop("scores").items()
-        }
-        result[cell] = Result(cell, scores=scores, **fields)
-    return result

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 
-from benchmarks import markdown
-from benchmarks.intervals import cells, plots
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.intervals import cells
 from benchmarks.intervals.cells import EPSILONS, ROWS
 from benchmarks.intervals.populations import DELTA, MOST_COLUMNS, QUANTITIES
 from benchmarks.intervals.releases import LEVEL
 from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
-from benchmarks.markdown import table
+from benchmarks.pages import figure, table, write_page
 from gramercy.pipeline.plan.fold_proposal import FOLDS as DRAFTED
 from gramercy.pipeline.plan.fold_proposal import TYPICAL_SQUARE
 
@@ -23,12 +26,12 @@ _BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
 
 def write(folder: Path) -> None:
     """Write `results.md` and its figures from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     lines = intervals(results)
     (folder / "figures").mkdir(exist_ok=True)
-    plots.coverage(lines, folder / "figures" / "coverage.svg")
-    plots.width(lines, folder / "figures" / "width.svg")
-    markdown.write(folder / "results.md", _page(results, lines))
+    draw_coverage(lines, folder / "figures" / "coverage.svg")
+    draw_width(lines, folder / "figures" / "width.svg")
+    write_page(folder / "results.md", _page(results, lines))
 
 
 def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
@@ -45,7 +48,7 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
         "have the same population of normalised rows. Every sample is released without folds, with "
         "10 and with 20; with folds the rule takes their noise into account, and may choose a "
         "smaller radius. Without folds sampling errors are those of Gaussian rows; with folds all "
-        "errors are those of the jackknife. Written by `python -m benchmarks.intervals` from "
+        "errors are those of the jackknife. Written by `python -m benchmarks intervals` from "
         "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
     yield (
@@ -238,3 +241,68 @@ def _spread(values: pd.Series) -> str:
 
 def _range(times: list[int]) -> str:
     return " to ".join(dict.fromkeys((str(min(times)), str(max(times)))))
+
+
+_EPSILON, _SIZES = 4.0, (20_000, 200_000)  # in the pictures
+_STYLES = {1: ("C3", "s"), 10: ("C0", "o"), 20: ("black", "^")}
+_APART = 0.22  # between the numbers of folds
+
+
+def draw_coverage(lines: pd.DataFrame, path: Path) -> None:
+    """Plot mean coverage as SVG, with a line to that of the entry that is covered least."""
+    label = f"coverage at {LEVEL:.0%}; a line ends at the entry with the least"
+    with _panels(lines, path, ("held", "worst"), label) as panels:
+        for axes in panels:
+            axes.axvspan(*BAND, color="0.92", zorder=0)
+            axes.axvline(LEVEL, color="0.6", linewidth=0.8, zorder=0)
+            axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def draw_width(lines: pd.DataFrame, path: Path) -> None:
+    """Plot width over that of the oracle as SVG, with a line to that of the narrowest entry."""
+    label = "width over the oracle's; a line ends at the narrowest entry"
+    with _panels(lines, path, ("width", "narrowest"), label) as panels:
+        for axes in panels:
+            axes.axvline(1, color="0.6", linewidth=0.8, zorder=0)
+
+
+@contextmanager
+def _panels(
+    lines: pd.DataFrame, path: Path, fields: tuple[str, str], label: str
+) -> Iterator[list[Axes]]:
+    """Panels with a dot for the first field, and a line from it to the second."""
+    some = judged(lines[lines["epsilon"] == _EPSILON])
+    sizes = [n for n in _SIZES if (some["n"] == n).any()]
+    names = list(dict.fromkeys(some["table"]))[::-1]
+    with figure(path, 13, 1.2 + 0.27 * len(names) * len(sizes)) as canvas:
+        shape = max(len(sizes), 1), len(QUANTITIES)
+        panels = canvas.subplots(*shape, sharex="col", sharey=True, squeeze=False)
+        for axes, (n, of) in zip(panels.flat, product(sizes, QUANTITIES), strict=False):
+            _draw(axes, some[(some["n"] == n) & (some["of"] == of)], names, fields)
+            axes.set_title(f"{of.replace('-', ' ')}, n = {n:,}")
+        yield list(panels.flat)
+        canvas.supxlabel(f"{label}; ε = {_EPSILON:g}")
+        handles = panels[0, 0].get_legend_handles_labels()
+        canvas.legend(*handles, loc="outside upper center", ncols=len(LAYOUTS))
+
+
+def _draw(axes: Axes, here: pd.DataFrame, names: list[str], fields: tuple[str, str]) -> None:
+    for index, (folds, (colour, marker)) in enumerate(_STYLES.items()):
+        at = here[here["folds"] == folds]
+        places = [names.index(name) + _APART * (1 - index) for name in at["table"]]
+        value, extreme = (at[each] for each in fields)
+        axes.hlines(places, extreme, value, color=colour, linewidth=0.8)
+        axes.scatter(value, places, s=14, c=colour, marker=marker, label=LAYOUTS[folds])
+    axes.set_yticks(range(len(names)), names)
+    axes.grid(alpha=0.3, axis="x")
+
+
+BENCHMARK = Benchmark(
+    name="intervals",
+    quick="measure two tables with few releases",
+    result=cells.Result,
+    missing=cells.missing,
+    measure=cells.measure,
+    label=lambda cell: f"{cell.table} {cell.n} {cell.epsilon:g}",
+    write=write,
+)

@@ -1,4 +1,4 @@
 """What commands take with up to 10,000 releases.
 
-``python -m benchmarks.load`` measures the cells missing in `results.jsonl` and writes the page.
+``python -m benchmarks load`` measures the cells missing in `results.jsonl` and writes the page.
 """

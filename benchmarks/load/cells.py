@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.measuring import read_lines
-
 if TYPE_CHECKING:
     from gramercy.pipeline.plan.planning import Plan
 
@@ -81,17 +79,6 @@ def plan(quick: bool) -> Iterator[Cell]:
     sizes = [(10, 10), (10, 100)] if quick else [(10, 10), (10, 100), (100, 1_000), (100, 10_000)]
     for datasets, releases in sizes:
         yield Cell(datasets, releases)
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the stored results, by cell."""
-    results = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields["cell"])
-        measured = {name: Measured(**each) for name, each in fields["measured"].items()}
-        machine = fields["cores"], tuple(fields["load"])
-        results[cell] = Result(cell, fields["seconds"], measured, *machine)
-    return results
 
 
 def measure(cell: Cell) -> Result:

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import markdown
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.load import cells
 from benchmarks.load.cells import (
     COMMANDS,
     HTTP_LIST,
@@ -16,8 +17,8 @@ from benchmarks.load.cells import (
     PUBLISH,
     Measured,
     Result,
-    read,
 )
+from benchmarks.pages import table, write_page
 
 _INTRODUCTION = (
     "For stewards of large archives: what commands take as the number of releases grows. Each "
@@ -25,7 +26,7 @@ _INTRODUCTION = (
     "signatures and charges of their own. Seconds are medians of three rounds, commands with the "
     "start of Python; processor seconds depend little on what else the machine does. Memory is the "
     "peak of the process. Over HTTP, a static server on the same machine serves the archive, and "
-    "its work is not counted. Written by `python -m benchmarks.load` "
+    "its work is not counted. Written by `python -m benchmarks load` "
     "from `results.jsonl`."
 )
 _ELAPSED = "Seconds"
@@ -40,8 +41,8 @@ _MEANINGS = {
 
 def write(out: Path) -> None:
     """Write `results.md` from `results.jsonl` in the same folder."""
-    results = list(read(out / "results.jsonl").values())
-    markdown.write(out / "results.md", _lines(results))
+    results = list(read_results(out / "results.jsonl", Result).values())
+    write_page(out / "results.md", _lines(results))
 
 
 def _lines(results: list[Result]) -> Iterator[str]:
@@ -61,7 +62,7 @@ def _lines(results: list[Result]) -> Iterator[str]:
             ]
             for name in (*COMMANDS, *_MEANINGS)
         ]
-        yield from markdown.table(["releases of data sets", *head], body)
+        yield from table(["releases of data sets", *head], body)
 
 
 def _machine(results: list[Result]) -> str:
@@ -90,3 +91,16 @@ _TABLES: dict[str, Callable[[Measured], str]] = {
     "Processor seconds": lambda each: f"{statistics.median(each.processor):.2f}",
     "Megabytes": lambda each: str(each.peak),
 }
+
+
+BENCHMARK = Benchmark(
+    name="load",
+    quick="small archives",
+    result=cells.Result,
+    missing=lambda quick, done: [(cell,) for cell in cells.plan(quick) if cell not in done],
+    measure=cells.measure,
+    label=lambda cell: f"{cell.datasets} data sets of {cell.releases:,} releases",
+    write=write,
+    alone=True,
+    fresh=True,
+)

@@ -16,7 +16,8 @@ from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, file_digest
 from gramercy.archive.seal.signature import sign
 from gramercy.archive.seal.signing_keys import steward_key
-from gramercy.ledger import new_entries, queries
+from gramercy.ledger import journal
+from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -83,18 +84,18 @@ def grow(plan: Plan, release: Path, names: list[tuple[str, str, int]]) -> None:
         for dataset, version, number, sha256 in sealed:
             contract = plan.contract.model_copy(update={"id": dataset})
             if number == 1:
-                append(db, new_entries.registered(contract))
+                append(db, Entry.registered(contract))
             guarantee = Guarantee(mu=0.01 + 1e-6 * len(totals) + 1e-5 * number)
-            before = totals.get(dataset) or queries.total(db, dataset, "")
+            before = totals.get(dataset) or journal.total(db, dataset, "")
             totals[dataset] = before.plus(guarantee)
             identity = digest([dataset, version])
-            entry = new_entries.reserved(
+            entry = Entry.reserved(
                 contract, version, identity, number, guarantee, totals[dataset], plan.key
             )
             append(db, entry)
             for state in ("drawn", "sealed", "published"):
                 facts = {"sha256": sha256} if state == "sealed" else {}
-                append(db, new_entries.marked(dataset, f"{version}-r{number}", state, facts))
+                append(db, Entry.marked(dataset, f"{version}-r{number}", state, facts))
     Context.default().record_head()
 
 

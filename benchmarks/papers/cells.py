@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import read_lines
+from benchmarks.cells import read_results
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.papers import PAPERS
@@ -62,11 +62,7 @@ def read(folder: Path) -> Results:
     """Read the results in the folder, which has one file per paper."""
     result: Results = {}
     for key in PAPERS:
-        for fields in read_lines(file_of(folder, key)):
-            of = fields["cell"]
-            setting = tuple((name, value) for name, value in of["setting"])
-            cell = Cell(of["paper"], of["experiment"], setting, of["repetition"])
-            result[cell] = Result(cell, fields["seconds"], fields["figures"])
+        result |= read_results(file_of(folder, key), Result)
     return result
 
 

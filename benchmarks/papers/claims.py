@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Verdict, grid, short
 from benchmarks.papers.gpp.discrete import moved
 from gramercy.mechanisms.accounting.guarantee import Guarantee

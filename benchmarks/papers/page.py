@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 
 import matplotlib as mpl
 
-from benchmarks import markdown, summary
+from benchmarks import summary
+from benchmarks.cells import append, argument_parser, report, run_cells
 from benchmarks.graphs.releases import DELTA
-from benchmarks.markdown import table
+from benchmarks.pages import page_text, table
 from benchmarks.papers import cells, sound
 from benchmarks.papers.cells import Results
 from benchmarks.papers.experiment import Comparison, Experiment, Measured, Paper, Verdict
 from benchmarks.papers.papers import PAPERS
 
 FOLDER = "results"
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def pages(results: Results) -> dict[str, str]:
             continue
         seconds = [result.seconds for cell, result in results.items() if cell.paper == key]
         path = f"{FOLDER}/{key}.md"
-        texts[path] = markdown.text(_page(key, paper, sections, seconds))
+        texts[path] = page_text(_page(key, paper, sections, seconds))
         findings.append(
             summary.Findings(
                 paper.title,
@@ -59,7 +63,7 @@ def pages(results: Results) -> dict[str, str]:
             )
         )
     claims = cells.measured(results, "claims", "table")
-    return {"results.md": markdown.text(summary.page(findings, claims))} | texts
+    return {"results.md": page_text(summary.page(findings, claims))} | texts
 
 
 def _draw(section: Section, path: Path) -> None:
@@ -81,7 +85,7 @@ def _page(key: str, paper: Paper, sections: list[Section], seconds: list[float])
     yield f"{paper.about}\n"
     yield (
         "For readers who want the evidence behind [the summary](../results.md). Written by "
-        f"`python -m benchmarks.papers` from `benchmarks/papers/results/{key}.jsonl`. Measured "
+        f"`python -m benchmarks papers` from `benchmarks/papers/results/{key}.jsonl`. Measured "
         "numbers come from that file. Only the numbers printed in the papers, and numbers expected "
         "from earlier measurements, are typed; the tables call them printed or expected. Noise is "
         "seeded, so nothing here is a release. Real tables are not part of the project.\n"
@@ -179,3 +183,40 @@ def _sections(results: Results, key: str) -> Iterator[Section]:
         measured = cells.measured(results, key, name)
         if set(experiment.quick) <= set(measured.settings):
             yield Section(name, experiment, measured)
+
+
+class Papers:
+    """Like `Benchmark`, with a file of results for each paper, and pages in `docs/`."""
+
+    def main(self, arguments: list[str] | None = None) -> None:
+        """Measure the missing cells of the papers, and write their pages."""
+        parser = argument_parser(
+            "papers", "measure a few settings and repetitions of each experiment"
+        )
+        parser.add_argument(
+            "papers",
+            nargs="*",
+            metavar="PAPER",
+            help=f"of {', '.join(PAPERS)}; default: all papers",
+        )
+        options = parser.parse_args(arguments)
+        unknown = set(options.papers) - set(PAPERS)
+        if unknown:
+            parser.error(f"unknown papers: {', '.join(sorted(unknown))}")
+        out: Path | None = options.out or (Path("papers-quick") if options.quick else None)
+        kept, page_to = (HERE / "results", DOCS) if out is None else (out / "results", out)
+        kept.mkdir(parents=True, exist_ok=True)
+        started, done = time.monotonic(), cells.read(kept)
+        wanted = cells.plan(options.papers or list(PAPERS), options.quick)
+        missing = [(cell,) for cell in wanted if cell not in done]
+        for result in run_cells(cells.measure, missing, options.jobs, _label):
+            append(cells.file_of(kept, result.cell.paper), result)
+        write(cells.read(kept), page_to)
+        report(page_to, started)
+
+
+def _label(cell: cells.Cell) -> str:
+    return " ".join((cell.paper, cell.experiment, *(str(value) for _, value in cell.setting)))
+
+
+BENCHMARK = Papers()

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.graphs.releases import DELTA
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import (
     Comparison,
     Experiment,

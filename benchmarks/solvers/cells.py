@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measuring import read_lines
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
 from benchmarks.solvers.peers import PEERS, Peer
 from gramercy.estimators.solvers.glasso import graphical_lasso_path
@@ -182,14 +180,3 @@ def _floor(T: Array) -> float:
             dpotri(dpotrf(T, lower=1, clean=0)[0], lower=1)
             taken.append(time.perf_counter() - began)
     return statistics.median(taken)
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields["cell"])
-        solvers = {name: Measured(**each) for name, each in fields["solvers"].items()}
-        facts = (fields[name] for name in ("seconds", "density", "floor"))
-        result[cell] = Result(cell, *facts, solvers)
-    return result

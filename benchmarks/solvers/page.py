@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from benchmarks import markdown
-from benchmarks.markdown import table
-from benchmarks.solvers import cells, plots
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.pages import figure, table, write_page
+from benchmarks.solvers import cells
 from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
 from benchmarks.solvers.matrices import DENSE, REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
-from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
+from benchmarks.solvers.tables import (
+    Results,
+    at,
+    failed,
+    floor,
+    ratios,
+    reached,
+    seconds,
+    sizes,
+    solvers,
+)
 
 # Titles of all solvers, also of libraries not installed where the page is written.
 TITLES = {
@@ -30,11 +40,11 @@ _TITLE: dict[What, str] = {
 
 def write(folder: Path) -> None:
     """Write `results.md` and its figures from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     (folder / "figures").mkdir(exist_ok=True)
     for what in get_args(What):
-        plots.draw(results, what, TITLES, folder / "figures" / f"{what}.svg")
-    markdown.write(folder / "results.md", _page(results))
+        draw_times(results, what, TITLES, folder / "figures" / f"{what}.svg")
+    write_page(folder / "results.md", _page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
@@ -55,7 +65,7 @@ def _page(results: Results) -> Iterator[str]:
         "-O3) run at their loosest tolerance only; with more, only QUIC is compared, up to 2000 "
         "columns, and the gap of the bound is 1e-08. "
         "Compilation (3 s, once per machine) is not counted. Written by "
-        "`python -m benchmarks.solvers` from `results.jsonl`.\n"
+        "`python -m benchmarks solvers` from `results.jsonl`.\n"
     )
     yield from (f"- **{name}**: {text}" for name, text in REGIMES.items())
     for what in get_args(What):
@@ -119,3 +129,49 @@ def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
 
 def _rounded_ratio(number: float) -> str:
     return f"{number:.2g}" if number < 100 else f"{number:.0f}"
+
+
+def draw_times(results: Results, what: What, titles: dict[str, str], path: Path) -> None:
+    """Draw one line per solver, Gramercy in black, and dashed one Cholesky and inverse; as SVG."""
+    with figure(path, 12, 3.6) as canvas:
+        panels = canvas.subplots(1, len(REGIMES), sharex=True, sharey=True)
+        for axes, regime in zip(panels, REGIMES, strict=True):
+            for index, name in enumerate(solvers(results)):
+                points = [
+                    (p, seconds(results, name, at(p, what, regime))) for p in sizes(results, what)
+                ]
+                known = [(p, each) for p, each in points if each is not None]
+                if known:
+                    axes.plot(
+                        *zip(*known, strict=True), label=titles.get(name, name), marker="o",
+                        color="black" if name == OURS else f"C{index - 1}",
+                        linewidth=2.5 if name == OURS else 1.0, markersize=3,
+                    )  # fmt: skip
+            lowest = [(p, floor(results, at(p, what, regime))) for p in sizes(results, what)]
+            below = [(p, each) for p, each in lowest if each is not None]
+            if below:
+                axes.plot(
+                    *zip(*below, strict=True), color="gray", linestyle="--", linewidth=1.0,
+                    label="one Cholesky and inverse",
+                )  # fmt: skip
+            axes.set(title=regime, xscale="log", yscale="log")
+            axes.set_xticks(sizes(results, what), [f"{p}" for p in sizes(results, what)])
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
+        canvas.supxlabel("columns")
+        canvas.supylabel("seconds")
+        named = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        lines = {label: line for pair in named for line, label in zip(*pair, strict=True)}
+        canvas.legend(lines.values(), lines.keys(), loc="outside right upper", fontsize=8)
+
+
+BENCHMARK = Benchmark(
+    name="solvers",
+    quick="the two smallest sizes",
+    result=cells.Result,
+    missing=lambda quick, done: [(cell,) for cell in cells.plan(quick) if cell not in done],
+    measure=cells.measure,
+    label=lambda cell: f"{cell.what} of {cell.kind} {cell.regime}, {cell.p} columns",
+    write=write,
+    alone=True,
+)

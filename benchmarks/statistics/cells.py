@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.method_cells import Cell, read_results, usable
+from benchmarks.cells import Cell, usable
 from benchmarks.statistics import methods, moments, peers
 from benchmarks.statistics.methods import Method
 from benchmarks.statistics.tables import TABLES, available, load
@@ -57,8 +56,3 @@ def measure(cell: Cell, times: int) -> Result:
 
 def _mean_square(errors: list[float]) -> float:
     return float(f"{np.sqrt(np.mean(np.square(errors))):.4g}")
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    return read_results(path, Result)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.method_cells import Cell
+from benchmarks.cells import Cell
 from benchmarks.statistics.cells import EPSILONS, Result
 from benchmarks.statistics.methods import EXPERT
 from benchmarks.statistics.tables import TABLES

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 
-from benchmarks import markdown
-from benchmarks.markdown import table
-from benchmarks.method_cells import Cell
-from benchmarks.statistics import cells, page_of_peers, plots
+from benchmarks.cells import Benchmark, Cell, read_results
+from benchmarks.pages import figure, table, write_page
+from benchmarks.statistics import cells, page_of_peers
 from benchmarks.statistics.cells import EPSILONS, Result
 from benchmarks.statistics.comparisons import Comparison, comparisons, geometric_mean
 from benchmarks.statistics.methods import DELTA, METHODS
@@ -21,11 +21,11 @@ from gramercy.scaling.shares import LEAST_STRENGTH
 
 def write(folder: Path) -> None:
     """Write `results.md` and its figure from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     found = comparisons(results)
     (folder / "figures").mkdir(exist_ok=True)
-    plots.draw(found, folder / "figures" / "accuracy.svg")
-    markdown.write(folder / "results.md", _page(found, results))
+    draw_errors(found, folder / "figures" / "accuracy.svg")
+    write_page(folder / "results.md", _page(found, results))
 
 
 def _page(found: list[Comparison], results: Mapping[Cell, Result]) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _page(found: list[Comparison], results: Mapping[Cell, Result]) -> Iterator[s
         f"release at the same exact (epsilon, {DELTA:g}) guarantee (replace-one). All matrices are "
         "denoised; a correlation that the noise hides counts as zero. The rule was tuned on "
         "generated tables of these kinds and on the tables on disk, and checked on others that are "
-        "not part of this page. Written by `python -m benchmarks.statistics` from `results.jsonl`. "
+        "not part of this page. Written by `python -m benchmarks statistics` from `results.jsonl`. "
         "Noise is seeded, so nothing here is a release.\n"
     )
     for method in METHODS.values():
@@ -138,3 +138,46 @@ def _cells(found: list[Comparison], epsilon: float) -> Iterator[str]:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
+
+
+MARKS = {
+    "bounds": ("bounds, unit rows", "C3", "s"),
+    "expert": ("expert", "C0", "^"),
+    "best": ("best hand-tuned", "0.6", "|"),
+    "private": ("private constants", "black", "o"),
+}
+
+
+def draw_errors(found: list[Comparison], path: Path) -> None:
+    """Draw the errors of all methods as SVG."""
+    names = list(dict.fromkeys(each.table for each in found))[::-1]
+    epsilons = sorted({each.epsilon for each in found})
+    with figure(path, 13, 1.5 + 0.22 * len(names), salt="statistics") as canvas:
+        panels = canvas.subplots(1, len(epsilons), sharey=True, squeeze=False)[0]
+        for axes, epsilon in zip(panels, epsilons, strict=True):
+            here = {each.table: each for each in found if each.epsilon == epsilon}
+            _panel(axes, here, names)
+            axes.set(xscale="log", title=f"ε = {epsilon:g}", xlabel="error of correlations")
+            axes.grid(alpha=0.3)
+        panels[0].set_yticks(range(len(names)), names)
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+
+
+def _panel(axes: Axes, found: dict[str, Comparison], names: list[str]) -> None:
+    for key, (label, colour, marker) in MARKS.items():
+        here = [(getattr(found[name], key), row) for row, name in enumerate(names) if name in found]
+        known = [(value, row) for value, row in here if value is not None]
+        values, rows = [value for value, _ in known], [row for _, row in known]
+        size = 90 if marker == "|" else 22
+        axes.scatter(values, rows, s=size, c=colour, marker=marker, label=label)
+
+
+BENCHMARK = Benchmark(
+    name="statistics",
+    quick="measure two tables with few releases",
+    result=cells.Result,
+    missing=cells.missing,
+    measure=cells.measure,
+    label=lambda cell: f"{cell.table} {cell.epsilon:g} {cell.method}",
+    write=write,
+)

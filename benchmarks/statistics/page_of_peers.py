@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.markdown import table
-from benchmarks.method_cells import Cell
+from benchmarks.cells import Cell
+from benchmarks.pages import table
 from benchmarks.statistics import peers
 from benchmarks.statistics.cells import METHODS, Result
 from benchmarks.statistics.comparisons import geometric_mean

@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring import read_lines
-
 ROUNDS, ENOUGH = 7, 40.0  # rounds per contender; a slow one stops after this many seconds
 _PAUSE = 0.1  # seconds; the threads of BLAS wait busily for a shorter time
 _SHORT = 0.5  # seconds; a shorter contender runs twice, because its threads may have to wake up
@@ -155,13 +153,3 @@ def _timed(contender: Contender) -> float:
 def _memory(key: str) -> float:
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(key))
     return int(line.split()[1]) / 1024
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields["cell"])
-        contenders = {name: Measured(**each) for name, each in fields["contenders"].items()}
-        result[cell] = Result(cell, fields["seconds"], contenders)
-    return result

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import markdown
-from benchmarks.markdown import table
-from benchmarks.throughput import cells, page_of_scale, plots
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.pages import figure, table, write_page
+from benchmarks.throughput import cells, page_of_scale
 from benchmarks.throughput.cells import Result
 from benchmarks.throughput.jobs import estimation
 from benchmarks.throughput.jobs.problems import BY_PROCESSES, ONE_BY_ONE
@@ -19,13 +19,13 @@ PRODUCT = "numpy: X.T @ X"
 
 def write(folder: Path) -> None:
     """Write `results.md`, `scale.md` and the figures from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     (folder / "figures").mkdir(exist_ok=True)
-    plots.growth(results, OURS, folder / "figures" / "growth.svg")
-    plots.memory(results, folder / "figures" / "memory.svg")
-    plots.noise(results, folder / "figures" / "noise.svg")
-    markdown.write(folder / "results.md", _page(results))
-    markdown.write(folder / "scale.md", page_of_scale.page(results))
+    draw_growth(results, OURS, folder / "figures" / "growth.svg")
+    draw_memory(results, folder / "figures" / "memory.svg")
+    draw_noise(results, folder / "figures" / "noise.svg")
+    write_page(folder / "results.md", _page(results))
+    write_page(folder / "scale.md", page_of_scale.page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
@@ -37,7 +37,7 @@ def _page(results: Results) -> Iterator[str]:
         "the second time counts, when its own threads are awake. Seconds are medians; a ratio is "
         "the median of the ratios within a round. Memory is the peak of the process in the first "
         "round minus its memory before. OpenDP is measured where it is installed. Written by "
-        "`python -m benchmarks.throughput` from `results.jsonl`.\n"
+        "`python -m benchmarks throughput` from `results.jsonl`.\n"
     )
     yield "## The Gram matrix, in memory\n"
     yield "![Seconds against rows and columns](figures/growth.svg)\n"
@@ -236,3 +236,63 @@ def _size(each: Result) -> str:
 
 def _times(number: float) -> str:
     return f"**{number:.3g}**" if number >= 0.01 else f"**1/{1 / number:.0f}**"
+
+
+def draw_growth(results: Results, ours: str, path: Path) -> None:
+    """Plot times on log axes, one line per contender; Gramercy's is thick and black."""
+    with figure(path, 10, 3.6) as canvas:
+        names = dict.fromkeys(name for each in of(results, "gram") for name in each.contenders)
+        for axes, over_rows in zip(canvas.subplots(1, 2, sharey=True), (True, False), strict=True):
+            for index, name in enumerate(names):
+                points = series(results, name, over_rows=over_rows)
+                axes.plot(
+                    *zip(*points, strict=True), marker="o", markersize=3, label=name,
+                    color="black" if name == ours else f"C{index}",
+                    linewidth=2.5 if name == ours else 1.0,
+                )  # fmt: skip
+            axes.set(xscale="log", yscale="log", xlabel="rows" if over_rows else "columns")
+            axes.grid(alpha=0.3)
+        canvas.supylabel("seconds")
+        lines, labels = axes.get_legend_handles_labels()
+        canvas.legend(lines, labels, loc="outside right upper", fontsize=8)
+
+
+def draw_memory(results: Results, path: Path) -> None:
+    """Plot the memory of a stream, with an axis from zero."""
+    found = [each for each in of(results, "stream")]
+    rows = [each.cell.rows for each in found]
+    with figure(path, 5, 3) as canvas:
+        axes = canvas.subplots()
+        for label, pick in (("peak", "peak"), ("before", "before")):
+            values = [getattr(next(iter(each.contenders.values())), pick) for each in found]
+            axes.plot(rows, values, marker="o", markersize=3, label=label)
+        axes.set(xscale="log", xlabel="rows", ylabel="resident memory, MB")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+
+
+def draw_noise(results: Results, path: Path) -> None:
+    """Plot bars on a log axis for the largest number of values."""
+    result = of(results, "noise")[-1]
+    names = list(result.contenders)
+    values = [1e9 * seconds(result.contenders[name]) / result.cell.rows for name in names]
+    with figure(path, 7, 2.6) as canvas:
+        axes = canvas.subplots()
+        colors = ["black" if name.startswith("Gramercy") else "gray" for name in names]
+        axes.barh(names[::-1], values[::-1], color=colors[::-1])
+        axes.set(xscale="log", xlabel="nanoseconds a value")
+        axes.grid(alpha=0.3, axis="x")
+
+
+BENCHMARK = Benchmark(
+    name="throughput",
+    quick="small tables",
+    result=cells.Result,
+    missing=lambda quick, done: [(cell,) for cell in cells.plan(quick) if cell not in done],
+    measure=cells.measure,
+    label=lambda cell: f"{cell.what}, {cell.rows:,} x {cell.columns}",
+    write=write,
+    alone=True,
+    fresh=True,
+)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.throughput.cells import Result
 from benchmarks.throughput.jobs.blocks import BLOCK, COPY, SUM, TASK
 from benchmarks.throughput.jobs.cluster import FILES
@@ -66,7 +66,7 @@ def page(results: Results) -> Iterator[str]:
         "For data engineers with large tables. The first part measures up to 100,000,000 rows and "
         "follows the line. The second part measures what a block of a table costs, compares what "
         "follows from it with clusters of one, two and four workers on this machine, and computes "
-        "what a cluster of a hundred would need. Written by `python -m benchmarks.throughput` from "
+        "what a cluster of a hundred would need. Written by `python -m benchmarks throughput` from "
         "`results.jsonl`; how it is measured is on the [page of all steps](results.md).\n"
     )
     yield "## One machine\n"

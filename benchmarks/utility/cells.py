@@ -7,17 +7,16 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import read_lines
+from benchmarks.peers import OPENDP
 from benchmarks.utility.data import TABLES, load
 from benchmarks.utility.guarantees import GRID, Kind, Privacy
 from benchmarks.utility.matrices import Array
 from benchmarks.utility.method import Method
 from benchmarks.utility.ours import OURS
-from benchmarks.utility.peers import PEERS
+from benchmarks.utility.peers import PEERS, opendp_pca
 
 METHODS: dict[str, Method] = {method.name: method for method in OURS + PEERS}
 # Cells with expected errors, and a few more; at most two minutes.
@@ -66,11 +65,19 @@ class Result:
     forms: dict[str, Error]
 
 
-def plan(quick: bool, leave: frozenset[str]) -> Iterator[tuple[Cell, int]]:
-    """Yield all cells with their numbers of repetitions, without the methods in `leave`."""
+def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]:
+    """Yield the cells with too few repetitions; without OpenDP if it is not there."""
+    leave = () if OPENDP.found() else [method.name for method in opendp_pca.METHODS]
+    for cell, times in plan(quick):
+        if cell.method not in leave and (cell not in done or done[cell].repetitions < times):
+            yield cell, times
+
+
+def plan(quick: bool) -> Iterator[tuple[Cell, int]]:
+    """Yield all cells with their numbers of repetitions."""
     for (dataset, table), kind, method in product(TABLES.items(), GRID, METHODS.values()):
         times = method.repeats(table.p)
-        if kind not in method.kinds or times == 0 or method.name in leave:
+        if kind not in method.kinds or times == 0:
             continue
         for value in GRID[kind]:
             if value > method.up_to or (quick and (dataset, kind, value) not in QUICK):
@@ -101,13 +108,3 @@ def _norms(difference: Array) -> tuple[float, float]:
 def _summary(pairs: Array) -> Error:
     mean, error = pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
     return Error(*(float(f"{x:.5g}") for x in (mean[0], error[0], mean[1], error[1])))
-
-
-def read(path: Path) -> dict[Cell, Result]:
-    """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        forms = {form: Error(**error) for form, error in fields["forms"].items()}
-        cell = Cell(**fields["cell"])
-        result[cell] = Result(cell, fields["repetitions"], fields["seconds"], forms)
-    return result

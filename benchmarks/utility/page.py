@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import markdown
-from benchmarks.markdown import table
-from benchmarks.utility import cells, plots
+from matplotlib.axes import Axes
+
+from benchmarks.cells import Benchmark, read_results
+from benchmarks.pages import figure, table, write_page
+from benchmarks.utility import cells
 from benchmarks.utility.cells import METHODS, Cell
 from benchmarks.utility.data import TABLES
 from benchmarks.utility.guarantees import DELTA, GRID, TITLES, Kind, Privacy
@@ -19,9 +21,12 @@ from benchmarks.utility.tables import (
     Figure,
     Norm,
     Results,
+    Row,
+    best,
     chosen,
     comparisons,
     headline,
+    rivals,
     rows,
 )
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_delta
@@ -48,12 +53,12 @@ CAPITAL: dict[Norm, str] = {"frobenius": "Frobenius", "spectral": "Spectral"}
 
 def write(folder: Path) -> None:
     """Write `results.md` and one figure per table from `results.jsonl` in the same folder."""
-    results = cells.read(folder / "results.jsonl")
+    results = read_results(folder / "results.jsonl", cells.Result)
     measured = [name for name in TABLES if any(cell.dataset == name for cell in results)]
     (folder / "figures").mkdir(exist_ok=True)
     for dataset in measured:
-        plots.draw(results, dataset, folder / "figures" / f"{dataset}.svg")
-    markdown.write(folder / "results.md", _page(results, measured))
+        draw_errors(results, dataset, folder / "figures" / f"{dataset}.svg")
+    write_page(folder / "results.md", _page(results, measured))
 
 
 def _page(results: Results, measured: list[str]) -> Iterator[str]:
@@ -66,7 +71,7 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
         f"exact mu of (epsilon, {DELTA:g}), or mu = sqrt(2 rho). Other methods appear in all their "
         "forms, also projected onto the positive semidefinite matrices of trace at most 1, and are "
         "compared in the form that is best in each cell. Gramercy is compared in one form, chosen "
-        "before any error is known. Written by `python -m benchmarks.utility` from "
+        "before any error is known. Written by `python -m benchmarks utility` from "
         "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
     yield from _expected_errors(results)
@@ -205,3 +210,49 @@ def _classical() -> str:
         f"{Privacy('approx', least).mu:.3f}, the classical scale's "
         f"{gaussian_mu(2.0, classical_scale(least)):.3f}."
     )
+
+
+RIVALS = tuple(name for name, method in METHODS.items() if method.headline is None)
+
+
+def draw_errors(results: Results, dataset: str, path: Path) -> None:
+    """Draw the Frobenius errors of Gramercy and of each peer in its best form, as SVG."""
+    with figure(path, 12, 4) as canvas:
+        for axes, kind in zip(canvas.subplots(1, len(GRID), sharey=True), GRID, strict=True):
+            found = rows(results, dataset, kind, "frobenius")
+            for row in best(rivals(found)):
+                _line(axes, row, f"C{RIVALS.index(row.method) % 10}", 1.0)
+            ours = headline(found, kind, TABLES[dataset].p)
+            if ours:
+                _line(axes, ours, "black", 2.5)
+            axes.set(xscale="log", yscale="log", title=TITLES[kind])
+            axes.set_xlabel("rho" if kind == "zcdp" else "epsilon")
+            axes.set_xticks(GRID[kind], [f"{value:g}" for value in GRID[kind]])
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
+        canvas.axes[0].set_ylabel("Frobenius error")
+        named = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        lines = {label: line for pair in named for line, label in zip(*pair, strict=True)}
+        if lines:
+            canvas.legend(lines.values(), lines.keys(), loc="outside right upper", fontsize=8)
+
+
+def _line(axes: Axes, row: Row, colour: str, width: float) -> None:
+    values = sorted(row.figures)
+    axes.errorbar(
+        values,
+        [row.figures[value].mean for value in values],
+        [row.figures[value].error for value in values],
+        color=colour, linewidth=width, marker="o", markersize=3, label=METHODS[row.method].title,
+    )  # fmt: skip
+
+
+BENCHMARK = Benchmark(
+    name="utility",
+    quick="measure a few cells with 5 repetitions",
+    result=cells.Result,
+    missing=cells.missing,
+    measure=cells.measure,
+    label=lambda cell: f"{cell.dataset} {cell.kind} {cell.value:g} {cell.method}",
+    write=write,
+)

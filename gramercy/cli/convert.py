@@ -12,10 +12,11 @@ from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors
 from gramercy.schemas import wordings
-from gramercy.tables.formats.column_types import schema_of
 from gramercy.tables.formats.conversion import Reading, read_other, write_parquet
+from gramercy.tables.formats.parquet_format import ParquetTables
+from gramercy.tables.formats.reader import schema_of
+from gramercy.tables.formats.registry import format_of
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.formats.source_file import format_of
 
 _TYPES = {"whole": "whole numbers", "double": "numbers", "text": "text", "any": "no cells"}
 
@@ -70,7 +71,7 @@ def convert(
 
     Example: gramercy convert visits.xlsx visits.parquet --sheet "Visits 2026" --header 3
     """
-    if format_of(str(table)) != "parquet":
+    if not isinstance(format_of(str(table)), ParquetTables):
         raise wordings.conversion_option(f"{table} does not end in .parquet", "Name it so.")
     check_output_file("TABLE", table)
     if table.exists():

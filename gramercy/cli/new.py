@@ -20,7 +20,7 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.url import has_secrets, without_secrets
-from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
 
 

@@ -117,4 +117,4 @@ def _print_outcome(context: Context, done: flow_runner.Published, *, has_table: 
 def _interrupted_release(preview: BudgetPreview) -> str | None:
     """The release that was charged for this request but not published."""
     charge = preview.previous_charge
-    return charge.release if charge is not None and charge.state != "published" else None
+    return charge.release if charge and not charge.is_published else None

@@ -9,19 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from gramercy.ledger.database import display_location
-from gramercy.ledger.database_tables import entries
-from gramercy.ledger.entry import STATES_BEFORE
-from gramercy.ledger.journal import read
-from gramercy.ledger.location import location_of
-from gramercy.ledger.queries import has_budget, head_anchor, last_move, recorded_location
+from gramercy.ledger.database import display_location, entries, location_of
+from gramercy.ledger.journal import has_budget, head_anchor, last_move, read, recorded_location
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError, SpentFailure
-from gramercy.schemas.ledger_history import Anchor
+from gramercy.schemas.ledger_history import Anchor, ChargeState
 from gramercy.schemas.model import canonical_json, single_line
 
 
@@ -70,7 +66,7 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     """
     head, ledger = head_anchor(db), display_location(db.engine)
     if anchor is None:
-        drawn = (entries.c.kind == "drawn", entries.c.seq > last_move(db).seq)
+        drawn = (entries.c.kind == ChargeState.DRAWN.value, entries.c.seq > last_move(db).seq)
         if read(db, *drawn, first=True):
             raise families.UNTRUSTED(
                 "{ledger}: the ledger has drawn noise, but {witness} has no anchor of it.",
@@ -226,25 +222,26 @@ def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | No
     SpentFailure
         If the request was charged before, and that release is not the one to be replaced.
     """
-    closed = earlier and earlier.state in {"spent", "withdrawn"}
-    if earlier is not None and not (closed and earlier.release == instead_of):
+    if earlier and not (earlier.state.is_closed and earlier.release == instead_of):
         raise spent_failure(dataset, earlier)
 
 
-def check_transition(dataset: str, release: str, state: str, new_state: str) -> None:
-    """Refuse a state that a release cannot enter from its present one.
+def check_transition(
+    dataset: str, release: str, state: ChargeState | None, new_state: ChargeState
+) -> None:
+    """Refuse a state that a release cannot enter from its present one; None if never charged.
 
     Raises
     ------
     SpentFailure
         Naming both.
     """
-    if state not in STATES_BEFORE[new_state]:
+    if state not in new_state.before:
         raise families.SPENT(
             "Release {release} is {state}, and cannot become {new_state}.",
             "'gramercy budget' shows the state of every release.",
             release=f"{dataset}/{release}",
-            state=state,
+            state=state or "never charged",
             new_state=new_state,
         )
 
@@ -295,7 +292,7 @@ def check_budget(dataset: str, statement: Statement, guarantee: Guarantee) -> No
 def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
     """The error for a charge that cannot be answered with a release."""
     name = f"{dataset}/{charge.release}"
-    if charge.state == "withdrawn":
+    if charge.state is ChargeState.WITHDRAWN:
         return families.SPENT(
             "Release {release} was withdrawn: {reason}. Its charge is spent.",
             "To publish this version under a new charge, add --new-charge.",

@@ -1,18 +1,42 @@
-"""The ledger's database: SQLite or PostgreSQL, with durable commits and one writer at a time."""
+"""The ledger's database: SQLite or PostgreSQL, its tables, and its location.
+
+Commits are durable, and there is one writer at a time. Two copies of a ledger would spend one
+budget twice, so a ledger knows where it is: a file by its path, by its device and inode, which a
+copy on the same machine does not share, and by the machine. docs/ledger.md lists the copies that
+this cannot recognise.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import time
+import uuid
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+import sqlalchemy as sa
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Connection,
+    Engine,
+    Index,
+    Integer,
+    String,
+    Table,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
-from gramercy.common.disk import make_folder
+from gramercy.common.disk import error_reason, make_folder
+from gramercy.ledger.entry import FIRST_PREVIOUS
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
@@ -141,3 +165,193 @@ def _postgresql(url: URL) -> Engine:
         connection.commit()
 
     return engine
+
+
+SCHEMA = 1
+
+metadata = sa.MetaData()
+
+_NUMBER = sa.BigInteger().with_variant(Integer, "sqlite")
+_REAL = sa.Float(53)
+
+_KINDS = (
+    "kind IN ('opened', 'moved', 'registered', 'raised', 'lowered', 'reserved', 'drawn', 'sealed',"
+    " 'published', 'spent', 'withdrawn', 'derived')"
+)
+# NaN is NULL in SQLite and larger than every number in PostgreSQL: neither passes.
+_CHARGE = (
+    "kind <> 'reserved' OR (mu IS NOT NULL AND mu > 0 AND mu < 1e9"
+    " AND delta0 IS NOT NULL AND delta0 >= 0 AND delta0 < 1"
+    " AND (pure IS NULL OR (pure > 0 AND pure < 1e9)))"
+)
+_BUDGET = (
+    "kind NOT IN ('registered', 'raised', 'lowered') OR (epsilon IS NOT NULL AND epsilon > 0 AND"
+    " epsilon <= 1000 AND delta IS NOT NULL AND delta > 0 AND delta < 1)"
+)
+
+# The append-only log; see `ledger.entry.Entry`.
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", _NUMBER, primary_key=True, autoincrement=False),
+    Column("kind", String, nullable=False),
+    Column("dataset", String),
+    Column("release", String),
+    Column("window", String),
+    Column("request", String),
+    Column("mu", _REAL),
+    Column("delta0", _REAL),
+    Column("pure", _REAL),
+    Column("epsilon", _REAL),
+    Column("delta", _REAL),
+    Column("facts", String, nullable=False),
+    Column("at", String, nullable=False),
+    Column("salt", String, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
+    CheckConstraint("seq > 0", name="numbers"),
+    CheckConstraint(_KINDS, name="kinds"),
+    CheckConstraint(_CHARGE, name="charges"),
+    CheckConstraint(_BUDGET, name="budgets"),
+    Index("by_request", "dataset", "request"),
+    Index("by_window", "dataset", "kind", "window", "seq"),
+    Index("by_kind", "dataset", "kind", "seq"),
+    Index("by_release", "dataset", "release", "seq"),
+)
+
+
+def _unique(name: str, columns: tuple[str, ...], condition: str) -> None:
+    where = sa.text(condition)
+    keys = [entries.c[column] for column in columns]
+    Index(name, *keys, unique=True, sqlite_where=where, postgresql_where=where)
+
+
+# A release enters each state once, and a data set is registered once.
+_unique("once", ("dataset", "release", "kind"), "kind <> 'derived'")
+_unique("registered_once", ("dataset",), "kind = 'registered'")
+
+# Number and hash of the last entry: the only row that changes. Writers lock it.
+head = Table(
+    "head",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
+    Column("seq", _NUMBER, nullable=False),
+    Column("hash", String, nullable=False),
+)
+
+# The only row of this table. Other programs may use the database, too.
+_schema = Table("gramercy_schema", metadata, Column("number", Integer, nullable=False))
+
+_REFUSAL = "the ledger is append-only"
+_APPEND_ONLY = {
+    "sqlite": [
+        *(
+            f"CREATE TRIGGER entries_no_{verb.lower()} BEFORE {verb} ON entries "
+            f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+            for verb in ("UPDATE", "DELETE")
+        ),
+        # INSERT OR REPLACE fires neither of them.
+        "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "  # noqa: S608  a constant
+        "WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM entries) "
+        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
+    ],
+    "postgresql": [
+        "CREATE FUNCTION gramercy_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}' USING ERRCODE = 'integrity_constraint_violation'; "
+        "END $$",
+        "CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION gramercy_append_only()",
+    ],
+}
+
+
+def create_tables(db: sa.Connection) -> None:
+    """Create the tables in an empty database, with one row in each of the two small ones."""
+    metadata.create_all(db, checkfirst=False)
+    for statement in _APPEND_ONLY[db.dialect.name]:
+        db.exec_driver_sql(statement)
+    db.execute(sa.insert(_schema).values(number=SCHEMA))
+    db.execute(sa.insert(head).values(id=1, seq=0, hash=FIRST_PREVIOUS))
+
+
+def has_tables(db: sa.Connection) -> bool:
+    """Whether the tables exist.
+
+    Raises
+    ------
+    LedgerError
+        If they are of another schema.
+    """
+    tables = sa.inspect(db).get_table_names()
+    if not {entries.name, _schema.name} & {*tables}:
+        return False
+    stated = db.scalar(sa.select(_schema.c.number)) if _schema.name in tables else None
+    if stated != SCHEMA:
+        raise families.LEDGER(
+            "The ledger has schema {schema:.20}, but this version of Gramercy knows schema "
+            "{known} only.",
+            "Use the version of Gramercy that created the ledger.",
+            schema=f"{stated}",
+            known=SCHEMA,
+        )
+    return True
+
+
+_MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+
+
+def location_of(db: Connection) -> str:
+    """Where the database is.
+
+    Raises
+    ------
+    LedgerError
+        If the machine has no id and none can be stored.
+    """
+    if db.dialect.name == "sqlite":
+        path = Path(str(db.engine.url.database)).resolve()
+        file = os.stat(path)
+        return f"{path} (machine {machine_digest()}, device {file.st_dev}, inode {file.st_ino})"
+    system = db.scalar(text("SELECT system_identifier FROM pg_control_system()"))
+    return f"postgresql:{system}:{db.scalar(text('SELECT current_database()'))}"
+
+
+def machine_digest() -> str:
+    """A short digest of this machine's id: the system's, or else one that Gramercy stores."""
+    for path in _MACHINE_IDS:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if machine_id := path.read_text(encoding="ascii").strip():
+                return _digest(machine_id)
+    return _digest(_stored_machine_id())
+
+
+def _stored_machine_id() -> str:
+    """An id that is generated once and stored outside Gramercy's home, which may be copied."""
+    state = os.environ.get("XDG_STATE_HOME")
+    folder = (Path(state) if state else Path.home() / ".local" / "state") / "gramercy"
+    path, reason = folder / "machine-id", ""
+    with contextlib.suppress(OSError):  # the folder may have become read-only
+        return path.read_text(encoding="ascii").strip()
+    try:
+        make_folder(folder, 0o700)
+        fresh = folder / f"machine-id.{uuid.uuid4().hex}"
+        try:
+            fresh.write_text(uuid.uuid4().hex, encoding="ascii")
+            with contextlib.suppress(FileExistsError):  # the first of several processes wins
+                os.link(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
+        return path.read_text(encoding="ascii").strip()
+    except OSError as caught:
+        reason = error_reason(caught)
+    raise families.LEDGER(
+        "{path}: this machine has no id, and none could be stored ({reason}).",
+        "Make the folder writable, or set XDG_STATE_HOME to a writable folder outside "
+        "GRAMERCY_HOME.",
+        path=str(path),
+        reason=reason,
+    )
+
+
+def _digest(machine_id: str) -> str:
+    return hashlib.sha256(f"gramercy {machine_id}".encode()).hexdigest()[:16]

@@ -1,4 +1,7 @@
-"""One entry of the journal, and the hash that chains it to all entries before it."""
+"""One entry of the journal, and the hash that chains it to all entries before it.
+
+The class methods make new entries of each kind; the journal adds their number, time and hash.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,22 @@ import contextlib
 import hashlib
 import json
 import math
+import uuid
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from gramercy.ledger.sources import normalised_source
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.model import canonical_json
 
 T = TypeVar("T")
 
@@ -26,15 +34,7 @@ LEDGER_KINDS = ("opened", "moved")
 DERIVED, DERIVED_KINDS = "derived", ("estimate", "report")
 BUDGET_CHANGES = ("raised", "lowered")
 BUDGET_KINDS = ("registered", *BUDGET_CHANGES)
-# The states from which a release may enter each state.
-STATES_BEFORE = {
-    "drawn": {"reserved"},
-    "sealed": {"drawn"},
-    "published": {"sealed"},
-    "spent": {"reserved", "drawn", "sealed"},
-    "withdrawn": {"published"},
-}
-RELEASE_KINDS = ("reserved", *STATES_BEFORE)
+RELEASE_KINDS = tuple(each.value for each in ChargeState)
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,83 @@ class Entry:
     salt: str = ""
     previous: str = FIRST_PREVIOUS
     hash: str = field(default="", compare=False)
+
+    @classmethod
+    def opened(cls, location: str) -> Entry:
+        """The first entry of a journal: a random id of the ledger, and its location."""
+        facts = {"ledger": uuid.uuid4().hex, "place": location}
+        return cls("opened", facts=canonical_json(facts))
+
+    @classmethod
+    def moved(cls, location: str, reason: str) -> Entry:
+        """The ledger is at another location now, or its archive is another."""
+        return cls("moved", facts=canonical_json({"place": location, "reason": reason}))
+
+    @classmethod
+    def registered(cls, contract: Contract) -> Entry:
+        """A data set's terms, and its first budget."""
+        terms = contract.terms()
+        terms.pop("budget")
+        facts = {"terms": canonical_json(terms), "reason": "registered"}
+        return cls._of_budget("registered", contract.id, contract.budget, contract.count, facts)
+
+    @classmethod
+    def budget_changed(
+        cls, kind: str, dataset: str, budget: Budget, rows: int, reason: str
+    ) -> Entry:
+        """A budget that was ``raised`` or ``lowered``."""
+        return cls._of_budget(kind, dataset, budget, rows, {"reason": reason})
+
+    @classmethod
+    def reserved(
+        cls,
+        contract: Contract,
+        version: str,
+        request: str,
+        number: int,
+        guarantee: Guarantee,
+        total: Total,
+        fingerprint: str,
+    ) -> Entry:
+        """A charge: the data set's charge of this `number`, and the `total` including it."""
+        facts = {
+            "version": version,
+            "turn": number,
+            "total": str(total),
+            "fingerprint": fingerprint,
+            "source": normalised_source(contract.source),
+        }
+        return cls(
+            "reserved",
+            contract.id,
+            f"{version}-r{number}",
+            contract.window(version),
+            request,
+            mu=float(guarantee.mu),
+            delta0=float(guarantee.delta0),
+            pure=float(guarantee.pure) if guarantee.pure < math.inf else None,
+            facts=canonical_json(facts),
+        )
+
+    @classmethod
+    def marked(cls, dataset: str, release: str, state: ChargeState, facts: dict[str, str]) -> Entry:
+        """A release's new state."""
+        return cls(str(state), dataset, release, facts=canonical_json(facts))
+
+    @classmethod
+    def derived(cls, dataset: str, release: str, kind: str, name: str, sha256: str) -> Entry:
+        """An estimate or a report of a release, by the digest of its SHA256SUMS."""
+        facts = {"artifact": kind, "name": name, "sha256": sha256}
+        return cls(DERIVED, dataset, release, facts=canonical_json(facts))
+
+    @classmethod
+    def _of_budget(
+        cls, kind: str, dataset: str, budget: Budget, rows: int, facts: dict[str, str]
+    ) -> Entry:
+        text = canonical_json(
+            facts | {"rows": rows, "per": budget.per, "failures": budget.failure_share}
+        )
+        return cls(kind, dataset, epsilon=budget.epsilon, delta=budget.delta, facts=text)
 
     def digest(self) -> str:
         """SHA-256 of all fields but `hash`, which has to equal it."""

@@ -12,25 +12,24 @@ from gramercy.ledger.entry import (
     DERIVED_KINDS,
     FIRST_PREVIOUS,
     LEDGER_KINDS,
-    STATES_BEFORE,
+    RELEASE_KINDS,
     Entry,
 )
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
-from gramercy.schemas.ledger_history import Anchor
-from gramercy.schemas.problem import Notice
+from gramercy.schemas.ledger_history import Anchor, ChargeState
+from gramercy.schemas.problem import Notice, Wording
 
 
-def _state_out_of_order(entry: int, state: str, new_state: str) -> Notice:
-    return families.ENTRY(
-        "Entry {entry} changes a release from {state} to {new_state}, which is not allowed.",
-        "Find out who can write to the ledger's database, keep a copy of it, and restore it from "
-        "a backup; the bundles may be right. See docs/how-to/verify.md.",
-        entry=entry,
-        state=state,
-        new_state=new_state,
+def _changed(sentence: str) -> Wording[Notice]:
+    """What is wrong with an entry; called with the facts in the sentence."""
+    return Wording(
+        families.ENTRY,
+        sentence,
+        "Find out who can write to the ledger's database, keep a copy of it, and restore it from a "
+        "backup; the bundles may be right. See docs/how-to/verify.md.",
     )
 
 
@@ -64,7 +63,7 @@ class _Dataset:
     totals: dict[str, Total] = field(default_factory=dict)
     # Charges since the last change of the budget, with the total after each, by window.
     since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
+    states: dict[str, ChargeState] = field(default_factory=dict)
 
 
 def find_inconsistencies(
@@ -92,13 +91,7 @@ def find_inconsistencies(
         notices = list(_chain_errors(entry, expected, previous))
         if anchored.pop(entry.seq, {entry.hash}) != {entry.hash}:
             notices.append(
-                families.ENTRY(
-                    "Entry {entry} differs from its anchor outside the ledger.",
-                    "Find out who can write to the ledger's database, keep a copy of it, "
-                    "and restore it from a backup; the bundles may be right. See "
-                    "docs/how-to/verify.md.",
-                    entry=entry.seq,
-                )
+                _changed("Entry {entry} differs from its anchor outside the ledger.")(entry.seq)
             )
         try:
             notices += _accounting_errors(entry, datasets, findings)
@@ -119,13 +112,8 @@ def find_inconsistencies(
             Finding(
                 expected,
                 "ledger",
-                families.ENTRY(
-                    "The ledger ends at entry {last}, but its head names entry {head}.",
-                    "Find out who can write to the ledger's database, keep a copy of it, and "
-                    "restore it from a backup; the bundles may be right. See "
-                    "docs/how-to/verify.md.",
-                    last=last,
-                    head=head.seq,
+                _changed("The ledger ends at entry {last}, but its head names entry {head}.")(
+                    last, head.seq
                 ),
             )
         )
@@ -134,14 +122,9 @@ def find_inconsistencies(
             Finding(
                 expected,
                 "ledger",
-                families.ENTRY(
-                    "The ledger ends at entry {last}, but there is an anchor of entry {anchored}.",
-                    "Find out who can write to the ledger's database, keep a copy of it, and "
-                    "restore it from a backup; the bundles may be right. See "
-                    "docs/how-to/verify.md.",
-                    last=last,
-                    anchored=seq,
-                ),
+                _changed(
+                    "The ledger ends at entry {last}, but there is an anchor of entry {anchored}."
+                )(last, seq),
             )
         )
     return findings
@@ -149,30 +132,13 @@ def find_inconsistencies(
 
 def _chain_errors(entry: Entry, expected: int, previous: str) -> Iterator[Notice]:
     if entry.seq != expected:
-        yield families.ENTRY(
-            "Entries are missing before entry {entry}: {count}.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-            count=entry.seq - expected,
+        yield _changed("Entries are missing before entry {entry}: {count}.")(
+            entry.seq, entry.seq - expected
         )
     if entry.previous != previous:
-        yield families.ENTRY(
-            "Entry {entry} does not follow from the entry before it.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-        )
+        yield _changed("Entry {entry} does not follow from the entry before it.")(entry.seq)
     if entry.digest() != entry.hash:
-        yield families.ENTRY(
-            "Entry {entry} was changed: its hash does not match its content.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-        )
+        yield _changed("Entry {entry} was changed: its hash does not match its content.")(entry.seq)
 
 
 def _accounting_errors(
@@ -180,72 +146,52 @@ def _accounting_errors(
 ) -> Iterator[Notice]:
     """Whether budget, total and state follow from all entries before."""
     if (entry.kind in LEDGER_KINDS) != (entry.dataset is None):
-        yield families.ENTRY(
-            "Entry {entry} of kind '{kind}' has the wrong subject.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-            kind=entry.kind,
+        yield _changed("Entry {entry} of kind '{kind}' has the wrong subject.")(
+            entry.seq, entry.kind
         )
     if (entry.kind == "opened") != (entry.seq == 1):
-        yield families.ENTRY(
-            "Entry {entry} is of kind '{kind}'; the first entry alone must open the ledger.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-            kind=entry.kind,
-        )
+        yield _changed(
+            "Entry {entry} is of kind '{kind}'; the first entry alone must open the ledger."
+        )(entry.seq, entry.kind)
     if entry.dataset is None:
         return
     dataset = datasets.get(entry.dataset)
     if entry.kind == "registered":
         if dataset is not None:
-            yield families.ENTRY(
-                "Entry {entry} registers its data set a second time.",
-                "Find out who can write to the ledger's database, keep a copy of it, "
-                "and restore it from a backup; the bundles may be right. See "
-                "docs/how-to/verify.md.",
-                entry=entry.seq,
-            )
+            yield _changed("Entry {entry} registers its data set a second time.")(entry.seq)
         rows = entry.fact("rows", int)
         datasets[entry.dataset] = dataset = _Dataset(entry.budget, entry.rule, rows)
         yield from _delta_errors(entry, dataset)
     elif dataset is None:
-        yield families.ENTRY(
-            "Entry {entry} is about a data set that was not registered.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-        )
+        yield _changed("Entry {entry} is about a data set that was not registered.")(entry.seq)
     elif entry.kind in BUDGET_CHANGES:
         findings += _overspent(dataset)
         yield from _budget_change_errors(entry, dataset)
-    elif entry.kind == "reserved":
+    elif entry.kind == ChargeState.RESERVED:
         yield from _charge_errors(entry, dataset)
-    elif entry.kind == DERIVED:
-        facts = [entry.fact(name, str) for name in ("artifact", "name", "sha256")]
-        state = dataset.states.get(str(entry.release), "unknown")
-        if state not in {"published", "withdrawn"} or facts[0] not in DERIVED_KINDS:
-            yield _state_out_of_order(entry.seq, state, entry.kind)
     else:
-        state = dataset.states.get(str(entry.release), "unknown")
-        if state not in STATES_BEFORE.get(entry.kind, ()):
-            yield _state_out_of_order(entry.seq, state, entry.kind)
-        dataset.states[str(entry.release)] = entry.kind
+        yield from _state_errors(entry, dataset)
+
+
+def _state_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
+    release, kind = str(entry.release), entry.kind
+    state = dataset.states.get(release)
+    if kind == DERIVED:
+        artifact, *_ = [entry.fact(name, str) for name in ("artifact", "name", "sha256")]
+        allowed = state and state.was_published and artifact in DERIVED_KINDS
+    else:
+        allowed = kind in RELEASE_KINDS and state in ChargeState(kind).before
+    if not allowed:
+        yield _changed(
+            "Entry {entry} changes a release from {state} to {new_state}, which is not allowed."
+        )(entry.seq, state or "unknown", kind)
+    if kind in RELEASE_KINDS:
+        dataset.states[release] = ChargeState(kind)
 
 
 def _delta_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     if dataset.budget.delta >= 1 / dataset.rows:
-        yield families.ENTRY(
-            "Entry {entry} sets a budget whose delta is 1/rows or more.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-        )
+        yield _changed("Entry {entry} sets a budget whose delta is 1/rows or more.")(entry.seq)
 
 
 def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
@@ -254,13 +200,8 @@ def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     grows = (after.epsilon >= before.epsilon, after.delta >= before.delta)
     shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
     if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
-        yield families.ENTRY(
-            "Entry {entry} is of kind '{kind}', but changes the budget in another way.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-            kind=entry.kind,
+        yield _changed("Entry {entry} is of kind '{kind}', but changes the budget in another way.")(
+            entry.seq, entry.kind
         )
     dataset.budget, dataset.rule, dataset.rows = after, entry.rule, entry.fact("rows", int)
     yield from _delta_errors(entry, dataset)
@@ -271,34 +212,21 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     total = dataset.totals.get(window, NO_CHARGES).plus(entry.guarantee)
     dataset.charge_count += 1
     if (entry.total, entry.fact("turn", int)) != (total, dataset.charge_count):
-        yield families.ENTRY(
-            "Entry {entry} states a total that is not the sum of all charges up to it.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
+        yield _changed("Entry {entry} states a total that is not the sum of all charges up to it.")(
+            entry.seq
         )
     if window != budget_window(dataset.budget, version):
-        yield families.ENTRY(
+        yield _changed(
             "Entry {entry} is charged to the period '{window}', but its version is of "
-            "another period.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
-            window=window,
-        )
+            "another period."
+        )(entry.seq, window)
     if entry.release != f"{version}-r{dataset.charge_count}" or entry.release in dataset.states:
-        yield families.ENTRY(
-            "Entry {entry} charges a release whose number is out of sequence.",
-            "Find out who can write to the ledger's database, keep a copy of it, and "
-            "restore it from a backup; the bundles may be right. See "
-            "docs/how-to/verify.md.",
-            entry=entry.seq,
+        yield _changed("Entry {entry} charges a release whose number is out of sequence.")(
+            entry.seq
         )
     dataset.totals[window] = total
     dataset.since.setdefault(window, []).append((entry, total))
-    dataset.states[str(entry.release)] = "reserved"
+    dataset.states[str(entry.release)] = ChargeState.RESERVED
 
 
 def _overspent(dataset: _Dataset) -> Iterator[Finding]:
@@ -316,12 +244,6 @@ def _overspent(dataset: _Dataset) -> Iterator[Finding]:
             yield Finding(
                 entry.seq,
                 entry.subject,
-                families.ENTRY(
-                    "Entry {entry} exceeds the budget that applied at its time.",
-                    "Find out who can write to the ledger's database, keep a copy of it, "
-                    "and restore it from a backup; the bundles may be right. See "
-                    "docs/how-to/verify.md.",
-                    entry=entry.seq,
-                ),
+                _changed("Entry {entry} exceeds the budget that applied at its time.")(entry.seq),
             )
     dataset.since.clear()

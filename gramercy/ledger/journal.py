@@ -1,20 +1,41 @@
-"""The journal: open it, append entries at its end, one at a time, and read them in order."""
+"""The journal: open it, append entries at its end, one at a time, and query them.
+
+Queries are within a transaction that is already open.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Engine, insert, select, text, update
 
-from gramercy.ledger import new_entries
-from gramercy.ledger.database import WRITES
-from gramercy.ledger.database_tables import create_tables, entries, has_tables, head
-from gramercy.ledger.entry import Entry
-from gramercy.ledger.location import location_of
+from gramercy.common.similar_names import most_similar_first
+from gramercy.ledger.database import (
+    WRITES,
+    create_tables,
+    display_location,
+    entries,
+    has_tables,
+    head,
+    location_of,
+)
+from gramercy.ledger.entry import (
+    BUDGET_KINDS,
+    DERIVED,
+    LEDGER_KINDS,
+    RELEASE_KINDS,
+    Entry,
+)
+from gramercy.ledger.statement import BudgetChange, Charge, Statement
+from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas import families
+from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.ledger_history import Anchor, ChargeState
 
 _COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
 PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory stays small
@@ -37,7 +58,7 @@ def open_journal(engine: Engine) -> None:
             db.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
         if not has_tables(db):
             create_tables(db)
-            append(db, new_entries.opened(location_of(db)))
+            append(db, Entry.opened(location_of(db)))
 
 
 def lock_head(db: Connection) -> tuple[int, str]:
@@ -89,3 +110,140 @@ def read_all(db: Connection) -> Iterator[Entry]:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+Conditions = tuple[ColumnElement[bool], ...]
+
+_ABOUT_LEDGER = entries.c.dataset.is_(None) & entries.c.kind.in_(LEDGER_KINDS)
+
+
+def is_charge(dataset: str) -> Conditions:
+    """Conditions that select a data set's charges."""
+    return entries.c.dataset == dataset, entries.c.kind == ChargeState.RESERVED.value
+
+
+def has_budget(dataset: str) -> Conditions:
+    """Conditions that select the entries of a data set's budgets, the registered one first."""
+    return entries.c.dataset == dataset, entries.c.kind.in_(BUDGET_KINDS)
+
+
+def head_anchor(db: Connection) -> Anchor:
+    """The last entry, as the ledger's head names it."""
+    last = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1)).first()
+    if last is None:
+        raise _head_missing(db)
+    ledger = _entry_about_ledger(db, first=True).fact("ledger", str)
+    with contextlib.suppress(ValidationError):
+        return Anchor(ledger=ledger, seq=last.seq, hash=last.hash)
+    raise _head_missing(db)
+
+
+def recorded_location(db: Connection) -> str:
+    """The location of the ledger, as its last entry about itself states it."""
+    return last_move(db).fact("place", str)
+
+
+def last_move(db: Connection) -> Entry:
+    """The last entry by which the ledger was opened or moved."""
+    return _entry_about_ledger(db, last=True)
+
+
+def derived(db: Connection, dataset: str, release: str) -> dict[tuple[str, str], str]:
+    """The digests of a release's estimates and reports, by (kind, id); the last ones recorded."""
+    of_release = (entries.c.dataset == dataset, entries.c.release == release)
+    return {
+        (each.fact("artifact", str), each.fact("name", str)): each.fact("sha256", str)
+        for each in read(db, *of_release, entries.c.kind == DERIVED)
+    }
+
+
+def is_registered(db: Connection, dataset: str) -> bool:
+    """Whether a data set was charged before: its first charge registers it."""
+    return bool(read(db, entries.c.dataset == dataset, entries.c.kind == "registered"))
+
+
+def registered_datasets(db: Connection) -> list[str]:
+    """Ids of the registered data sets."""
+    return sorted(db.scalars(select(entries.c.dataset).where(entries.c.kind == "registered")))
+
+
+def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
+    """All budgets of a data set, the registered one first.
+
+    Raises
+    ------
+    RequestError
+        If it is not registered.
+    """
+    changes = read(db, *has_budget(dataset))
+    if not changes:
+        known = most_similar_first(dataset, registered_datasets(db))
+        raise families.CHANGE(
+            "Data set '{dataset}' is not registered in {ledger}.",
+            "Its first release registers it. Registered data sets, most similar first: {known}.",
+            dataset=dataset,
+            ledger=display_location(db.engine),
+            known=known,
+        )
+    return tuple(BudgetChange(each.budget, each.fact("reason", str), each.at) for each in changes)
+
+
+def statement(db: Connection, dataset: str, window: str) -> Statement:
+    """Budget and total of a registered data set; raises as `budget_history` does."""
+    budget = budget_history(db, dataset)[-1].budget
+    return Statement(budget, total(db, dataset, window), window)
+
+
+def total(db: Connection, dataset: str, window: str, *where: ColumnElement[bool]) -> Total:
+    """Sum of a data set's charges, or of the charges that further conditions select."""
+    last = read(db, *is_charge(dataset), entries.c.window == window, *where, last=True)
+    return last[0].total if last else Total()
+
+
+def charge_count(db: Connection, dataset: str) -> int:
+    """Number of charges of a data set."""
+    last = read(db, *is_charge(dataset), last=True)
+    return last[0].fact("turn", int) if last else 0
+
+
+def charges(db: Connection, dataset: str, *where: ColumnElement[bool]) -> Iterator[Charge]:
+    """Charges with their present states, oldest first.
+
+    With conditions, only those of releases with an entry that the conditions select.
+    """
+    of_releases = (entries.c.dataset == dataset, entries.c.kind.in_(RELEASE_KINDS))
+    matching = select(entries.c.release).where(*of_releases, *where) if where else None
+    selected = () if matching is None else (entries.c.release.in_(matching),)
+    by_release: dict[str, list[Entry]] = {}
+    for entry in read(db, *of_releases, *selected):
+        by_release.setdefault(str(entry.release), []).append(entry)
+    return map(Charge.of, by_release.values())
+
+
+def state(db: Connection, dataset: str, release: str) -> ChargeState | None:
+    """The present state of a release; None if it was never charged."""
+    of_release = (entries.c.dataset == dataset, entries.c.release == release)
+    last = read(db, *of_release, entries.c.kind.in_(RELEASE_KINDS), last=True)
+    return ChargeState(last[0].kind) if last else None
+
+
+def find_charge(db: Connection, dataset: str, request: str) -> Charge | None:
+    """The charge of a request: the published one if there is one, otherwise the last."""
+    of_request = list(charges(db, dataset, entries.c.request == request))
+    published = (each for each in of_request if each.is_published)
+    return next(published, of_request[-1] if of_request else None)
+
+
+def _entry_about_ledger(db: Connection, *, first: bool = False, last: bool = False) -> Entry:
+    """The first or the last entry about the ledger itself: its id, or its location."""
+    for entry in read(db, _ABOUT_LEDGER, first=first, last=last):
+        return entry
+    raise _head_missing(db)
+
+
+def _head_missing(db: Connection) -> UntrustedLedger:
+    return families.UNTRUSTED(
+        "{ledger}: the first entry or the head of the ledger is missing or was changed.",
+        "Restore the ledger from a copy.",
+        ledger=display_location(db.engine),
+    )

@@ -15,13 +15,18 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramercy.common.home import Home
-from gramercy.ledger import checks, queries
-from gramercy.ledger.database import display_location, error_name, open_engine, shows_damage
-from gramercy.ledger.database_tables import entries
+from gramercy.ledger import checks, journal
+from gramercy.ledger.database import (
+    display_location,
+    entries,
+    error_name,
+    location_of,
+    open_engine,
+    shows_damage,
+)
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, open_journal, read, read_all
-from gramercy.ledger.location import location_of
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -29,7 +34,7 @@ from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import LedgerError, UntrustedLedger
-from gramercy.schemas.ledger_history import Anchor, Timeline
+from gramercy.schemas.ledger_history import Anchor, ChargeState, Timeline
 
 
 def _ledger_damaged(ledger: str, reason: str) -> UntrustedLedger:
@@ -103,7 +108,7 @@ class LedgerReader:
     def datasets(self) -> list[str]:
         """Ids of the registered data sets."""
         with self._reading() as db:
-            return queries.registered_datasets(db)
+            return journal.registered_datasets(db)
 
     def preview(self, contract: Contract, version: str) -> Statement:
         """The statement that a release under this contract would be charged to.
@@ -120,10 +125,10 @@ class LedgerReader:
         window = contract.window(version)
         with self._reading() as db:
             checks.verify_location(db)
-            if not queries.is_registered(db, contract.id):
+            if not journal.is_registered(db, contract.id):
                 return Statement(contract.budget, window=window)
             checks.verify_terms(db, contract)
-            return queries.statement(db, contract.id, window)
+            return journal.statement(db, contract.id, window)
 
     def statement(self, dataset: str, window: str = "") -> Statement:
         """Budget and total of a registered data set, or of one period of its data.
@@ -134,38 +139,38 @@ class LedgerReader:
             If it is not registered.
         """
         with self._reading() as db:
-            return queries.statement(db, dataset, window)
+            return journal.statement(db, dataset, window)
 
     def statements(self, dataset: str) -> tuple[Statement, ...]:
         """One statement, or one for every period of the data that was charged."""
-        charged = select(entries.c.window).where(*queries.is_charge(dataset)).distinct()
+        charged = select(entries.c.window).where(*journal.is_charge(dataset)).distinct()
         with self._reading() as db:
             windows = sorted(db.scalars(charged)) or [""]
-            return tuple(queries.statement(db, dataset, window) for window in windows)
+            return tuple(journal.statement(db, dataset, window) for window in windows)
 
     def statements_around(self, dataset: str, release: str) -> tuple[Statement, Statement]:
         """The statements before and after a release was charged, with the budget of today."""
         with self._reading() as db:
-            (entry,) = read(db, *queries.is_charge(dataset), entries.c.release == release)
+            (entry,) = read(db, *journal.is_charge(dataset), entries.c.release == release)
             window = str(entry.window)
-            before = queries.total(db, dataset, window, entries.c.seq < entry.seq)
-            budget = queries.budget_history(db, dataset)[-1].budget
+            before = journal.total(db, dataset, window, entries.c.seq < entry.seq)
+            budget = journal.budget_history(db, dataset)[-1].budget
             return Statement(budget, before, window), Statement(budget, entry.total, window)
 
     def charges(self, dataset: str) -> tuple[Charge, ...]:
         """All charges of a data set, oldest first."""
         with self._reading() as db:
-            return tuple(queries.charges(db, dataset))
+            return tuple(journal.charges(db, dataset))
 
     def budget_history(self, dataset: str) -> tuple[BudgetChange, ...]:
         """All budgets of a data set, the registered one first."""
         with self._reading() as db:
-            return queries.budget_history(db, dataset)
+            return journal.budget_history(db, dataset)
 
     def budget_at(self, dataset: str, seq: int) -> Budget | None:
         """The budget of a data set that was in use at an entry; None before it was registered."""
         with self._reading() as db:
-            until = (*queries.has_budget(dataset), entries.c.seq <= seq)
+            until = (*journal.has_budget(dataset), entries.c.seq <= seq)
             return next((entry.budget for entry in read(db, *until, last=True)), None)
 
     def timelines(
@@ -180,46 +185,48 @@ class LedgerReader:
         """
         kinds = entries.c.kind.in_([*BUDGET_KINDS, *RELEASE_KINDS])
         with self._reading() as db:
-            journal = read(db, entries.c.dataset == dataset, kinds)
-            if not journal:
-                queries.budget_history(db, dataset)  # raises: it is not registered
-        return timelines(dataset, journal, mechanisms or {})
+            events = read(db, entries.c.dataset == dataset, kinds)
+            if not events:
+                journal.budget_history(db, dataset)  # raises: it is not registered
+        return timelines(dataset, events, mechanisms or {})
 
     def charge_of(self, dataset: str, release: str) -> Charge | None:
         """The charge of a release, if there is one."""
         with self._reading() as db:
-            return next(queries.charges(db, dataset, entries.c.release == release), None)
+            return next(journal.charges(db, dataset, entries.c.release == release), None)
 
     def derived(self, dataset: str, release: str) -> dict[tuple[str, str], str]:
         """The digests of a release's estimates and reports, by (kind, id)."""
         with self._reading() as db:
-            return queries.derived(db, dataset, release)
+            return journal.derived(db, dataset, release)
 
     def find_charge(self, dataset: str, request: str) -> Charge | None:
         """The charge of a request: the published one if there is one, otherwise the last."""
         with self._reading() as db:
-            return queries.find_charge(db, dataset, request)
+            return journal.find_charge(db, dataset, request)
 
     def sealed_charges(self, dataset: str) -> list[Charge]:
         """Charges whose bundle was sealed and is neither published nor spent yet."""
         of_dataset = entries.c.dataset == dataset
-        is_final = entries.c.kind.in_(["published", "spent"])
+        is_final = entries.c.kind.in_([ChargeState.PUBLISHED.value, ChargeState.SPENT.value])
         final = select(entries.c.release).where(of_dataset, is_final)
-        pending = (entries.c.kind == "sealed", entries.c.release.not_in(final))
+        pending = (entries.c.kind == ChargeState.SEALED.value, entries.c.release.not_in(final))
         with self._reading() as db:
-            return list(queries.charges(db, dataset, *pending))
+            return list(journal.charges(db, dataset, *pending))
 
     def releases(self, dataset: str) -> set[str]:
         """Ids of all releases that were charged, in any state."""
         with self._reading() as db:
-            return set(db.scalars(select(entries.c.release).where(*queries.is_charge(dataset))))
+            return set(db.scalars(select(entries.c.release).where(*journal.is_charge(dataset))))
 
     def sources(self) -> dict[str, set[str]]:
         """Normalised sources by data set, as its contracts declared them; see `ledger.sources`."""
         by_dataset: dict[str, set[str]] = {}
         query = select(entries.c.kind, entries.c.dataset, entries.c.facts, entries.c.seq)
         with self._reading() as db:
-            rows = db.execute(query.where(entries.c.kind == "reserved"), execution_options=PARTS)
+            rows = db.execute(
+                query.where(entries.c.kind == ChargeState.RESERVED.value), execution_options=PARTS
+            )
             for row in rows:
                 entry = Entry(row.kind, row.dataset, facts=row.facts, seq=row.seq)
                 sources = by_dataset.setdefault(str(entry.dataset), set())
@@ -234,7 +241,7 @@ class LedgerReader:
     def head(self) -> Anchor:
         """The last entry, as an anchor to be written outside the ledger."""
         with self._reading() as db:
-            return queries.head_anchor(db)
+            return journal.head_anchor(db)
 
     def verify_anchor(self, anchor: Anchor | None, witness: str = "the archive") -> None:
         """Verify this ledger against an anchor of it that was written elsewhere.
@@ -258,13 +265,13 @@ class LedgerReader:
     def original_location(self) -> str | None:
         """The location of the original if this ledger is a copy, otherwise None."""
         with self._reading() as db:
-            recorded = queries.recorded_location(db)
+            recorded = journal.recorded_location(db)
             return None if recorded == location_of(db) else recorded
 
     def find_inconsistencies(self, anchors: Iterable[Anchor] = ()) -> list[Finding]:
         """All inconsistencies of this ledger; see `ledger.integrity.find_inconsistencies`."""
         with self._reading() as db:
-            return find_inconsistencies(read_all(db), queries.head_anchor(db), anchors)
+            return find_inconsistencies(read_all(db), journal.head_anchor(db), anchors)
 
     def entries(self) -> list[Entry]:
         """All entries, in order."""
@@ -273,7 +280,9 @@ class LedgerReader:
 
     def published(self) -> set[tuple[str, str]]:
         """(data set, release id) of every release that was ever published."""
-        query = select(entries.c.dataset, entries.c.release).where(entries.c.kind == "published")
+        query = select(entries.c.dataset, entries.c.release).where(
+            entries.c.kind == ChargeState.PUBLISHED.value
+        )
         with self._reading() as db:
             return {(str(dataset), str(release)) for dataset, release in db.execute(query)}
 
@@ -338,7 +347,7 @@ def _statements(
     """From the last charge of every budget, which states their sum."""
     last = (
         select(func.max(entries.c.seq))
-        .where(entries.c.kind == "reserved")
+        .where(entries.c.kind == ChargeState.RESERVED.value)
         .group_by(entries.c.dataset, entries.c.window)
     )
     of_dataset: dict[str, list[Statement]] = {name: [] for name in changes}
@@ -356,7 +365,9 @@ def _statements(
 def _charge_counts(db: Connection) -> dict[str, dict[str, int]]:
     """Number of charges, by data set and period of the data."""
     count = select(entries.c.dataset, entries.c.window, func.count())
-    count = count.where(entries.c.kind == "reserved").group_by(entries.c.dataset, entries.c.window)
+    count = count.where(entries.c.kind == ChargeState.RESERVED.value).group_by(
+        entries.c.dataset, entries.c.window
+    )
     counts: dict[str, dict[str, int]] = {}
     for dataset, window, charges in db.execute(count):
         counts.setdefault(str(dataset), {})[str(window)] = charges

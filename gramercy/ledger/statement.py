@@ -11,6 +11,7 @@ from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import finite_or_none
 
 _MOST_CHARGES = 10**6
@@ -35,7 +36,7 @@ class Charge:
     at
         Time, UTC, ISO 8601.
     state
-        ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or ``withdrawn``.
+        Its present state.
     sha256
         Digest of the sealed bundle; empty before it is sealed.
     reason
@@ -48,7 +49,7 @@ class Charge:
     guarantee: Guarantee
     fingerprint: str
     at: str
-    state: str
+    state: ChargeState
     sha256: str = ""
     reason: str = ""
 
@@ -56,6 +57,7 @@ class Charge:
     def of(cls, entries: Sequence[Entry]) -> Charge:
         """The charge of a release from all its entries in order; raises as `Entry.fact` does."""
         first, last = entries[0], entries[-1]
+        state = ChargeState(last.kind)
         return cls(
             str(first.release),
             first.fact("version", str),
@@ -63,9 +65,12 @@ class Charge:
             first.guarantee,
             first.fact("fingerprint", str),
             first.at,
-            last.kind,
-            next((each.fact("sha256", str) for each in entries if each.kind == "sealed"), ""),
-            last.fact("reason", str) if last.kind in {"spent", "withdrawn"} else "",
+            state,
+            next(
+                (each.fact("sha256", str) for each in entries if each.kind == ChargeState.SEALED),
+                "",
+            ),
+            last.fact("reason", str) if state.is_closed else "",
         )
 
     def facts(self) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class Charge:
             "delta0": self.guarantee.delta0,
             "pure": finite_or_none(self.guarantee.pure),
             "at": self.at,
-            "state": self.state,
+            "state": self.state.value,
             "reason": self.reason,
             "sha256": self.sha256,
         }
@@ -85,7 +90,7 @@ class Charge:
     @property
     def is_published(self) -> bool:
         """Whether its release can be read."""
-        return self.state == "published"
+        return self.state is ChargeState.PUBLISHED
 
 
 @dataclass(frozen=True)

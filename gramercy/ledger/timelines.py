@@ -1,6 +1,7 @@
 """The timeline of a budget: its changes and charges, in the order of the journal.
 
-Epsilons are in double precision, rounded up: a ledger may have many thousands of them.
+Epsilons are in double precision, rounded up: a ledger may have many thousands of them. Decisions
+use `Statement` and `Guarantee`, which are exact.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gramercy.ledger.approximate_spending import approximate_spent_and_own
+import numpy as np
+
 from gramercy.ledger.entry import RELEASE_KINDS, Entry
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
+from gramercy.mechanisms.accounting.gdp import approximate_epsilons
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.ledger_history import ChargeRecord, Event, EventKind, Timeline
+from gramercy.schemas.ledger_history import ChargeRecord, ChargeState, Event, EventKind, Timeline
 
 _BUDGETS: dict[str, EventKind] = {
     "registered": "registered",
@@ -46,7 +50,7 @@ def timelines(
     for each in entries:
         if each.kind in RELEASE_KINDS:
             by_release.setdefault(str(each.release), []).append(each)
-    windows = sorted({str(each.window) for each in entries if each.kind == "reserved"})
+    windows = sorted({str(each.window) for each in entries if each.kind == ChargeState.RESERVED})
     made = []
     for window in windows or [""]:
         steps: list[_Step] = []
@@ -55,7 +59,7 @@ def timelines(
             if entry.kind in _BUDGETS:
                 budget = entry.budget
                 steps.append(_Step(entry, budget, total))
-            elif entry.kind == "reserved" and entry.window == window:
+            elif entry.kind == ChargeState.RESERVED and entry.window == window:
                 total = entry.total
                 charge = Charge.of(by_release[str(entry.release)])
                 steps.append(_Step(entry, budget, total, charge))
@@ -104,3 +108,42 @@ def _record(charge: Charge, epsilon: float, mechanism: str) -> ChargeRecord:
         mechanism,
         charge.sha256,
     )
+
+
+def approximate_spent(statements: Sequence[Statement]) -> list[float]:
+    """`Statement.spent` of each; at most 1e-7 larger, relatively or absolutely, and not smaller."""
+    totals = [each.total for each in statements]
+    return _epsilons(totals, _deltas(statements, totals))
+
+
+def approximate_epsilons_of(charges: Sequence[tuple[Guarantee, float]]) -> list[float]:
+    """`Guarantee.epsilon` of guarantees without a profile, each at its delta; as precise."""
+    own = _own(charges)
+    return _epsilons([guarantee for guarantee, _ in own], [delta for _, delta in own])
+
+
+def approximate_spent_and_own(
+    statements: Sequence[Statement], charges: Sequence[tuple[Guarantee, float]]
+) -> tuple[list[float], list[float]]:
+    """`approximate_spent` and `approximate_epsilons_of`, in half the time of both."""
+    totals = [each.total for each in statements]
+    both = [*zip(totals, _deltas(statements, totals), strict=True), *_own(charges)]
+    epsilons = _epsilons([guarantee for guarantee, _ in both], [delta for _, delta in both])
+    return epsilons[: len(statements)], epsilons[len(statements) :]
+
+
+def _deltas(statements: Sequence[Statement], totals: Sequence[Guarantee]) -> list[float]:
+    """The delta of each budget that is left for the Gaussian part of its total."""
+    return [
+        each.budget.delta - max(total.delta0, each.budget.failure_share)
+        for each, total in zip(statements, totals, strict=True)
+    ]
+
+
+def _own(charges: Sequence[tuple[Guarantee, float]]) -> list[tuple[Guarantee, float]]:
+    return [(guarantee, delta - guarantee.delta0) for guarantee, delta in charges]
+
+
+def _epsilons(guarantees: Sequence[Guarantee], delta: Sequence[float]) -> list[float]:
+    mu, pure = (np.array([getattr(g, name) for g in guarantees]) for name in ("mu", "pure"))
+    return [float(x) for x in np.minimum(pure, approximate_epsilons(mu, np.array(delta)))]

@@ -14,16 +14,17 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gramercy.common.process_lock import HeldLock, file_lock
-from gramercy.ledger import checks, new_entries, queries
+from gramercy.ledger import checks, journal
 from gramercy.ledger.advisory_lock import advisory_lock
-from gramercy.ledger.database import WRITES
+from gramercy.ledger.database import WRITES, location_of
+from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append, lock_head, read
-from gramercy.ledger.location import location_of
 from gramercy.ledger.reader import LedgerReader
 from gramercy.ledger.statement import Charge
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.ledger_history import ChargeState
 
 
 class Ledger(LedgerReader):
@@ -78,22 +79,22 @@ class Ledger(LedgerReader):
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
             checks.verify_location(db)
-            if not queries.is_registered(db, dataset):
-                append(db, new_entries.registered(contract))
+            if not journal.is_registered(db, dataset):
+                append(db, Entry.registered(contract))
             checks.verify_terms(db, contract)
-            earlier = queries.find_charge(db, dataset, request)
+            earlier = journal.find_charge(db, dataset, request)
             checks.check_not_charged(dataset, earlier, instead_of)
-            statement = queries.statement(db, dataset, window)
+            statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, guarantee)
-            number = 1 + queries.charge_count(db, dataset)
+            number = 1 + journal.charge_count(db, dataset)
             total = statement.charged.plus(guarantee)
-            entry = new_entries.reserved(
+            entry = Entry.reserved(
                 contract, version, request, number, guarantee, total, fingerprint
             )
             return Charge.of([append(db, entry)])
 
-    def mark(self, dataset: str, release: str, state: str, **facts: str) -> None:
-        """Record that a release is ``drawn``, ``sealed``, ``published``, ``spent``...
+    def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
+        """Record the new state of a release.
 
         Parameters
         ----------
@@ -110,9 +111,9 @@ class Ledger(LedgerReader):
             If the release cannot enter this state: noise is never drawn twice.
         """
         with self._writing() as db:
-            present = queries.state(db, dataset, release)
+            present = journal.state(db, dataset, release)
             checks.check_transition(dataset, release, present, state)
-            append(db, new_entries.marked(dataset, release, state, facts))
+            append(db, Entry.marked(dataset, release, state, facts))
 
     def record_derived(
         self, dataset: str, release: str, kind: str, name: str, sha256: str, *, replace: bool
@@ -132,13 +133,13 @@ class Ledger(LedgerReader):
             If this is a copy of a ledger.
         """
         with self._writing() as db:
-            recorded = queries.derived(db, dataset, release).get((kind, name))
+            recorded = journal.derived(db, dataset, release).get((kind, name))
             is_new = recorded is None or (replace and recorded != sha256)
-            is_published = queries.state(db, dataset, release) in {"published", "withdrawn"}
-            if not (is_new and is_published):
+            state = journal.state(db, dataset, release)
+            if not (is_new and state and state.was_published):
                 return False
             checks.verify_location(db)
-            append(db, new_entries.derived(dataset, release, kind, name, sha256))
+            append(db, Entry.derived(dataset, release, kind, name, sha256))
             return True
 
     def change_budget(
@@ -159,13 +160,13 @@ class Ledger(LedgerReader):
         reason = checks.checked_reason(reason)
         with self._writing() as db:
             checks.verify_location(db)
-            current = queries.budget_history(db, dataset)[-1].budget
+            current = journal.budget_history(db, dataset)[-1].budget
             new = budget.model_copy(update={"per": current.per})
             checks.check_direction(dataset, current, new, lower=lower)
-            rows = read(db, *queries.has_budget(dataset), last=True)[0].fact("rows", int)
+            rows = read(db, *journal.has_budget(dataset), last=True)[0].fact("rows", int)
             checks.check_delta(new, rows)
             kind = "lowered" if lower else "raised"
-            append(db, new_entries.budget_changed(kind, dataset, new, rows, reason))
+            append(db, Entry.budget_changed(kind, dataset, new, rows, reason))
 
     def move(self, reason: str) -> None:
         """Record, as the steward states it, that the ledger or its archive has moved.
@@ -177,7 +178,7 @@ class Ledger(LedgerReader):
         """
         reason = checks.checked_reason(reason)
         with self._writing() as db:
-            append(db, new_entries.moved(location_of(db), reason))
+            append(db, Entry.moved(location_of(db), reason))
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:

@@ -114,6 +114,7 @@ class MalformedLines:
         return MalformedLines(self.dropped + other.dropped, self.kept + other.kept)
 
 
+BATCH_CELLS = 1 << 21  # cells of a batch that is read
 EXCESS_ROWS = 1_000_000  # rows beyond the declared number, after which reading stops
 
 

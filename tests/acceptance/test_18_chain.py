@@ -15,11 +15,10 @@ import pytest
 import sqlalchemy as sa
 
 from gramercy.ledger import Ledger
-from gramercy.ledger.database_tables import entries, head
+from gramercy.ledger.database import entries, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.integrity import find_inconsistencies
-from gramercy.ledger.journal import read, read_all
-from gramercy.ledger.queries import head_anchor
+from gramercy.ledger.journal import head_anchor, read, read_all
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Anchor

@@ -13,7 +13,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from gramercy.ledger import Ledger
-from gramercy.ledger.database_tables import entries
+from gramercy.ledger.database import entries
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families

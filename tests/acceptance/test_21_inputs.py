@@ -18,7 +18,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
-from gramercy.tables.formats import parquet_reader
+from gramercy.tables.formats import parquet_format
 from gramercy.tables.sums.streaming import Accumulated
 from tests.acceptance.hostile.readable_tables import ALL_READ, ROWS, SPELLINGS, TEXT
 from tests.acceptance.hostile.refused_tables import (
@@ -147,7 +147,7 @@ def test_unreadable_file_is_refused_at_every_step(
             raise PermissionError(13, "Permission denied", WORD)
 
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
-        monkeypatch.setattr(parquet_reader, "_open_bytes", refuse)
+        monkeypatch.setattr(parquet_format, "_open_bytes", refuse)
     with raises(families.FILE, file=str(tmp_path / name)) as caught:
         as_flow_step(step)(plan.contract if step is check_table_header else plan)
     assert not any(planted in error_texts(caught.value) for planted in PLANTED)

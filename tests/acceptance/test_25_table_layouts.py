@@ -24,8 +24,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import open_source, store_digest, verify_unchanged
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import accumulate as read
 from gramercy.tables.sums.streaming import integer_batches

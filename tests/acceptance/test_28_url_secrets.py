@@ -25,9 +25,11 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError
 from gramercy.schemas.request_parts import DaskEngine
 from gramercy.schemas.url import has_secrets, without_secrets
-from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.source import Source, format_of, open_source
-from gramercy.tables.formats.source_file import source_file
+from gramercy.tables.formats.csv_format import CsvTables
+from gramercy.tables.formats.parquet_format import ParquetTables
+from gramercy.tables.formats.reader import column_types
+from gramercy.tables.formats.registry import format_of
+from gramercy.tables.formats.source import Source, open_source, source_file
 from gramercy.tables.sums.cluster import _connect
 from tests.acceptance.test_11_leaks import stored_contents
 from tests.support.factories import FULL, read_registered, run_command, run_release, write_request
@@ -203,7 +205,7 @@ def test_source_with_credentials_and_query_is_read(
     """The path alone determines the format."""
     for k, name in enumerate(("table.csv", "table.parquet")):
         url = f"http://{LOGIN}@{host}/{name}?{QUERY}#{ANCHOR}"
-        assert open_source(url).formats == {name.rpartition(".")[2]}
+        assert [x.format.title.lower() for x in open_source(url).files] == [name.rpartition(".")[2]]
         assert not leaks(repr(open_source(url)))
         (tmp_path / name).mkdir()
         request = write_request(tmp_path / name, source=url, request={"version": f"v{k}"})
@@ -219,9 +221,9 @@ def test_format_of_a_compressed_url_comes_from_its_path(host: str) -> None:
 
 
 def test_format_of_plain_paths_ignores_question_marks() -> None:
-    assert format_of("data/what?.csv") == "csv"
-    assert format_of("https://host/table.csv.gz?a=b.parquet#c.pq") == "csv"
-    assert format_of("s3://bucket/table-?.parquet") == "parquet"
+    assert isinstance(format_of("data/what?.csv"), CsvTables)
+    assert isinstance(format_of("https://host/table.csv.gz?a=b.parquet#c.pq"), CsvTables)
+    assert isinstance(format_of("s3://bucket/table-?.parquet"), ParquetTables)
     assert format_of("https://host/table?name=x.csv") is None
 
 

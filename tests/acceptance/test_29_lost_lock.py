@@ -26,6 +26,7 @@ from gramercy.ledger import Ledger, advisory_lock
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.databases import ledger_location
 from tests.support.factories import FULL, at_scale, bundle_bytes, run_release, write_request
 from tests.support.problems import raises
@@ -238,7 +239,7 @@ def test_charge_marked_spent_is_not_published(
 
     def interfere() -> None:
         assert end_lock_connections(database) == 1
-        Ledger(database).mark("toy", "v1-r1", "spent", reason="found without a release")
+        Ledger(database).mark("toy", "v1-r1", ChargeState.SPENT, reason="found without a release")
 
     reached = once(monkeypatch, STEPS["after the mark 'sealed'"], interfere)
     with raises(families.SPENT, release="toy/v1-r1"):

@@ -21,7 +21,7 @@ from gramercy.archive.store.store import FolderStore
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
-from gramercy.ledger.database_tables import entries
+from gramercy.ledger.database import entries
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.estimating import make_estimate

@@ -8,21 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import markdown
-from benchmarks.analyses import (
-    cells,
-    page,
-    page_of_folds,
-    page_of_one_regressor,
-    page_of_synthetic_rows,
-)
+from benchmarks.analyses import cells, page
 from benchmarks.analyses.adassp import adassp
 from benchmarks.analyses.cells import Result, measure
 from benchmarks.analyses.lines import regression_lines
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import Fitted, Population
-from benchmarks.measuring import append
-from benchmarks.method_cells import Cell
+from benchmarks.cells import Cell, append, read_results
+from benchmarks.pages import page_text
 from benchmarks.peers import OPENDP, SMARTNOISE_SYNTH
 from benchmarks.statistics.tables import Table
 
@@ -105,7 +98,7 @@ def test_the_page_shows_coverage_with_folds_and_where_it_is_low() -> None:
     scores = {"coverage": 0.96, "worst": 0.7, "clipped coverage": 0.97, "clipped worst": 0.9}
     forms = {"folds": scores | {"width": 0.03}, "no folds": scores | {"worst": 0.9, "width": 0.02}}
     cell = Cell("curved", 8.0, "folds")
-    text = markdown.text(page_of_folds.section({cell: stored(cell, forms)}))
+    text = page_text(page.folds_section({cell: stored(cell, forms)}))
     assert "With folds, a coefficient is covered in less than 85 %: curved at ε = 8 (70 %)." in text
     assert "Without folds, no coefficient is covered in less than 85 %." in text
     assert "| 8 | folds | 96.0 % | 70 % | 97.0 % | 90 % | 0.03 |" in text
@@ -123,10 +116,10 @@ def test_the_page_compares_one_regressor_and_synthetic_rows() -> None:
         Cell(*survey, "synthetic, MST"): {"10": far | more | {"marginals": 0.1}},
     }
     results = {cell: stored(cell, each) for cell, each in forms.items()}
-    text = markdown.text(page_of_one_regressor.section(results))
+    text = page_text(page.one_regressor_section(results))
     assert "| Likert | 1 |  |  | 0.01 | 0.02 | 0.2 | 0.01 |" in text
     assert "OpenDP is more accurate than Gramercy, pure: Likert at ε = 1 (loss)." in text
-    text = markdown.text(page_of_synthetic_rows.section(results))
+    text = page_text(page.synthetic_section(results))
     assert "MST is more accurate: clinic at ε = 1 (marginals, loss)." in text
 
 
@@ -144,7 +137,7 @@ def test_the_page_shows_where_others_are_better(tmp_path: Path) -> None:
         made.append(Result(cell, 20_000, 10, 2, {"": of}))
     for each in made:
         append(tmp_path / "results.jsonl", each)
-    lines = regression_lines(cells.read(tmp_path / "results.jsonl"))
+    lines = regression_lines(read_results(tmp_path / "results.jsonl", cells.Result))
     assert lines["three columns", 1.0]["AdaSSP, true constants"] == {"error": 0.05, "loss": 0.01}
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()

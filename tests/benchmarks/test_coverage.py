@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.coverage import cells, page, releases, run, tables
+from benchmarks.cells import append, read_results
+from benchmarks.coverage import cells, page, releases, tables
 from benchmarks.coverage.populations import GRAPHS, QUANTITIES, population
 from benchmarks.coverage.scores import Edges, Entries
-from benchmarks.measuring import append
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.noise.draws import Stream
 from gramercy.schemas.evidence import Evidence
@@ -111,15 +111,15 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path, measured: cells.Re
     assert [(each.family, each.strength) for each in measured.settings] == SOME
     assert measured.stray["partial-correlation"] < 0.01
     append(path, measured)
-    held = cells.read(path)
+    held = read_results(path, cells.Result)
     assert held == {CELL: measured}
     half = tmp_path / "half.jsonl"
     for some in (measured.settings[:1], measured.settings[1:]):
         append(half, replace(measured, seconds=measured.seconds / 2, settings=some))
-    assert cells.read(half)[CELL].settings == measured.settings
+    assert read_results(half, cells.Result)[CELL].settings == measured.settings
     with path.open("a") as file:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
-    assert cells.read(path) == held
+    assert read_results(path, cells.Result) == held
     lines = tables.intervals(held)
     assert len(lines) == len(SOME) * len(QUANTITIES)
     assert tables.known(lines)["held"].between(0, 1).all()
@@ -151,13 +151,13 @@ def test_command_skips_measured_cells(
     monkeypatch.setattr(cells, "kinds", lambda: iter(SOME))
     for cell, most in cells.plan(quick=True):
         append(tmp_path / "results.jsonl", replace(measured, cell=cell, most=most))
-    held = cells.read(tmp_path / "results.jsonl")
+    held = read_results(tmp_path / "results.jsonl", cells.Result)
     assert list(cells.missing(True, held)) == []
     first = next(iter(held))
     held[first] = replace(held[first], settings=measured.settings[1:])
     assert list(cells.missing(True, held)) == [(first, cells.QUICK, SOME[:1])]
     before = (tmp_path / "results.jsonl").read_text()
-    command = replace(run.BENCHMARK, write=written.append)
+    command = replace(page.BENCHMARK, write=written.append)
     command.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert (tmp_path / "results.jsonl").read_text() == before
     assert written == [tmp_path]

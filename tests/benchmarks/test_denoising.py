@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.cells import append, read_results
 from benchmarks.denoising import cells, page
-from benchmarks.measuring import append
 
 
 def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
         result = cells.measure(cell, 2)
         assert result.best < result.denoised < result.projected
         append(tmp_path / "results.jsonl", result)
-    held = cells.read(tmp_path / "results.jsonl")
+    held = read_results(tmp_path / "results.jsonl", cells.Result)
     assert held[cell] == result
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.graphs import cells, data, page, releases, run, scores, tables
+from benchmarks.cells import append, read_results
+from benchmarks.graphs import cells, data, page, releases, scores, tables
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
-from benchmarks.measuring import append
 from gramercy.mechanisms.accounting.gdp import gdp_delta
 from gramercy.schemas.evidence import Evidence
 
@@ -95,11 +95,11 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     result = cells.measure(cells.Cell("hub", 20, 500, 4.0, 0))
     assert result.methods.keys() == METHODS.keys()
     append(path, result)
-    held = cells.read(path)
+    held = read_results(path, cells.Result)
     assert held == {result.cell: result}
     with path.open("a") as file:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
-    assert cells.read(path) == held
+    assert read_results(path, cells.Result) == held
     again = cells.measure(result.cell)
     assert again.methods["lasso-oracle"] == result.methods["lasso-oracle"]
     page.write(tmp_path)
@@ -133,6 +133,6 @@ def test_command_skips_measured_cells(tmp_path: Path, monkeypatch: pytest.Monkey
     for cell in cells.plan(quick=True):
         append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))
     before = (tmp_path / "results.jsonl").read_text()
-    run.BENCHMARK.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
+    page.BENCHMARK.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert (tmp_path / "results.jsonl").read_text() == before
-    assert result.cell in cells.read(tmp_path / "results.jsonl")
+    assert result.cell in read_results(tmp_path / "results.jsonl", cells.Result)

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.intervals import cells, run, tables
+from benchmarks.cells import append, read_results
+from benchmarks.intervals import cells, page, tables
 from benchmarks.intervals.populations import QUANTITIES, Population, population
 from benchmarks.intervals.releases import FOLDS, PARTS, Estimated, intervals, release
 from benchmarks.intervals.scores import Score
-from benchmarks.measuring import append
 from benchmarks.statistics.tables import load
 
 CELL = cells.Cell("normal", 20_000, 4.0)
@@ -89,8 +89,8 @@ def test_cell_is_measured_stored_and_reported(
     append(path, measured)
     with path.open("a") as file:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
-    assert cells.read(path) == {CELL: measured}
-    lines = tables.intervals(cells.read(path))
+    assert read_results(path, cells.Result) == {CELL: measured}
+    lines = tables.intervals(read_results(path, cells.Result))
     assert len(lines) == len(FOLDS) * len(QUANTITIES)
     assert not lines["drafted"].any()
     costs = lines[(lines["folds"] == 20) & (lines["of"] == "mean")]["cost"]
@@ -102,15 +102,15 @@ def test_cell_is_measured_stored_and_reported(
     scores = {"1": unknown, "10": seldom, "20": unknown}
     append(path, replace(measured, cell=other, scores=scores))
     append(path, replace(measured, cell=drafted))
-    lines = tables.intervals(cells.read(path))
+    lines = tables.intervals(read_results(path, cells.Result))
     assert set(lines[lines["drafted"]]["n"]) == {drafted.n}
     assert set(tables.short(lines)["n"]) >= {other.n}
 
     monkeypatch.setattr(cells, "QUICK", ("normal",))
-    for cell, _ in cells.missing(True, cells.read(path)):
+    for cell, _ in cells.missing(True, read_results(path, cells.Result)):
         append(path, replace(measured, cell=cell))
     before = path.read_text()
-    run.BENCHMARK.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
+    page.BENCHMARK.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert path.read_text() == before
     text = (tmp_path / "results.md").read_text()
     assert "| normal | partial correlation |" in text

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import gramercy
+from benchmarks.cells import append, read_results
 from benchmarks.load import cells, page, synthetic
-from benchmarks.measuring import append
 from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.listing.signed_listing import PART, read_root
 from gramercy.archive.seal.contents import Contents
@@ -147,7 +147,7 @@ def test_benchmark_is_measured_stored_and_reported(
     here = {cells.OPEN, cells.PUBLISH, cells.LISTING}
     assert result.measured.keys() == {"budget", cells.HTTP_LIST, cells.HTTP_OPEN, *here}
     append(tmp_path / "results.jsonl", result)
-    assert cells.read(tmp_path / "results.jsonl") == {cell: result}
+    assert read_results(tmp_path / "results.jsonl", cells.Result) == {cell: result}
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
     assert "| `gramercy budget` |" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import markdown
+from benchmarks.pages import symbols
 from benchmarks.papers import cells, page
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +47,6 @@ def test_pages_of_benchmarks_agree_with_stored_results(name: str, tmp_path: Path
 
 def test_symbols_replace_names_outside_code_and_links() -> None:
     text = "epsilon 0.5 (delta = 1e-06), 2.5e+03, 95%, 10 x 3: `epsilon 1e-06` [mu](delta.md)"
-    assert markdown.symbols(text) == (
+    assert symbols(text) == (
         "ε = 0.5 (δ = 10⁻⁶), 2.5 × 10³, 95 %, 10 × 3: `epsilon 1e-06` [μ](delta.md)"
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.graphs.releases import DELTA, exact, isotropic, scale
-from benchmarks.papers import cells, claims, page, run, sound
+from benchmarks.papers import cells, claims, page, sound
 from benchmarks.papers.experiment import Figures, Mean, Measured, Setting, grid, short
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.task import Sample, Task, measure
@@ -50,14 +50,14 @@ def test_runs_resume_and_determine_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["claims", "--jobs", "1", "--out", str(tmp_path)]
-    run.main(arguments)
+    page.BENCHMARK.main(arguments)
     kept = tmp_path / "results" / "claims.jsonl"
     claims_page = tmp_path / "results" / "claims.md"
     lines, text = kept.read_text().splitlines(), claims_page.read_text()
     assert len(lines) == len(claims.ALL)
     # The last line is missing, and the line before it is cut short.
     kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))
-    run.main(arguments)
+    page.BENCHMARK.main(arguments)
     assert len(kept.read_text().splitlines()) == len(lines) + 1
     results = cells.read(tmp_path / "results")
     assert {cell.setting for cell in results} == set(grid(claim=tuple(claims.ALL)))
@@ -67,7 +67,7 @@ def test_runs_resume_and_determine_the_page(
     assert claims_page.read_text() == again
     assert "(results/claims.md)" in (tmp_path / "results.md").read_text()
     with pytest.raises(SystemExit):
-        run.main(["no-such-paper", "--out", str(tmp_path)])
+        page.BENCHMARK.main(["no-such-paper", "--out", str(tmp_path)])
     assert "no-such-paper" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring import append
+from benchmarks.cells import append, read_results
 from benchmarks.solvers import cells, page, tables
 from benchmarks.solvers.cells import Cell, Measured, Result
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
@@ -76,7 +76,7 @@ def test_cell_is_measured_stored_and_reported(what: cells.What, tmp_path: Path) 
     assert 0 < made.density < 1
     assert made.floor > 0
     append(tmp_path / "results.jsonl", made)
-    assert cells.read(tmp_path / "results.jsonl") == {cell: made}
+    assert read_results(tmp_path / "results.jsonl", cells.Result) == {cell: made}
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
     assert f"{made.solvers['newton'].seconds:.3g}" in text

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.measuring import append
-from benchmarks.method_cells import Cell
+from benchmarks.cells import Cell, append, read_results
 from benchmarks.statistics import cells, page, page_of_peers
 from benchmarks.statistics.cells import METHODS, Result, measure
 from benchmarks.statistics.comparisons import comparisons
@@ -65,7 +64,7 @@ def test_bounds_are_round_and_around_the_data() -> None:
 def test_a_cell_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
     for method in ("private", "bounds", "known"):
         append(tmp_path / "results.jsonl", measure(Cell("three columns", 1.0, method), 2))
-    found = comparisons(cells.read(tmp_path / "results.jsonl"))
+    found = comparisons(read_results(tmp_path / "results.jsonl", cells.Result))
     assert [each.table for each in found] == ["three columns"]
     assert found[0].private is not None
     assert found[0].private < 0.05

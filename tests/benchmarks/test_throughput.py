@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring import append
+from benchmarks.cells import append, read_results
 from benchmarks.throughput import cells, page, page_of_scale, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import (
@@ -191,7 +191,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
             for i, name in enumerate(contenders[cell.what])
         }
         append(path, Result(cell, 1.0, found))
-    assert len(cells.read(path)) == len(list(cells.plan(quick=True)))
+    assert len(read_results(path, cells.Result)) == len(list(cells.plan(quick=True)))
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
     assert "| 10,000 × 10 | 0.1 (**0.50**) | 0.2 |" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring import append
+from benchmarks.cells import append, read_results
 from benchmarks.utility import cells, page
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy, zcdp_delta
@@ -74,11 +74,11 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     for name in ("gaussian", "gausscov", "separatecov", "adaptivecov", "emcov"):
         result = cells.measure(cells.Cell("breast-cancer", "zcdp", 0.1, name), 2)
         append(tmp_path / "results.jsonl", result)
-    held = cells.read(tmp_path / "results.jsonl")
+    held = read_results(tmp_path / "results.jsonl", cells.Result)
     assert held[result.cell] == result
     with (tmp_path / "results.jsonl").open("a") as file:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
-    assert cells.read(tmp_path / "results.jsonl") == held
+    assert read_results(tmp_path / "results.jsonl", cells.Result) == held
     page.write(tmp_path)
     assert "## Where other methods are better" in (tmp_path / "results.md").read_text()
     assert (tmp_path / "figures/breast-cancer.svg").exists()

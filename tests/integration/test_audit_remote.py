@@ -15,6 +15,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.archives import update_listing
 from tests.support.databases import ledger_location
 from tests.support.factories import run_command, run_pipeline, run_release, write_request
@@ -91,4 +92,4 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     update_listing(Context.default(), "toy", "v1-r1")
     assert make_audit(Context.default()).discrepancies == []
     with raises(families.SPENT, release="toy/v1-r1", state="published"):
-        ledger.mark("toy", "v1-r1", "drawn")
+        ledger.mark("toy", "v1-r1", ChargeState.DRAWN)

@@ -12,9 +12,9 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.source import AnySource
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
 from gramercy.tables.formats.reader import cell_batches
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import copy_rows, open_source
+from gramercy.tables.formats.table_format import CopiedColumns
 from gramercy.tables.formats.values import Levels
 from tests.support.databases import ledger_location
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import sqlalchemy as sa
 
 from gramercy.ledger import Ledger
-from gramercy.ledger.database_tables import entries, head
+from gramercy.ledger.database import entries, head
 from gramercy.ledger.entry import FIRST_PREVIOUS, Entry
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.schemas.model import canonical_json

@@ -11,6 +11,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused, SpentFailure
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.processes import processes as pool_of
 
 FACTS: dict[str, Any] = {
@@ -55,7 +56,7 @@ def charge_same_request(location: Path | str) -> str:
 def mark_drawn(job: tuple[Path | str, str]) -> str:
     location, release = job
     try:
-        Ledger(location).mark("toy", release, "drawn")
+        Ledger(location).mark("toy", release, ChargeState.DRAWN)
     except SpentFailure:
         return "refused"
     return "drawn"

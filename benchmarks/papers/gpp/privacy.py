@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Figures, Measured, Scalar, Verdict, short
 from benchmarks.papers.gpp.discrete import zcdp_epsilon
 from benchmarks.papers.gpp.protocol import spread

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Measured
 from benchmarks.papers.gpp.protocol import METHODS, Estimate, published

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers import scores
 from benchmarks.papers.experiment import Figures, Mean, Measured, Scalar, Verdict
 from benchmarks.papers.gpp.protocol import METHODS, Estimate, Noisy

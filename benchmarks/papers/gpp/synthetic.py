@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Scalar, Verdict, grid
 from benchmarks.papers.gpp import privacy, published, scoring
 from benchmarks.papers.gpp.protocol import published as release

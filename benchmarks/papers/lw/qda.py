@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers import data, thresholding
 from benchmarks.papers.classes import classified
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short

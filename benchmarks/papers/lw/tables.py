@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers import thresholding
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.lw.models import CONSTANTS, covariance, drawn

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.sgz.published import EPSILONS, LOSSES, ROWS, Key, Printed
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid
 from benchmarks.papers.sgz import curves
 from benchmarks.papers.sgz.models import moment, noise, precision, rows, text_scale

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.whx.columns import SHAPES
 from benchmarks.papers.whx.noise import PENALTY, delta_of

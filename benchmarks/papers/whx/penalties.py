@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
 from benchmarks.papers.whx import noise

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.graphs.releases import exact
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
 from benchmarks.papers.sound import EPSILONS

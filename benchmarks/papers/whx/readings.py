@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.graphs.truths import truth
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
 from benchmarks.papers.whx import noise

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
+from benchmarks.pages import table
 from benchmarks.papers.experiment import (
     Experiment,
     Figures,

@@ -21,8 +21,7 @@ from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import PrivateSums
-from gramercy.tables.formats.change_detection import store_digest
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import open_source, store_digest
 from gramercy.tables.sums.streaming import accumulate
 
 

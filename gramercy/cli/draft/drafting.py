@@ -27,9 +27,9 @@ from gramercy.schemas.periods import (
     without_placeholders,
 )
 from gramercy.schemas.source import AnySource, CsvFormat, Files
-from gramercy.tables.formats.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.csv_detection import detect_format
-from gramercy.tables.formats.header_names import look_like_data
+from gramercy.tables.formats.csv_format import look_like_data
+from gramercy.tables.formats.reader import MIXED, PARTIAL, schema_of
 from gramercy.tables.formats.source import open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
@@ -68,7 +68,7 @@ class Column:
     Parameters
     ----------
     kind
-        Its type in the table's schema, as in `tables.formats.column_types`.
+        Its type in the table's schema, as in `tables.formats.reader`.
     lower, upper
         Bounds of a numeric column.
     levels
@@ -235,7 +235,7 @@ def draft(
         source = open_source(_database_table(database, present))
     schema = schema_of(source)
     names = list(schema) if columns is None else list(columns)
-    if columns is None and "csv" in source.formats and look_like_data(schema):
+    if columns is None and not source.states_names and look_like_data(schema):
         raise families.DRAFT(
             "The first line of {table} may be a row instead of column names: it has a number, a "
             "date, a time or a mark for a missing value.",

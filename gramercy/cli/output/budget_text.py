@@ -14,7 +14,7 @@ from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import privacy_loss_text
 from gramercy.cli.output.terminal import bold, say
 from gramercy.ledger import BudgetChange, Charge, Statement
-from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
+from gramercy.ledger.timelines import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import wordings
 from gramercy.schemas.model import finite_or_none

@@ -77,7 +77,7 @@ def _patterns(contract: Contract) -> dict[str, str]:
 def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
-    replayed = answered is not None and answered.state == "published"
+    replayed = answered is not None and answered.is_published
     after = before if replayed else before.after(plan.guarantee)
     unfinished = unfinished_period(plan)
     return plan.facts() | {

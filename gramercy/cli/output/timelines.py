@@ -28,7 +28,7 @@ def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str]) -> I
         others = [
             (dataset, each.release)
             for each in charges
-            if each.state in {"published", "withdrawn"} and not each.mechanism
+            if each.state.was_published and not each.mechanism
         ]
         for (_, release), result in contents.try_list(others).items() if others else ():
             if isinstance(result, ListedRelease):  # `gramercy verify` reports damage

@@ -29,7 +29,7 @@ from gramercy.estimators.table_comparison import (
     over_time,
 )
 from gramercy.ledger import Ledger
-from gramercy.ledger.approximate_spending import approximate_spent
+from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.pipeline.catalogue.listing_update import (
     ListingUpdate,

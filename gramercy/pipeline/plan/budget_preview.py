@@ -10,6 +10,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.errors import BudgetRefused
+from gramercy.schemas.ledger_history import ChargeState
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
     """Whether the release would be charged, be free or be refused, as the ledger is now."""
     dataset, previous = plan.contract.id, preview.previous_charge
-    if previous and previous.state == "published":
+    if previous and previous.is_published:
         words = f"Already published as {previous.release}: nothing would be charged."
         return BudgetEffect("free", words)
-    if previous and previous.state == "sealed":
+    if previous and previous.state is ChargeState.SEALED:
         words = f"Already sealed as {previous.release}: its publication would be completed."
         return BudgetEffect("free", words)
     if previous and plan.request.new_charge != previous.release:
@@ -79,7 +80,7 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     previous = preview.previous_charge
     if previous is None or plan.request.new_charge == previous.release:
         check_budget(plan.contract.id, preview.statement, plan.guarantee)
-    elif previous.state == "withdrawn":
+    elif previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
 
 
@@ -92,6 +93,6 @@ def reads_table(plan: Plan, preview: BudgetPreview) -> bool:
     previous = preview.previous_charge
     if plan.averaging or previous is None:
         return not plan.averaging
-    return previous.state not in ("published", "sealed") and (
+    return previous.state not in {ChargeState.PUBLISHED, ChargeState.SEALED} and (
         plan.request.new_charge == previous.release
     )

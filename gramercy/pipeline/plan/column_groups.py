@@ -15,8 +15,8 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
-from gramercy.tables.formats.column_types import schema_of
-from gramercy.tables.formats.header_names import look_like_data
+from gramercy.tables.formats.csv_format import look_like_data
+from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import Source, open_source
 
 ANY = "*"  # all columns that no other entry stands for
@@ -87,9 +87,8 @@ def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple
 
 def _resolve(contract: Contract, table: Source) -> dict[str, tuple[str, ...]]:
     names = schema_of(table)
-    states_names = table.formats <= {"parquet", "delta", "database"}
     patterns = [name for name in contract.columns if ANY in name and name not in names]
-    if patterns and not states_names and look_like_data(names):  # errors would quote cells
+    if patterns and not table.states_names and look_like_data(names):  # errors would quote cells
         raise _at(
             "columns",
             families.COLUMNS(

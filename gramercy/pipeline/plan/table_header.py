@@ -13,10 +13,10 @@ from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.tables.formats.column_types import column_types
+from gramercy.tables.formats.reader import column_types
 from gramercy.tables.formats.source import Source, open_source
 
-Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.column_types`
+Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.reader`
 
 _NUMBERS, _TEXTS, _PERSONS = {"whole", "double", "any"}, {"text", "any"}, {"whole", "text", "any"}
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -152,7 +152,7 @@ def _check_persons(
                 type=types[column],
             )
         files.setdefault(types[column], file)
-    if "whole" in files and ("csv" in source.formats or "text" in files):
+    if "whole" in files and (not source.states_types or "text" in files):
         raise families.TABLE_COLUMNS(
             "{file}: column '{column}' has whole numbers here, but text in other files.",
             "Store it as text in all files, with the same spelling (a CSV file has text).",

@@ -26,6 +26,7 @@ from gramercy.common.process_lock import file_lock
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.manifest import FORMAT, ReportManifest, WithdrawalManifest
 from gramercy.schemas.model import digest, parse
 
@@ -190,19 +191,19 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
                 ledger=ledger.location,
                 release=f"{dataset}/{release}",
             )
-        if charge.state == "sealed":
+        if charge.state is ChargeState.SEALED:
             raise families.SPENT(
                 "Publication of '{release}' was interrupted before its end.",
                 "Repeat its request, which finishes the publication; then withdraw the release.",
                 release=f"{dataset}/{release}",
             )
-        if charge.state == "withdrawn":
+        if charge.state is ChargeState.WITHDRAWN:
             reason = charge.reason
         manifest = parse(
             WithdrawalManifest, facts | {"reason": reason.strip()}, "withdraw", RequestError
         )
-        if charge.state != "withdrawn":
-            ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
+        if charge.state is not ChargeState.WITHDRAWN:
+            ledger.mark(dataset, release, ChargeState.WITHDRAWN, reason=manifest.reason)
             context.record_head(outside=True)
         place = archive.withdrawal(dataset, release)
         with seal_once(context, place) as staged:

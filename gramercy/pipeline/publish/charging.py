@@ -44,6 +44,7 @@ from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
 from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.tables.formats.source import needs_copy, open_source
 from gramercy.tables.sums.streaming import Accumulated
 
@@ -108,7 +109,7 @@ class Publication:
             self.archive.sweep(self.dataset)
         if charge is None:
             return None
-        if charge.state in {"spent", "withdrawn"} or not has_bundle:
+        if charge.state.is_closed or not has_bundle:
             self._close_interrupted(charge)
             return None
         path = self.bundle_path(charge)
@@ -195,7 +196,7 @@ class Publication:
             )
             try:
                 head = self.context.record_head(outside=True)
-                ledger.mark(self.dataset, charge.release, "drawn")
+                ledger.mark(self.dataset, charge.release, ChargeState.DRAWN)
                 budget = BudgetFacts.of(ledger.statement(self.dataset, charge.window).budget)
                 facts = LedgerFacts(**head.model_dump(), budget=budget)
                 draw(staged, charge.release, facts)
@@ -234,23 +235,23 @@ class Publication:
 
     def _close_interrupted(self, charge: Charge) -> None:
         """Mark a charge without a bundle as spent; raise unless a new charge was requested."""
-        if charge.state == "published":
+        if charge.is_published:
             raise wordings.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
-        if charge.state not in {"spent", "withdrawn"}:
+        if not charge.state.is_closed:
             reason = "found without a release"
-            self.ledger.mark(self.dataset, charge.release, "spent", reason=reason)
+            self.ledger.mark(self.dataset, charge.release, ChargeState.SPENT, reason=reason)
             self.archive.sweep(self.dataset)
         if self.plan.request.new_charge != charge.release:
             raise spent_failure(self.dataset, charge)
 
     def _mark_spent(self, charge: Charge) -> None:
         with contextlib.suppress(LedgerError, SpentFailure):
-            self.ledger.mark(self.dataset, charge.release, "spent", reason=_INTERRUPTED)
+            self.ledger.mark(self.dataset, charge.release, ChargeState.SPENT, reason=_INTERRUPTED)
 
     def _mark_sealed(self, charge: Charge, digest: str) -> None:
         """Record the digest that identifies the sealed bundle of this release."""
         try:
-            self.ledger.mark(self.dataset, charge.release, "sealed", sha256=digest)
+            self.ledger.mark(self.dataset, charge.release, ChargeState.SEALED, sha256=digest)
         except LedgerError:
             # The ledger may have recorded the mark before the error. The run that holds the lock
             # could then finish the release: without the lock, do not mark the charge as spent.
@@ -262,10 +263,10 @@ class Publication:
     def _mark_published(self, charge: Charge) -> None:
         """Record the publication, unless another run has already done so."""
         try:
-            self.ledger.mark(self.dataset, charge.release, "published")
+            self.ledger.mark(self.dataset, charge.release, ChargeState.PUBLISHED)
         except SpentFailure:
             now = self.ledger.charge_of(self.dataset, charge.release)
-            if now is None or now.state != "published":
+            if now is None or not now.is_published:
                 raise
         self.context.record_head()
 
@@ -275,7 +276,7 @@ class Publication:
         def confirm() -> None:
             self.lock.renew()
             now = self.ledger.charge_of(self.dataset, charge.release)
-            if now is None or now.state not in {"sealed", "published"}:
+            if now is None or now.state not in {ChargeState.SEALED, ChargeState.PUBLISHED}:
                 raise spent_failure(self.dataset, now or charge)
 
         return confirm
@@ -457,7 +458,7 @@ def finished_release(context: Context, plan: Plan) -> str | None:
         return None
     archive, dataset = context.archive, plan.contract.id
     charge = context.ledger.find_charge(dataset, plan.key)
-    if charge is None or charge.state != "published":
+    if charge is None or not charge.is_published:
         return None
     estimates = {each.id for each in plan.request.estimates}
     report = archive.report(dataset, charge.release, report_id(sorted(estimates)))

@@ -43,8 +43,7 @@ from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.batches import MalformedLines, blocks
-from gramercy.tables.formats.change_detection import verify_unchanged
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import open_source, verify_unchanged
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, integer_batches
 

@@ -30,9 +30,14 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
-from gramercy.tables.formats.change_detection import store_digest, verify_unchanged
-from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
-from gramercy.tables.formats.source import needs_copy, open_source
+from gramercy.tables.formats.source import (
+    copy_rows,
+    needs_copy,
+    open_source,
+    store_digest,
+    verify_unchanged,
+)
+from gramercy.tables.formats.table_format import CopiedColumns
 from gramercy.tables.sums import streaming
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.exact_sums import AssignFolds, Parts

@@ -38,11 +38,9 @@ from gramercy.schemas.errors import (
     LedgerError,
     UntrustedLedger,
 )
-from gramercy.schemas.ledger_history import Anchor, History
+from gramercy.schemas.ledger_history import Anchor, ChargeState, History
 from gramercy.schemas.problem import Notice
 
-_UNFINISHED = {"reserved", "drawn", "sealed"}
-_PUBLISHED = {"published", "withdrawn"}
 _WRONG = "wrong"  # the state of a bundle that has a discrepancy
 
 
@@ -155,7 +153,7 @@ def _listing_discrepancy(
     intact = {
         (each.dataset, each.charge.release)
         for each in releases
-        if each.charge.state in _PUBLISHED and each.bundle != _WRONG
+        if each.charge.state.was_published and each.bundle != _WRONG
     }
     others = set(bundles) - intact
     files = [name for name in files if tuple(name.split("/")[:2]) not in others]
@@ -225,12 +223,14 @@ def _check_charge(
 ) -> tuple[str, GramercyError | None]:
     """The state of the bundle in a few words, and the error if the check fails; adds notes."""
     try:
-        if charge.state not in _PUBLISHED:
+        if not charge.state.was_published:
             return _check_unpublished(archive, dataset, charge), None
         verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
         recorded = families.NOT_RECORDED.code
         notes += [each for each in verified.unchecked if each.code == recorded]
-        return ("verified, withdrawn" if charge.state == "withdrawn" else "verified"), None
+        return (
+            "verified, withdrawn" if charge.state is ChargeState.WITHDRAWN else "verified"
+        ), None
     except (Invalid, ArchiveError, UntrustedLedger) as error:
         return _WRONG, error
 
@@ -250,7 +250,7 @@ def _check_unpublished(archive: Archive, dataset: str, charge: Charge) -> str:
     place = archive.release(dataset, charge.release)
     if archive.contains(place):
         raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
-    if charge.state in _UNFINISHED:
+    if charge.state.is_unfinished:
         raise families.STATE(
             "The release was charged and then interrupted, and the ledger does not record the "
             "failure.",
@@ -263,7 +263,7 @@ def _runs_without_charge(
     history: History, releases: Sequence[AuditedCharge]
 ) -> Iterator[Discrepancy]:
     """Runs in Prefect's history whose releases the ledger does not list as published."""
-    published = {each.id for each in releases if each.charge.state in _PUBLISHED}
+    published = {each.id for each in releases if each.charge.state.was_published}
     for name in sorted(history.runs.keys() - published):
         yield Discrepancy(
             name,
@@ -279,7 +279,7 @@ def _runs_without_charge(
 def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
     """Published releases whose runs are no longer in Prefect's history."""
     for each in releases:
-        if each.charge.state in _PUBLISHED and not each.runs:
+        if each.charge.state.was_published and not each.runs:
             yield families.RECORDED(
                 "{release}: its flow run is no longer in Prefect's history.",
                 release=each.id,

@@ -28,6 +28,7 @@ from gramercy.pipeline.verify.recomputation import (
 )
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
 
@@ -251,7 +252,7 @@ def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
             "ledger.",
             path=str(place),
         )
-    if charge.state not in {"published", "withdrawn"} or charge.sha256 != bundle.sha256:
+    if not charge.state.was_published or charge.sha256 != bundle.sha256:
         raise wordings.bundle_replaced(str(place / SUMS))
     if facts.ledger is not None:
         ledger.verify_anchor(facts.ledger.anchor, f"{facts.dataset.id}/{facts.release}")
@@ -273,7 +274,7 @@ def check_withdrawal(archive: Archive, dataset: str, charge: Charge) -> None:
         If not, or if it states something else.
     """
     place = archive.withdrawal(dataset, charge.release)
-    if charge.state != "withdrawn":
+    if charge.state is not ChargeState.WITHDRAWN:
         if archive.contains(place):
             raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
         return

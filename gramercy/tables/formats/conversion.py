@@ -29,7 +29,7 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.errors import GramercyError, TableError
-from gramercy.tables.formats.header_names import look_like_data
+from gramercy.tables.formats.csv_format import look_like_data
 
 
 def _conversion_failed(file: str, reason: str, remedy: str) -> TableError:

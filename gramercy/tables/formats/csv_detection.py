@@ -8,11 +8,11 @@ import io
 from typing import get_args
 
 from gramercy.schemas.source import CsvFormat, Encoding, Files, Separator
-from gramercy.tables.formats import csv_reader
+from gramercy.tables.formats.csv_format import CsvTables, open_bytes
 from gramercy.tables.formats.lines import BLOCK
-from gramercy.tables.formats.parse_errors import redact_parser_errors
+from gramercy.tables.formats.registry import format_of
 from gramercy.tables.formats.source import Source, open_source
-from gramercy.tables.formats.source_file import SourceFile, format_of
+from gramercy.tables.formats.table_format import SourceFile
 
 _SEPARATORS: tuple[Separator, ...] = get_args(Separator)
 
@@ -40,20 +40,17 @@ def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
         As `open_source` does.
     """
     source = open_source(Files(path=path, separator=","))
-    files = [file for file in source.files if file.format == "csv"]
+    files = [file for file in source.files if isinstance(file.format, CsvTables)]
     if not files:
         return source, None
     written = _format_of_header(files[0])
-    if written == CsvFormat() and all(format_of(file.path) == "csv" for file in files):
+    if written == CsvFormat() and all(format_of(file.path) is not None for file in files):
         return open_source(path), None
     return open_source(Files(path=path, **written.model_dump())), written
 
 
 def _format_of_header(file: SourceFile) -> CsvFormat:
-    with (
-        redact_parser_errors(file.display_name, "CSV"),
-        csv_reader.open_bytes(file) as stream,
-    ):
+    with file.redacted_errors(), open_bytes(file) as stream:
         line = stream.readline(BLOCK)
         encoding = _encoding(line)
         if encoding == "utf-16":  # the end of the line is not where a byte looks like it

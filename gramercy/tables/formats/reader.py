@@ -1,7 +1,4 @@
-"""Read CSV and Parquet as batches of cells in bounded memory.
-
-Errors name the file and the column, and never quote a parser's message: parsers quote values.
-"""
+"""Read a table of any format: its columns, batches of cells in bounded memory, number of rows."""
 
 from __future__ import annotations
 
@@ -10,16 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
+from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats import csv_reader, parquet_reader
 from gramercy.tables.formats.lines import replace_invalid_utf8
-from gramercy.tables.formats.parse_errors import redact_parser_errors
 from gramercy.tables.formats.source import Source
-from gramercy.tables.formats.source_file import COPIED, SourceFile
+from gramercy.tables.formats.table_format import ANY, DOUBLE, WHOLE, CopiedFormat, SourceFile
 from gramercy.tables.formats.values import Coding, matrix_width, to_floats
+
+MIXED, PARTIAL = "of several types", "not in every file"
+_MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
 
 
 def partitions(source: Source, min_cells: int) -> list[Source]:
@@ -37,28 +37,11 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
     TableError
         If a file cannot be read.
     """
-    parts: list[Source] = []
-    for file in source.files:
-        if file.format in COPIED:
-            raise wordings.table_not_copied(file.display_name)
-        if file.format == "csv":
-            parts.append(replace(source, files=(file,)))
-            continue
-        with (
-            redact_parser_errors(file.display_name, "Parquet"),
-            parquet_reader.open_parquet(file) as table,
-        ):
-            metadata = table.metadata
-            sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
-            columns = metadata.num_columns
-        groups: list[int] = []
-        for k in range(len(sizes)):
-            groups.append(k)
-            if sum(sizes[j] for j in groups) * columns >= min_cells or k == len(sizes) - 1:
-                part = replace(file, row_groups=tuple(groups))
-                parts.append(replace(source, files=(part,)))
-                groups = []
-    return parts or [source]
+    return [
+        replace(source, files=(part,))
+        for file in source.files
+        for part in file.partitions(min_cells)
+    ] or [source]
 
 
 def cell_batches(
@@ -93,7 +76,7 @@ def cell_batches(
         If a file cannot be read.
     """
     # Levels expand into many columns: the size of the expanded batch must be bounded.
-    rows = max(1, parquet_reader.BATCH_CELLS // sum(map(matrix_width, columns.values())))
+    rows = max(1, batches.BATCH_CELLS // sum(map(matrix_width, columns.values())))
     for file in source.files:
         keys = {name: value for name, value in file.partition_values.items() if name in columns}
         stored = {name: coding for name, coding in columns.items() if name not in keys}
@@ -103,13 +86,8 @@ def cell_batches(
                 "Declare a column that is in the file itself.",
                 file=file.display_name,
             )
-        if file.format in COPIED:
-            raise wordings.table_not_copied(file.display_name)
-        if file.format == "csv":
-            batches = csv_reader.cell_batches(file, stored, rows, malformed, keep_malformed)
-        else:
-            batches = _parquet_batches(file, stored, rows)
-        whole = _with_partition_columns(batches, columns, keys) if keys else batches
+        read = file.cell_batches(stored, rows, malformed, keep_malformed)
+        whole = _with_partition_columns(read, columns, keys) if keys else read
         yield from _without_codes(whole, columns, missing_codes) if missing_codes else whole
 
 
@@ -153,8 +131,91 @@ def _partition_cell(value: str | None) -> pa.Array:
     return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
 
 
-def _parquet_batches(
-    file: SourceFile, columns: Mapping[str, Coding], rows: int
-) -> Iterator[NDArray[np.float64]]:
-    with redact_parser_errors(file.display_name, "Parquet"):
-        yield from parquet_reader.cell_batches(file, columns, rows)
+def schema_of(source: Source) -> dict[str, str]:
+    """Names of a table's columns, in the order of the first file, and their types.
+
+    They come from the header of a CSV file, the schema of a Parquet file, a Delta table or a
+    database, and the names of folders such as ``column=value``.
+
+    Returns
+    -------
+    dict
+        Types as in `column_types`. Where files differ: ``double`` if all of them have numbers,
+        ``any`` if one of them states no type, else `MIXED`. `PARTIAL` if a file lacks the column.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be read, is empty, or has two columns with the same name.
+    """
+    types: dict[str, str] = {}
+    for index, file in enumerate(source.files):
+        stated = column_types(file)
+        for name in [*types, *(name for name in stated if name not in types)]:
+            if index == 0:
+                types[name] = stated[name]
+            elif name not in types or name not in stated:
+                types[name] = PARTIAL
+            else:
+                types[name] = _common_type(types[name], stated[name])
+    return types
+
+
+def _common_type(first: str, second: str) -> str:
+    if first == second or first in {MIXED, PARTIAL}:
+        return first
+    if ANY in {first, second}:
+        return ANY
+    return DOUBLE if {first, second} == {WHOLE, DOUBLE} else MIXED
+
+
+def column_types(file: SourceFile) -> dict[str, str]:
+    """Names of a file's columns and their types, from its header or schema.
+
+    Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
+    ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name, or
+    that of the database.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, is empty, or has two columns with the same name.
+    """
+    keys = file.partition_values
+    stated = [column for column in file.columns() if column[0] not in keys] + [
+        (key, ANY) for key in keys
+    ]
+    positions: dict[str, int] = {}
+    for position, (name, _) in enumerate(stated, start=1):
+        if name in positions:  # no name in the error: without a header, names are private cells
+            raise wordings.column_repeated(file.display_name, positions[name], position)
+        positions[name] = position
+    return dict(stated)
+
+
+def count_rows(source: Source) -> int | None:
+    """Number of rows that a release would read; None if counting would take long.
+
+    Footers of Parquet files state it. Other files are read, if they are local and small. Malformed
+    lines do not count. None for a table that is copied before its rows are read.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be read.
+    """
+    if any(isinstance(file.format, CopiedFormat) for file in source.files):
+        return None
+    stated = [file.row_count() for file in source.files]
+    pairs = list(zip(source.files, stated, strict=True))
+    to_read = [file for file, rows in pairs if rows is None]
+    local = isinstance(source.fs, LocalFileSystem)
+    if to_read and not (local and sum(int(f.info()["size"]) for f in to_read) <= _MOST_BYTES):
+        return None
+    return sum(_count(source, file) if rows is None else rows for file, rows in pairs)
+
+
+def _count(source: Source, file: SourceFile) -> int:
+    name = next(name for name in column_types(file) if name not in file.partition_values)
+    read = cell_batches(replace(source, files=(file,)), {name: None}, MalformedLines())
+    return sum(batch.shape[1] for batch in read)

@@ -1,31 +1,54 @@
-"""The files of the private table, in a fixed order."""
+"""The files of the private table, in a fixed order: found, named, and compared after the last read.
+
+The privacy proofs are about one table. A row that moves between two reads could count twice without
+changing the number of rows, so the store's facts about the files are compared before any noise is
+drawn.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import logging
-import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import known_implementations
 
-from gramercy.schemas import families
-from gramercy.schemas.database import CopiedTable, DatabaseTable
+from gramercy.schemas import families, wordings
+from gramercy.schemas.column import MISSING
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.source import AnySource, CopiedFiles, Files, display_name, location
-from gramercy.schemas.url import user_in_name, without_secrets
+from gramercy.schemas.source import AnySource, Copied, copied_source, display_name, location
+from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
-from gramercy.tables.formats.copies.files import copied_files
-from gramercy.tables.formats.source_file import Format, SourceFile, format_of, source_file
+from gramercy.tables.formats.conversion import is_convertible
+from gramercy.tables.formats.csv_format import ANY_TEXT
+from gramercy.tables.formats.private_copy import copied_files
+from gramercy.tables.formats.registry import format_of, table_to_copy
+from gramercy.tables.formats.table_format import CopiedColumns, SourceFile
 
 # Debug logs quote file names, and names of partition folders are private cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
     _log.setLevel(max(_log.level, logging.INFO))
+
+
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+# What to do with files of other formats, by the ends of their names.
+_SEPARATORS = "State its separator in the contract: source: {path: ..., separator: ';'}."
+_DATABASE = "Name it as a database: source: {url: 'sqlite:///clinic.db', table: visits}."
+_EXPORT = "Export the table as CSV or Parquet."
+_REMEDIES = {
+    **dict.fromkeys(ANY_TEXT, _SEPARATORS),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _DATABASE),
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +74,19 @@ class Source:
     kept: KeptCells | None = field(default=None, repr=False, compare=False)
 
     @property
-    def formats(self) -> set[Format]:
-        """The formats of the files."""
-        return {file.format for file in self.files}
+    def states_names(self) -> bool:
+        """Whether all files state the names of columns: none of them can be a cell."""
+        return all(file.format.states_names for file in self.files)
+
+    @property
+    def states_types(self) -> bool:
+        """Whether all files state the types of columns."""
+        return all(file.format.states_types for file in self.files)
+
+    @property
+    def keeps_cells_apart(self) -> bool:
+        """Whether no cell can change how another one is read, in any file."""
+        return all(file.format.keeps_cells_apart for file in self.files)
 
     def fingerprint(self) -> str:
         """A digest of names, sizes and modification dates. Private: kept in the ledger only.
@@ -85,12 +118,17 @@ def open_source(source: AnySource) -> Source:
     TableError
         If the source does not exist, or a file is neither CSV nor Parquet.
     """
-    if isinstance(source, DatabaseTable | CopiedFiles) or _is_delta(source):
-        return _without_files(source)
-    url, written = location(source), source if isinstance(source, Files) else None
+    if isinstance(source, Copied):
+        name = display_name(source)
+        copied = tuple(copied_files(Path(source.copied_to), name))
+        return Source(LocalFileSystem(), copied, name)
+    table = table_to_copy(source)
+    if table is not None:  # only its columns can be read
+        return Source(table.fs, (table,), location(source))
+    url = location(source)
     display_url = without_secrets(url)
     error: TableError | None = None
-    root, files = None, []
+    root, files = None, list[str]()
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
@@ -108,7 +146,7 @@ def open_source(source: AnySource) -> Source:
             files = sorted(f for f in fs.glob(path) if fs.isfile(f))
             if not files and fs.isdir(path):
                 below = sorted(fs.find(path))
-                root, files = path, _tables_below(below, path, written)
+                root, files = path, _tables_below(below, path, source)
                 error = (
                     None
                     if files
@@ -150,36 +188,44 @@ def open_source(source: AnySource) -> Source:
         )
     if error is not None:
         raise error
-    return Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
-
-
-def _without_files(source: AnySource) -> Source:
-    """A private copy, or a table of which only the columns can be read before it is copied."""
-    name = display_name(source)
-    if isinstance(source, CopiedTable | CopiedFiles):
-        return Source(LocalFileSystem(), tuple(copied_files(source.copied_to, name)), name)
-    if isinstance(source, DatabaseTable):
-        return Source(None, (SourceFile(None, "", "database", name, {}, table=source),), name)
-    fs, folder = LocalFileSystem(), _local(location(source))
-    return Source(fs, (SourceFile(fs, folder, "delta", name, {}),), location(source))
+    return Source(fs, tuple(source_file(fs, file, source, root) for file in files), url)
 
 
 def needs_copy(source: AnySource) -> bool:
     """Whether a table is copied before its rows are read: of a database, or Delta."""
-    if isinstance(source, CopiedTable | CopiedFiles):
-        return False
-    return isinstance(source, DatabaseTable) or _is_delta(source)
+    return not isinstance(source, Copied) and table_to_copy(source) is not None
 
 
-def _is_delta(source: AnySource) -> bool:
-    """Whether a source is a Delta table in a folder of this machine."""
-    return isinstance(source, str | Files) and os.path.isdir(
-        os.path.join(_local(location(source)), "_delta_log")
-    )
+def copy_rows(
+    source: AnySource,
+    columns: CopiedColumns,
+    folder: Path,
+    *,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> Copied:
+    """Read the rows once, and write them to a new folder that only its owner may read.
 
+    Parameters
+    ----------
+    source
+        A source that `needs_copy`.
+    columns
+        What to copy. Of a declared number of rows, reading stops a million rows after it.
+    folder
+        The new folder.
+    on_rows
+        Called with the number of rows of each batch.
 
-def _local(url: str) -> str:
-    return url.removeprefix("file://").removeprefix("local://")
+    Raises
+    ------
+    TableError
+        If the table cannot be read, or lacks a column.
+    ContractError
+        If the copy cannot be written.
+    """
+    (table,) = open_source(source).files
+    table.copy(columns, folder, on_rows)
+    return copied_source(source, str(folder))
 
 
 def _driver_hint(url: str) -> str:
@@ -219,12 +265,140 @@ def _kind_of_versions(paths: Sequence[str], folder: str) -> str:
     return ""
 
 
-def _tables_below(files: Sequence[str], folder: str, written: Files | None) -> list[str]:
+def _tables_below(files: Sequence[str], folder: str, source: AnySource) -> list[str]:
     """Paths of the tables in a folder and below, in the order of their names."""
     paths = []
     for path in files:
         relative = PurePosixPath(path).relative_to(folder)
         hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if not hidden and format_of(relative.name, written) is not None:
+        if not hidden and format_of(relative.name, source) is not None:
             paths.append(path)
     return paths
+
+
+def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) -> SourceFile:
+    """A file of a table.
+
+    Parameters
+    ----------
+    fs, path
+        See `SourceFile`.
+    source
+        The source in the contract.
+    root
+        The source's path if it is a folder: folders below it may be named ``column=value``.
+
+    Raises
+    ------
+    TableError
+        If the file has another format.
+    """
+    name, file_format = _display_name(path, location(source)), format_of(path, source)
+    if file_format is None:
+        raise families.SOURCE(
+            "{file}: not a .csv, .csv.gz or .parquet file.",
+            "{remedy}",
+            file=name,
+            remedy=_remedy(path_of(path), name),
+        )
+    partition_values = {} if root is None else _partition_values(path, root)
+    return SourceFile(fs, path, file_format, name, partition_values, source=source)
+
+
+def _remedy(path: str, display_name: str) -> str:
+    """How a file of another format becomes one that is read."""
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _REMEDIES or not is_convertible(path):
+        return _REMEDIES.get(suffix, _EXPORT)
+    is_url = "://" in display_name
+    file = PurePosixPath(PurePosixPath(display_name).name if is_url else display_name)
+    target = file.with_name(file.name.partition(".")[0] + ".parquet")
+    command = f"gramercy convert {shlex.quote(str(file))} {shlex.quote(str(target))}"
+    return f"{'Download it, and then: ' if is_url else ''}{command}"
+
+
+def _partition_values(path: str, root: str) -> dict[str, str | None]:
+    folders = PurePosixPath(path).relative_to(root).parts[:-1]
+    pairs = (folder.partition("=") for folder in folders if "=" in folder)
+    missing = {_NULL_PARTITION, *MISSING}
+    cells = {unquote(name): unquote(value) for name, _, value in pairs}
+    return {name: None if value in missing else value for name, value in cells.items()}
+
+
+def _display_name(path: str, url: str) -> str:
+    *folders, name = without_secrets(path).split("/")
+    in_contract = without_secrets(url).split("/")
+    display_folders = [
+        f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in in_contract else folder
+        for folder in folders
+    ]
+    return "/".join([*display_folders, name])
+
+
+# Facts that change with a file's content, by the names that stores give them.
+_CHANGE_MARKERS = {
+    "checksum",
+    "contentmd5",
+    "created",
+    "digest",
+    "etag",
+    "generation",
+    "ino",
+    "lastmodified",
+    "md5hash",
+    "modificationtime",
+    "modified",
+    "modify",
+    "mtime",
+    "updated",
+    "versionid",
+}
+
+
+def store_digest(source: Source) -> str:
+    """A digest of everything that the store reports about the files. Private.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be accessed, or the store reports only its size.
+    """
+    files = []
+    for file in source.files:
+        facts = file.info()
+        if not any(_normalised(name) in _CHANGE_MARKERS and x for name, x in facts.items()):
+            raise families.SOURCE(
+                "{file}: the store gives neither a modification date nor a checksum, so a change "
+                "during the release could not be detected.",
+                "Copy the table to a local disk, or to a store that gives one.",
+                file=file.display_name,
+            )
+        files.append([file.path, sorted((name, str(value)) for name, value in facts.items())])
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()
+
+
+def _normalised(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def verify_unchanged(digest: str, source: AnySource) -> None:
+    """Compare the table with its state when it was opened, without the file system's cache.
+
+    Parameters
+    ----------
+    digest
+        The result of `store_digest` when the table was opened.
+    source
+        The contract's source.
+
+    Raises
+    ------
+    TableError
+        If a file was changed, added or removed.
+    """
+    current = None
+    with contextlib.suppress(TableError):  # a file that was removed is a change
+        open_source(source).fs.invalidate_cache()
+        current = store_digest(open_source(source))
+    if current != digest:
+        raise wordings.table_changed()

@@ -22,6 +22,7 @@ class PersonIndex(Protocol):
 # How cells become numbers: as indices of levels, as indices of persons, or (None) as numbers.
 Coding = Levels | PersonIndex | None
 
+MAX_NAME_BYTES = 256  # of a person; rows with a longer name belong to no person
 _PADDING = 1024  # bytes of blanks that are accepted around a level
 
 # Text that Arrow casts to float64, except nan(...), which counts as missing.

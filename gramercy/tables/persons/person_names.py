@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.schemas.column import MISSING
+from gramercy.tables.formats.values import MAX_NAME_BYTES
 
-MAX_BYTES = 256  # of a name; rows with a longer one belong to no person
 # NFKC shortens text at most sixfold: a character has at most four bytes and becomes at least one,
 # and a composed character has a byte for every 1.5 characters that it replaces. Longer text is not
 # normalised, also because sorting accents takes quadratic time.
-_MAX_NORMALISED = 6 * MAX_BYTES
+_MAX_NORMALISED = 6 * MAX_NAME_BYTES
 
 # Invisible characters: control and format characters, others that fonts may ignore, and substitutes
 # for bytes that are not text; but not the control characters that are white space.
@@ -65,12 +65,12 @@ def canonical(name: str) -> str | None:
         return None
     if not name.isascii():
         name = _single_blanks(unicodedata.normalize("NFKC", name.translate(_DASHES)))
-    if len(name) > MAX_BYTES:  # before parsing an exponent, which may have millions of digits
+    if len(name) > MAX_NAME_BYTES:  # before parsing an exponent, which may have millions of digits
         return None
     number = _NUMBER.fullmatch(name)
     if number:
         name = _number(*number.groups(""))
-    return None if name in MISSING or len(name.encode()) > MAX_BYTES else name
+    return None if name in MISSING or len(name.encode()) > MAX_NAME_BYTES else name
 
 
 def _single_blanks(name: str) -> str:
@@ -89,7 +89,7 @@ def _number(sign: str, whole: str, fraction: str, exponent: str) -> str:
     power = int(exponent or "0") - len(fraction) + trailing  # exponent of ten of the last digit
     point = len(digits) + power
     start = ("-" if sign == "-" else "") + leading
-    if abs(power) > MAX_BYTES or abs(point) > MAX_BYTES:
+    if abs(power) > MAX_NAME_BYTES or abs(point) > MAX_NAME_BYTES:
         return f"{start}{digits}e{power}"
     if power >= 0:
         return f"{start}{digits}{'0' * power}"
@@ -113,7 +113,7 @@ def are_canonical(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArra
     result = np.zeros(len(offsets) - 1, np.bool_)
     for k in range(len(result)):
         begin, end = offsets[k], offsets[k + 1]
-        if not 0 < end - begin <= MAX_BYTES:
+        if not 0 < end - begin <= MAX_NAME_BYTES:
             continue
         before, digits, others, printable = 32, 0, 0, True
         for j in range(begin, end):

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
+from gramercy.tables import batches
 from gramercy.tables.batches import (
     EXCESS_ROWS,
     KeptCells,
@@ -22,7 +23,6 @@ from gramercy.tables.batches import (
     thread_count,
     worker_pool,
 )
-from gramercy.tables.formats import parquet_reader
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import IndexedPersons, Persons
@@ -86,7 +86,7 @@ def run_locally(
 
 def worker_count(job: Job[Any], columns: int) -> int:
     """Number of threads of a pass over so many columns: one for a table of one batch."""
-    several = job.contract.rows * columns > parquet_reader.BATCH_CELLS
+    several = job.contract.rows * columns > batches.BATCH_CELLS
     return (job.threads or thread_count()) if several else 1
 
 
@@ -139,7 +139,7 @@ def read_to_workers(
         columns, keep_malformed = dict([period]) | columns, True
     limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
     with worker_pool(workers) as add_batch:
-        batches = cell_batches(
+        read = cell_batches(
             source,
             columns,
             malformed,
@@ -148,8 +148,8 @@ def read_to_workers(
         )
         if source.kept is not None and persons is None:  # whose indices depend on the pass
             form = (list(columns.items()), keep_malformed)
-            batches = source.kept.batches(form, malformed, batches)
-        for cells in batches:
+            read = source.kept.batches(form, malformed, read)
+        for cells in read:
             batch = cells if period is None else cells[1:, cells[0] == 1]
             rows = batch.shape[1]
             add_batch(batch, *([] if draw is None else [draw(rows)]))

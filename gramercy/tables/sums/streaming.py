@@ -336,7 +336,7 @@ def accumulate(
         CSV under cell-level privacy; or if rows are published and a declared column is a partition
         column.
     """
-    if contract.protected_unit == "cell" and "csv" in source.formats:
+    if contract.protected_unit == "cell" and not source.keeps_cells_apart:
         raise families.SOURCE(
             "{source}: cell-level privacy ('privacy_unit: cell') needs Parquet, and this is CSV.",
             "Write the table as Parquet.",

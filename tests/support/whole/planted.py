@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from gramercy.archive.store.archive import Archive
-from gramercy.ledger import Ledger, checks, queries
+from gramercy.ledger import Ledger, checks, journal
 from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.catalogue import listing_update
 from gramercy.pipeline.publish import charging, internal_record
 from gramercy.pipeline.publish.charging import Publication
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.whole import commands
 
 Patch = pytest.MonkeyPatch
@@ -40,10 +41,10 @@ def charge_is_too_small(patch: Patch) -> None:
 @_fault
 def budget_is_the_registered_one(patch: Patch) -> None:
     def statement(db: Any, dataset: str, window: str) -> Statement:
-        budget = queries.budget_history(db, dataset)[0].budget
-        return Statement(budget, queries.total(db, dataset, window), window)
+        budget = journal.budget_history(db, dataset)[0].budget
+        return Statement(budget, journal.total(db, dataset, window), window)
 
-    patch.setattr(queries, "statement", statement)
+    patch.setattr(journal, "statement", statement)
 
 
 @_fault
@@ -54,13 +55,13 @@ def budget_is_not_checked(patch: Patch) -> None:
 
 @_fault
 def periods_are_added_up(patch: Patch) -> None:
-    total = queries.total
+    total = journal.total
 
     def of_any_window(db: Any, dataset: str, window: str, *where: Any) -> Any:
         windows = ("", "2025", "2026")
         return max((total(db, dataset, w, *where) for w in windows), key=lambda t: t.squared_mu)
 
-    patch.setattr(queries, "total", of_any_window)
+    patch.setattr(journal, "total", of_any_window)
 
 
 @_fault
@@ -85,7 +86,7 @@ def noise_is_drawn_again(patch: Patch) -> None:
 
     mark = Ledger.mark
 
-    def marked(self: Ledger, dataset: str, release: str, state: str, **facts: str) -> None:
+    def marked(self: Ledger, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         now = self.charge_of(dataset, release)
         if not (state == "drawn" and now is not None and now.state == "drawn"):
             mark(self, dataset, release, state, **facts)
@@ -107,11 +108,11 @@ def noise_is_drawn_before_the_mark(patch: Patch) -> None:
 
     mark = Ledger.mark
 
-    def later(self: Ledger, dataset: str, release: str, state: str, **facts: str) -> None:
+    def later(self: Ledger, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         if state == "drawn":
             return
         if state == "sealed":
-            mark(self, dataset, release, "drawn")
+            mark(self, dataset, release, ChargeState.DRAWN)
         mark(self, dataset, release, state, **facts)
 
     patch.setattr(Publication, "charge", early)

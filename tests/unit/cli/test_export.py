@@ -31,6 +31,7 @@ from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.problem import Family
 from tests.support.conformance import CASES
 from tests.support.croissant import croissant_errors
@@ -289,7 +290,7 @@ def test_catalogue_is_exported_as_a_data_package(
     failed = ledger.charge(
         contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-7), "of the files"
     )
-    ledger.mark("toy", failed.release, "spent", reason="the disk was full")
+    ledger.mark("toy", failed.release, ChargeState.SPENT, reason="the disk was full")
     ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
     charge(ledger, "v1", terms=contract(id="unpublished-study"))
     folder = tmp_path / "package"

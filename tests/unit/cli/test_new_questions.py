@@ -226,7 +226,7 @@ def test_existing_draft_is_refused_before_the_questions(tmp_path: Path, answer: 
 def test_number_of_rows_is_asked_for_if_it_cannot_be_counted(
     tmp_path: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gramercy.tables.formats.row_count._MOST_BYTES", 5)
+    monkeypatch.setattr("gramercy.tables.formats.reader._MOST_BYTES", 5)
     write_blood(tmp_path)
     code, out = answer("", "", "0", "many", "900", "")
     assert code == 0, out

@@ -16,19 +16,19 @@ from gramercy.ledger.checks import (
     check_transition,
     checked_reason,
 )
-from gramercy.ledger.entry import RELEASE_KINDS
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.ledger_writers import TENTH, charge, contract
 from tests.support.problems import raises
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
 CAP = gdp_mu(2.0, 0.9e-5)
 STATEMENT = Statement(BUDGET)
-CHARGE = Charge("v1-r1", "v1", "", TENTH, "", "2026", "reserved")
+CHARGE = Charge("v1-r1", "v1", "", TENTH, "", "2026", ChargeState.RESERVED)
 ALLOWED = {
     ("reserved", "drawn"),
     ("reserved", "spent"),
@@ -67,24 +67,24 @@ def test_delta_stays_below_one_row() -> None:
 
 
 def test_release_changes_between_these_states_only() -> None:
-    for state in (*RELEASE_KINDS, "never charged"):
-        for new_state in RELEASE_KINDS[1:]:
+    for state in (*ChargeState, None):
+        for new_state in ChargeState:
             if (state, new_state) in ALLOWED:
                 check_transition("toy", "v1-r1", state, new_state)
             else:
                 with raises(
                     families.SPENT,
                     release="toy/v1-r1",
-                    state=state,
+                    state=state or "never charged",
                     new_state=new_state,
                 ):
                     check_transition("toy", "v1-r1", state, new_state)
 
 
-@pytest.mark.parametrize("state", RELEASE_KINDS)
+@pytest.mark.parametrize("state", ChargeState)
 @pytest.mark.parametrize("instead_of", [None, "v1-r1", "v1-r2"])
 def test_same_request_is_charged_again_only_in_place_of_a_closed_release(
-    state: str, instead_of: str | None
+    state: ChargeState, instead_of: str | None
 ) -> None:
     check_not_charged("toy", None, instead_of)
     earlier = replace(CHARGE, state=state, reason="wrong file.")
@@ -141,7 +141,7 @@ def test_refusal_for_too_many_failures_is_of_charges_that_may_fail() -> None:
 
 
 def test_facts_of_a_charge_leave_out_its_fingerprint() -> None:
-    published = replace(CHARGE, fingerprint="private", state="published", sha256="0" * 64)
+    published = replace(CHARGE, fingerprint="private", state=ChargeState.PUBLISHED, sha256="0" * 64)
     assert published.is_published
     assert not CHARGE.is_published
     assert published.facts() == {
@@ -171,12 +171,12 @@ def test_anchor_is_needed_after_a_draw_until_the_ledger_moves(tmp_path: Path) ->
     ledger = Ledger(tmp_path / "ledger.sqlite")
     release = charge(ledger, "v1")
     ledger.verify_anchor(None)
-    ledger.mark("toy", release, "drawn")
+    ledger.mark("toy", release, ChargeState.DRAWN)
     with raises(families.UNTRUSTED, witness="the archive"):
         ledger.verify_anchor(None)
     ledger.move("the archive is another")
     ledger.verify_anchor(None)
-    ledger.mark("toy", charge(ledger, "v2"), "drawn")
+    ledger.mark("toy", charge(ledger, "v2"), ChargeState.DRAWN)
     with raises(families.UNTRUSTED):
         ledger.verify_anchor(None)
     ledger.verify_anchor(ledger.head())
@@ -216,7 +216,7 @@ def test_digests_of_derived_files_are_recorded_of_published_releases(tmp_path: P
     def record(digest: str, *, replace: bool) -> bool:
         return ledger.record_derived("toy", release, "report", "r", digest, replace=replace)
 
-    for state in ("drawn", "sealed", "published"):
+    for state in (ChargeState.DRAWN, ChargeState.SEALED, ChargeState.PUBLISHED):
         assert not record(first, replace=True)
         ledger.mark("toy", release, state, sha256="0" * 64)
     assert ledger.derived("toy", release) == {}
@@ -227,7 +227,7 @@ def test_digests_of_derived_files_are_recorded_of_published_releases(tmp_path: P
     assert ledger.derived("toy", release) == {("report", "r"): first}
     assert record(second, replace=True)
     assert ledger.derived("toy", release) == {("report", "r"): second}
-    ledger.mark("toy", release, "withdrawn", reason="wrong file")
+    ledger.mark("toy", release, ChargeState.WITHDRAWN, reason="wrong file")
     assert record(first, replace=True)
     assert ledger.find_inconsistencies([ledger.head()]) == []
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from gramercy.ledger import new_entries
 from gramercy.ledger.entry import FIRST_PREVIOUS, Entry
 from gramercy.ledger.integrity import find_inconsistencies
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
@@ -23,7 +22,7 @@ from tests.support.problems import like
 
 ID = "0" * 32
 TERMS = contract()  # epsilon 3, delta 1e-5, of 40 rows
-OPENED, REGISTERED = new_entries.opened("here"), new_entries.registered(TERMS)
+OPENED, REGISTERED = Entry.opened("here"), Entry.registered(TERMS)
 MONTHLY = contract(
     source="{year}-{month}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "month"}
 )
@@ -58,20 +57,20 @@ def charged(
 ) -> Entry:
     """A charge; its total is that of `number` equal charges, unless stated."""
     stated = total or NO_CHARGES.plus(guarantee, number)
-    return new_entries.reserved(terms, version, f"r{number}", number, guarantee, stated, "")
+    return Entry.reserved(terms, version, f"r{number}", number, guarantee, stated, "")
 
 
 def marked(state: str, release: str = "v-r1") -> Entry:
-    return new_entries.marked("toy", release, state, {"reason": "", "sha256": ""})
+    return Entry.marked("toy", release, state, {"reason": "", "sha256": ""})
 
 
 def derived(kind: str = "estimate", release: str = "v-r1") -> Entry:
-    return new_entries.derived("toy", release, kind, "e1", "0" * 64)
+    return Entry.derived("toy", release, kind, "e1", "0" * 64)
 
 
 def budget(kind: str, epsilon: float, delta: float = 1e-5, rows: int = 40, per: str = "") -> Entry:
     new = Budget.model_validate({"epsilon": epsilon, "delta": delta, "per": per or "lifetime"})
-    return new_entries.budget_changed(kind, "toy", new, rows, "because")
+    return Entry.budget_changed(kind, "toy", new, rows, "because")
 
 
 def with_facts(entry: Entry, **facts: object) -> Entry:
@@ -99,7 +98,7 @@ def test_journal_with_entries_of_every_kind_is_consistent() -> None:
         budget("raised", 4.0, 2e-5),
         budget("lowered", 3.5, 2e-5),
         budget("lowered", 3.5, 1e-5),
-        new_entries.moved("there", "because"),
+        Entry.moved("there", "because"),
         charged(4),
         marked("drawn", "v-r4"),
         marked("sealed", "v-r4"),
@@ -112,9 +111,9 @@ def test_journal_with_entries_of_every_kind_is_consistent() -> None:
     [
         ([REGISTERED], [(3, like(families.ENTRY, entry=3))]),
         ([replace(charged(), dataset="other")], [(3, like(families.ENTRY, entry=3))]),
-        ([new_entries.opened("here")], [(3, like(families.ENTRY, entry=3, kind="opened"))]),
+        ([Entry.opened("here")], [(3, like(families.ENTRY, entry=3, kind="opened"))]),
         (
-            [replace(new_entries.moved("there", "because"), dataset="toy")],
+            [replace(Entry.moved("there", "because"), dataset="toy")],
             [(3, like(families.ENTRY, entry=3, kind="moved"))],
         ),
         ([replace(charged(), dataset=None)], [(3, like(families.ENTRY, entry=3, kind="reserved"))]),
@@ -126,7 +125,7 @@ def test_wrong_subject_is_found(events: list[Entry], notices: list[tuple[int, No
 
 
 def test_journal_begins_with_its_opening() -> None:
-    moved = new_entries.moved("here", "because")
+    moved = Entry.moved("here", "because")
     assert found(chained(moved, REGISTERED)) == [(1, like(families.ENTRY, entry=1, kind="moved"))]
 
 
@@ -202,7 +201,7 @@ def test_release_that_was_not_the_next_one_is_found() -> None:
 
 
 def test_charge_to_another_period_is_found() -> None:
-    opened = OPENED, new_entries.registered(MONTHLY)
+    opened = OPENED, Entry.registered(MONTHLY)
     right = charged(version="2026-11", terms=MONTHLY)
     assert found(chained(*opened, right)) == []
     for window in ("2026-10", ""):
@@ -278,7 +277,7 @@ def test_first_charge_beyond_the_budget_of_its_time_is_found() -> None:
 
 
 def test_periods_are_overspent_separately() -> None:
-    opened, most = (OPENED, new_entries.registered(MONTHLY)), Guarantee(TENTH.mu * 9)
+    opened, most = (OPENED, Entry.registered(MONTHLY)), Guarantee(TENTH.mu * 9)
     alone = NO_CHARGES.plus(most)
     november = charged(1, most, version="2026-11", terms=MONTHLY)
     december = charged(2, most, alone, version="2026-12", terms=MONTHLY)

@@ -20,6 +20,7 @@ from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import parse
 from tests.support.databases import ledger_location
 from tests.support.ledger_writers import FACTS, TENTH, charge, contract
@@ -36,9 +37,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
 
 
 def publish(ledger: Ledger, release: str) -> None:
-    ledger.mark("toy", release, "drawn")
-    ledger.mark("toy", release, "sealed", sha256="0" * 64)
-    ledger.mark("toy", release, "published")
+    ledger.mark("toy", release, ChargeState.DRAWN)
+    ledger.mark("toy", release, ChargeState.SEALED, sha256="0" * 64)
+    ledger.mark("toy", release, ChargeState.PUBLISHED)
 
 
 def test_charges_persist_across_connections(database: Path | str) -> None:
@@ -218,20 +219,20 @@ def test_release_states_never_repeat_or_go_back(database: Path | str) -> None:
     ledger = Ledger(database)
     release = charge(ledger, "v1")
     with raises(families.SPENT, release=f"toy/{release}", state="reserved"):
-        ledger.mark("toy", release, "published")
+        ledger.mark("toy", release, ChargeState.PUBLISHED)
     publish(ledger, release)
-    for state in ("drawn", "sealed", "published", "spent"):
+    for state in set(ChargeState) - {ChargeState.WITHDRAWN}:
         with raises(families.SPENT, state="published", new_state=state):
             ledger.mark("toy", release, state)
-    ledger.mark("toy", release, "withdrawn", reason="wrong file")
+    ledger.mark("toy", release, ChargeState.WITHDRAWN, reason="wrong file")
     with raises(families.SPENT, state="withdrawn"):
-        ledger.mark("toy", release, "withdrawn", reason="again")
+        ledger.mark("toy", release, ChargeState.WITHDRAWN, reason="again")
     with raises(families.SPENT, release="toy/v9-r9", state="never charged"):
-        ledger.mark("toy", "v9-r9", "drawn")
+        ledger.mark("toy", "v9-r9", ChargeState.DRAWN)
     spent = charge(ledger, "v2")
-    ledger.mark("toy", spent, "spent", reason="interrupted")
+    ledger.mark("toy", spent, ChargeState.SPENT, reason="interrupted")
     with raises(families.SPENT, state="spent"):
-        ledger.mark("toy", spent, "drawn")
+        ledger.mark("toy", spent, ChargeState.DRAWN)
     assert [(c.state, c.reason) for c in ledger.charges("toy")] == [
         ("withdrawn", "wrong file"),
         ("spent", "interrupted"),
@@ -249,7 +250,7 @@ def test_spent_or_withdrawn_release_is_recharged_at_most_once(database: Path | s
     first = charge_again()
     with raises(families.SPENT, release="toy/v1-r1", mu=TENTH.mu):
         charge_again(first.release)  # not before it is recorded as spent
-    ledger.mark("toy", first.release, "spent", reason="interrupted")
+    ledger.mark("toy", first.release, ChargeState.SPENT, reason="interrupted")
     with raises(families.SPENT, release="toy/v1-r1"):
         charge_again("v1-r9")
     second = charge_again(first.release)
@@ -257,7 +258,7 @@ def test_spent_or_withdrawn_release_is_recharged_at_most_once(database: Path | s
         charge_again(first.release)
     publish(ledger, second.release)
     assert ledger.find_charge("toy", "same") == ledger.charges("toy")[1]
-    ledger.mark("toy", second.release, "withdrawn", reason="wrong file.")
+    ledger.mark("toy", second.release, ChargeState.WITHDRAWN, reason="wrong file.")
     with raises(families.SPENT, release="toy/v1-r2", reason="wrong file"):
         charge_again()
     assert charge_again(second.release).release == "v1-r3"
@@ -370,7 +371,7 @@ def test_entries_have_distinct_random_salts(database: Path | str) -> None:
     """Equal charges have different hashes, so that a guess cannot be confirmed."""
     ledger = Ledger(database)
     for release in (charge(ledger, "v1"), charge(ledger, "v2")):
-        ledger.mark("toy", release, "spent", reason="interrupted")
+        ledger.mark("toy", release, ChargeState.SPENT, reason="interrupted")
     salts = {entry.salt for entry in ledger.entries()}
     assert len(salts) == len(ledger.entries())
     assert all(len(salt) == 32 for salt in salts)

@@ -16,6 +16,7 @@ from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import BudgetRefused, RequestError, SpentFailure
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.databases import ledger_location
 from tests.support.factories import at_scale
 from tests.support.ledger_writers import contract
@@ -98,7 +99,7 @@ class LedgerMachine(RuleBasedStateMachine):
         present = self.states[dataset, release]
         facts = {"sha256": "0" * 64} if state == "sealed" else {"reason": "so"}
         try:
-            self.ledger.mark(dataset, release, state, **facts)
+            self.ledger.mark(dataset, release, ChargeState(state), **facts)
         except SpentFailure:
             assert state not in NEXT_STATES[present]
         else:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import gramercy.ledger.location
+import gramercy.ledger.database
 from gramercy.ledger import Ledger
-from gramercy.ledger.location import machine_digest
+from gramercy.ledger.database import machine_digest
 from gramercy.schemas import families
 from tests.support.ledger_writers import charge, contract
 from tests.support.problems import raises
@@ -37,7 +37,7 @@ def assert_refused(path: Path) -> None:
 def test_copy_at_same_path_on_another_machine_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.ledger.location, "machine_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(gramercy.ledger.database, "machine_digest", lambda: "0123456789abcdef")
     assert_refused(path)
     monkeypatch.undo()
     assert charge(Ledger(path), "v2") == "v2-r2"
@@ -64,7 +64,7 @@ def test_vacuumed_ledger_is_still_accepted(path: Path) -> None:
 def test_missing_machine_id_is_generated_outside_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", (tmp_path / "none",))
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", (tmp_path / "none",))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     first = machine_digest()
     assert machine_digest() == first
@@ -79,7 +79,7 @@ def test_missing_machine_id_is_generated_outside_the_home(
 def test_system_machine_id_is_not_revealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine_id = "5d41402abc4b2a76b9719d911017c592"
     (tmp_path / "machine-id").write_text(machine_id + "\n")
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", (tmp_path / "machine-id",))
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", (tmp_path / "machine-id",))
     assert machine_digest() not in machine_id
 
 
@@ -87,7 +87,7 @@ def test_location_names_file_and_machine(path: Path, monkeypatch: pytest.MonkeyP
     """Byte for byte: a ledger whose location is spelled in another way would be refused."""
     machine_id = path.with_name("machine-id")
     machine_id.write_text("5d41402abc4b2a76b9719d911017c592\n")
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", (path / "none", machine_id))
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", (path / "none", machine_id))
     of_machine = hashlib.sha256(b"gramercy 5d41402abc4b2a76b9719d911017c592").hexdigest()[:16]
     assert machine_digest() == of_machine
     ledger, file = Ledger(path), path.stat()
@@ -99,7 +99,7 @@ def test_location_names_file_and_machine(path: Path, monkeypatch: pytest.MonkeyP
 def test_generated_machine_id_is_in_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", ())
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", ())
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     first = machine_digest()
@@ -114,7 +114,7 @@ def test_generated_machine_id_is_in_the_state_folder(
 def test_first_of_several_processes_generates_the_machine_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", ())
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", ())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     def another_was_faster(_: Path, target: Path) -> None:
@@ -129,7 +129,7 @@ def test_first_of_several_processes_generates_the_machine_id(
 def test_machine_id_that_cannot_be_stored_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gramercy.ledger.location, "_MACHINE_IDS", ())
+    monkeypatch.setattr(gramercy.ledger.database, "_MACHINE_IDS", ())
     (tmp_path / "state").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "state" / "gramercy" / "machine-id"

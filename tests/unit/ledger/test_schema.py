@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from gramercy.ledger import Ledger
-from gramercy.ledger.database_tables import SCHEMA
+from gramercy.ledger.database import SCHEMA
 from gramercy.schemas import families
 from tests.support.ledger_writers import charge
 from tests.support.problems import raises
@@ -35,7 +35,7 @@ def test_interrupted_creation_leaves_no_tables(
         raise OSError
 
     with monkeypatch.context() as half_way:
-        half_way.setattr("gramercy.ledger.new_entries.opened", broken)
+        half_way.setattr("gramercy.ledger.entry.Entry.opened", broken)
         with raises(families.LEDGER, reason="OSError"):
             Ledger(database)
     assert Ledger(database).find_inconsistencies() == []

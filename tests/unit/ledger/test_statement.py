@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.ledger.statement import Statement
+from gramercy.ledger.timelines import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee

@@ -11,6 +11,7 @@ from gramercy.ledger import Charge, Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.ledger_writers import TENTH, contract
 from tests.support.problems import raises
 
@@ -31,7 +32,7 @@ def life(dataset: str, epsilon: float, guarantee: Guarantee, per: str) -> Steps:
         return lambda ledger: ledger.charge(terms, version, request, guarantee, "")
 
     def mark(release: str, state: str, **facts: str) -> Callable[[Ledger], object]:
-        return lambda ledger: ledger.mark(dataset, release, state, **facts)
+        return lambda ledger: ledger.mark(dataset, release, ChargeState(state), **facts)
 
     def derive(release: str, name: str) -> Callable[[Ledger], object]:
         digest = f"{len(dataset)}".rjust(64, "0")
@@ -132,7 +133,7 @@ def test_overview_of_all_data_sets_agrees_with_each_of_them(tmp_path: Path) -> N
     for of_toy, of_other in zip(TOY, OTHER, strict=True):
         of_toy(ledger)
         of_other(ledger)
-    ledger.mark("toy", "2026-r3", "spent", reason="of toy")
+    ledger.mark("toy", "2026-r3", ChargeState.SPENT, reason="of toy")
     assert ledger.sealed_charges("toy") == []
     accounts, names = ledger.accounts(), ["others", "toy"]
     assert list(accounts) == names

@@ -146,7 +146,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
 ) -> None:
     """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
     monkeypatch.setattr("gramercy.archive.bundles.rows_file._BATCH_CELLS", 400)
-    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 300)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
         lambda _, size: np.arange(size, dtype=np.int64),

@@ -27,6 +27,7 @@ from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.verify.auditing import audit_facts, make_audit, write_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Family
 from gramercy.tasks.history import History
@@ -144,12 +145,12 @@ def notice_without_a_withdrawal(home: Home) -> None:
 def interrupted(home: Home) -> None:
     ledger = Ledger.of(home)
     ledger.charge(contract(**contract_facts()), "v3", "another", Guarantee(0.01), "")
-    ledger.mark("toy", "v3-r3", "drawn")
+    ledger.mark("toy", "v3-r3", ChargeState.DRAWN)
 
 
 def spent_with_a_bundle(home: Home) -> None:
     interrupted(home)
-    Ledger.of(home).mark("toy", "v3-r3", "spent", reason="interrupted")
+    Ledger.of(home).mark("toy", "v3-r3", ChargeState.SPENT, reason="interrupted")
     shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v3-r3")
 
 

@@ -16,7 +16,7 @@ from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, copy_folder, copy_table
 from gramercy.schemas import families
-from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import (
     MECHANISM,

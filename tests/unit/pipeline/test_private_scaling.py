@@ -32,7 +32,7 @@ from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.batches import KeptCells
-from gramercy.tables.formats import csv_reader
+from gramercy.tables.formats.csv_format import CsvTables
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -297,13 +297,13 @@ def test_table_is_read_once_where_its_cells_fit_into_memory(
 ) -> None:
     """Persons are looked up in every pass, and measured before they are summed."""
     opened: list[str] = []
-    read = csv_reader.cell_batches
+    read = CsvTables.cell_batches
 
     def counted(*args: Any) -> Any:
         opened.append("")
         return read(*args)
 
-    monkeypatch.setattr(csv_reader, "cell_batches", counted)
+    monkeypatch.setattr(CsvTables, "cell_batches", counted)
     monkeypatch.setattr(private_table, "KeptCells", partial(KeptCells, limit=limit))
     release = run_release(private_request(tmp_path, MECHANISM | {"epsilon": 16.0}, **unit))
     assert len(opened) == reads

@@ -21,7 +21,7 @@ from gramercy.pipeline.publish.expectations import (
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.tables.formats.column_types import column_types
+from gramercy.tables.formats.reader import column_types
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises

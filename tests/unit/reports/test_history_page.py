@@ -25,7 +25,7 @@ from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.reports.history_page import history_page, spending
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.ledger_history import Event, Timeline
+from gramercy.schemas.ledger_history import ChargeState, Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
 from tests.support.ledger_writers import charge, contract
 from tests.support.pages import check_ids
@@ -41,7 +41,7 @@ def write_history(folder: Path, home: Home) -> Ledger:
     withdraw(Context.default(), "toy", "v2-r2", "a column was shifted")
     ledger = Ledger.of(home)
     failed = ledger.charge(contract(), "v3", "request", THIRD, "of the files")
-    ledger.mark("toy", failed.release, "spent", reason="the disk was full")
+    ledger.mark("toy", failed.release, ChargeState.SPENT, reason="the disk was full")
     ledger.change_budget("toy", Budget(epsilon=5.0, delta=1e-5), "one year more")
     ledger.change_budget("toy", Budget(epsilon=1.0, delta=1e-6), "the table grew", lower=True)
     return ledger

@@ -18,13 +18,8 @@ from gramercy.estimators import registry
 from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.stability import edge_frequencies
-from gramercy.reports.correlations import (
-    correlations,
-    edge_stability,
-    effective_rows,
-    meaningless_pairs,
-)
-from gramercy.reports.estimate_summary import EstimateSummary
+from gramercy.reports.correlations import correlations, effective_rows
+from gramercy.reports.estimate_summary import EstimateSummary, edge_stability, meaningless_pairs
 from gramercy.reports.release_report import release_page
 from gramercy.schemas.column import INTERCEPT
 from tests.support.chain_graphs import chain_evidence

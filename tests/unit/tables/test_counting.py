@@ -135,7 +135,7 @@ def test_counts_are_independent_of_batches_and_threads(
         monkeypatch.setattr(
             "gramercy.tables.sums.passes.thread_count", lambda threads=threads: threads
         )
-        monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", cells)
+        monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", cells)
         assert as_lists(counted(source, 2003)) == as_lists(bins)
         again = count_lengths(open_source(source), declared, edges)
         assert as_lists(again) == as_lists(lengths)
@@ -304,7 +304,7 @@ def test_each_person_counts_by_the_row_with_the_least_key(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 150)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 150)
     table = person_frame()
     rng = np.random.default_rng(1)
     table["key"] = rng.permutation(len(table))

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from gramercy.schemas import families
 from gramercy.schemas.source import CsvFormat, Encoding, Files
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.column_types import schema_of
+from gramercy.tables.formats.byte_streams import as_utf8
 from gramercy.tables.formats.csv_detection import detect_format
-from gramercy.tables.formats.encodings import as_utf8
 from gramercy.tables.formats.lines import BLOCK, Records
-from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.reader import cell_batches, schema_of
 from gramercy.tables.formats.source import open_source
 from tests.support.csv_records import records_of
 from tests.support.problems import raises

@@ -264,7 +264,7 @@ def test_byte_order_mark_in_a_cell_changes_no_other_row(
         source = open_source(str(path))
         with (
             patch("gramercy.tables.formats.lines.BLOCK", 16),
-            patch("gramercy.tables.formats.csv_reader.BLOCK", 16),
+            patch("gramercy.tables.formats.csv_format.BLOCK", 16),
         ):
             batches = list(cell_batches(source, columns, malformed, keep_malformed=keep_malformed))
         assert malformed.dropped + malformed.kept == 1

@@ -19,12 +19,10 @@ import pytest
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.database import ASSERTION
-from gramercy.tables.formats.column_types import schema_of
-from gramercy.tables.formats.copies import copying, files
-from gramercy.tables.formats.copies.cells import identifiers, numbers, texts
-from gramercy.tables.formats.database import checks
-from gramercy.tables.formats.database.connection import connected
-from gramercy.tables.formats.database.relation import columns_of
+from gramercy.tables.formats import database_format, database_relation, private_copy, table_format
+from gramercy.tables.formats.database_connection import connected
+from gramercy.tables.formats.database_relation import columns_of, identifiers, numbers, texts
+from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import open_source
 from tests.support.database_tables import (
     cells,
@@ -72,14 +70,15 @@ def test_integers_equal_those_of_the_same_table_in_parquet(
     table.to_parquet(tmp_path / "t.parquet")
     filled(url, table.astype(object).where(table.notna(), None))
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copying, "_BATCH_CELLS", 500)
-    monkeypatch.setattr(files, "_GROUP_CELLS", 700)
+    monkeypatch.setattr(table_format, "_BATCH_CELLS", 500)
+    monkeypatch.setattr(private_copy, "_GROUP_CELLS", 700)
     for facts in ({}, {"privacy_unit": "patient", "persons": 150}):
         in_parquet = contract(str(tmp_path / "t.parquet"), 300, **facts)
         path = tmp_path / f"copy-{len(facts)}.parquet"
         copy = copied(source, contract(source, 300, **facts), path)
         np.testing.assert_array_equal(gram(in_parquet), gram(contract(copy, 300, **facts)))
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        modes = {stat.S_IMODE(each.stat().st_mode) for each in (path, *path.iterdir())}
+        assert modes == {0o700, 0o600}
 
 
 def test_copy_is_one_snapshot_while_rows_change_and_move(
@@ -91,7 +90,7 @@ def test_copy_is_one_snapshot_while_rows_change_and_move(
         execute(url, "PRAGMA journal_mode = WAL")  # as of a database that is written while read
     filled(url, table)
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copying, "_BATCH_CELLS", 200)
+    monkeypatch.setattr(table_format, "_BATCH_CELLS", 200)
     first, batches = table.iloc[0].to_dict(), list[int]()
 
     def change(rows: int) -> None:
@@ -164,7 +163,7 @@ def url_of_encoding(encoding: str, folder: Path) -> str:
 def test_versions_that_do_not_state_generated_columns_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "_OLDEST", (99,))
+    monkeypatch.setattr(database_relation, "_OLDEST", (99,))
     source = database_table(new_url("postgresql", tmp_path), monkeypatch, table="t")
     with raises(families.DATABASE_READ, source=source.display_name):
         columns_of(source)
@@ -292,13 +291,13 @@ def test_long_texts_are_written_and_fetched_in_small_parts(
         rows=[{"x": k, "patient": f"{k:04000d}"} for k in range(40)],
     )
     source = database_table(sqlite_url, monkeypatch, table="t")
-    monkeypatch.setattr(copying, "_BATCH_BYTES", 60_000)
-    monkeypatch.setattr(files, "_GROUP_BYTES", 80_000)
+    monkeypatch.setattr(table_format, "_BATCH_BYTES", 60_000)
+    monkeypatch.setattr(private_copy, "_GROUP_BYTES", 80_000)
     fetched: list[int] = []
     path = tmp_path / "c.parquet"
     copy_of(source, {"x": None}, ("patient",), path, on_rows=fetched.append)
     assert max(fetched) * (4096 + 1024) <= 60_000
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(path / "00000000.parquet")
     sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     assert sum(sizes) == 40
     assert max(sizes) <= 80_000 // 4000 + max(fetched)
@@ -460,7 +459,7 @@ def test_reading_stops_a_million_rows_after_the_declared_number(
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
     execute(sqlite_url, "CREATE TABLE t (x)")
     source = database_table(sqlite_url, monkeypatch, query=endless, assertion=ASSERTION)
-    monkeypatch.setattr(copying, "EXCESS_ROWS", 100_000)
+    monkeypatch.setattr(database_format, "EXCESS_ROWS", 100_000)
     copy = copy_of(source, {"x": None}, (), tmp_path / "c.parquet", rows=5)
     assert 100_000 < len(cells(copy, {"x": None})) < 300_000
 
@@ -474,6 +473,6 @@ def test_copy_that_cannot_be_written_and_driver_that_is_missing(
         with raises(families.COPY, folder=str(path.parent)):
             copy_of(source, {"x": None}, (), path)
     assert columns_of(source) == [("x", "any")]
-    monkeypatch.setattr("gramercy.tables.formats.database.connection.is_installed", lambda _: False)
+    monkeypatch.setattr("gramercy.tables.formats.database_connection.is_installed", lambda _: False)
     with raises(families.DATABASE_READ):
         columns_of(database_table("postgresql://host/db", monkeypatch, table="t"))

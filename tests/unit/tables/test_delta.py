@@ -17,9 +17,9 @@ from deltalake import DeltaTable, write_deltalake
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
-from gramercy.tables.formats.column_types import schema_of
-from gramercy.tables.formats.copies.copying import CopiedColumns, copy_rows
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.reader import schema_of
+from gramercy.tables.formats.source import copy_rows, open_source
+from gramercy.tables.formats.table_format import CopiedColumns
 from tests.support.database_tables import cells, copied
 from tests.support.one_table import WIDE, contract, frame, gram
 from tests.support.problems import raises
@@ -164,7 +164,7 @@ def test_rows_that_are_marked_as_deleted_are_refused(
 
 def test_the_reader_of_logs_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "d", pa.table({"x": [1.0]}))
-    monkeypatch.setattr("gramercy.tables.formats.delta.is_installed", lambda _: False)
+    monkeypatch.setattr("gramercy.tables.formats.delta_format.is_installed", lambda _: False)
     with raises(families.DELTA_TABLE, source=path):
         schema_of(open_source(path))
 

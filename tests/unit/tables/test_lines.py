@@ -93,7 +93,7 @@ def test_line_affects_only_its_own_row(
         path.write_bytes(b"\n".join([b"a,b", *before, line, *after, b"2,3"]) + end)
         with (
             patch("gramercy.tables.formats.lines.BLOCK", SMALL),
-            patch("gramercy.tables.formats.csv_reader.BLOCK", SMALL),
+            patch("gramercy.tables.formats.csv_format.BLOCK", SMALL),
         ):
             return read(path, keep_malformed=keep_malformed)
 

@@ -158,7 +158,7 @@ def test_thread_count_does_not_change_sums(
 ) -> None:
     path, contract = table(tmp_path, 30_000)
     lattice = Lattice(6, 16)
-    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 6 * 700)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
         assign = RoundRobin(folds) if folds > 1 else None
@@ -184,7 +184,7 @@ def test_thread_count_does_not_change_sums(
 
 def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
-    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 6 * 700)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 6 * 700)
     monkeypatch.setattr("gramercy.tables.sums.passes.thread_count", lambda: 3)
 
     def broken(*cells_: Any) -> Any:

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats import parquet_reader
-from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats import parquet_format
+from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.persons.person_index import Persons
 from tests.support.factories import at_scale
@@ -104,7 +103,7 @@ def test_columns_read_one_at_a_time_equal_the_table(
         table = table.slice(0, 100)
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
     for name, limit in (limits | {"_BLOCK": 8 * 6 * 3000}).items():
-        monkeypatch.setattr(parquet_reader, name, limit)
+        monkeypatch.setattr(parquet_format, name, limit)
     columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
     batches = list(
         cell_batches(open_source(str(tmp_path / "t.parquet")), columns, MalformedLines())
@@ -143,7 +142,7 @@ def stays_encoded(path: Path, texts: list[str | None], **options: Any) -> bool:
     with path.open("rb") as stream:
         metadata = pq.read_metadata(path)
         groups = range(metadata.num_row_groups)
-        reader = parquet_reader._Reader(stream, metadata, groups, ["who"])
+        reader = parquet_format._Reader(stream, metadata, groups, ["who"])
         return reader.column("who", Persons()).stays_encoded
 
 
@@ -158,7 +157,7 @@ def test_text_stays_encoded_where_a_dictionary_has_it_or_may_fill_the_memory(
     assert stays_encoded(path, ["a"] * 3000, row_group_size=100)
     assert not stays_encoded(path, texts, use_dictionary=False)
     assert not stays_encoded(path, texts, **small)
-    long_text = "a" * (parquet_reader._LONG + 1)
+    long_text = "a" * (parquet_format._LONG + 1)
     assert stays_encoded(path, [long_text, *texts], **small | {"write_batch_size": 1})
     deltas = {"use_dictionary": False, "column_encoding": {"who": "DELTA_BYTE_ARRAY"}}
     assert not stays_encoded(path, texts, **deltas)
@@ -170,8 +169,8 @@ def test_batches_have_bounded_texts_and_equal_the_table(
     first: bool, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = mixed(tmp_path / "t.parquet")
-    monkeypatch.setattr(parquet_reader, "_TEXTS", limit)
-    monkeypatch.setattr(parquet_reader, "BATCH_CELLS", 4 * 1000)
+    monkeypatch.setattr(parquet_format, "_TEXTS", limit)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 4 * 1000)
     persons = Persons()
     numbers: dict[str, Any] = dict.fromkeys(["c0", "c1", "c2"])
     columns = {"who": persons} | numbers if first else numbers | {"who": persons}
@@ -193,7 +192,7 @@ def test_texts_that_a_dictionary_repeats_are_bounded_by_the_longest(
     texts = ["a" * 200] * 2000 + [f"person-{k}" for k in range(2000)]
     options = {"dictionary_pagesize_limit": 1000, "write_batch_size": 50}
     pq.write_table(pa.table({"who": texts}), tmp_path / "t.parquet", **options)
-    monkeypatch.setattr(parquet_reader, "_TEXTS", 20_000)
+    monkeypatch.setattr(parquet_format, "_TEXTS", 20_000)
     persons = Persons()
     source = open_source(str(tmp_path / "t.parquet"))
     batches = list(cell_batches(source, {"who": persons}, MalformedLines()))

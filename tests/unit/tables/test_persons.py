@@ -149,7 +149,7 @@ def test_sums_are_independent_of_format_order_and_id_type(
 ) -> None:
     """The same integers from CSV and Parquet, for any type of the ids."""
     monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.formats.parquet_reader.BATCH_CELLS", 500)
+    monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 500)
     table = frame(30, seed=5)
     table["who"] = table["who"].str.removeprefix("id-").astype(int)
     expected = summed(table, tmp_path, 30)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gramercy.tables.formats import row_count
-from gramercy.tables.formats.row_count import count_rows
+from gramercy.tables.formats import reader
+from gramercy.tables.formats.reader import count_rows
 from gramercy.tables.formats.source import open_source
 
 
@@ -24,7 +24,7 @@ def test_large_files_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
     source = open_source(str(tmp_path / "a.csv"))
     assert count_rows(source) == 2
-    monkeypatch.setattr(row_count, "_MOST_BYTES", 5)
+    monkeypatch.setattr(reader, "_MOST_BYTES", 5)
     assert count_rows(source) is None
     pd.DataFrame({"x": range(70)}).to_parquet(tmp_path / "b.parquet")
     assert count_rows(open_source(str(tmp_path / "b.parquet"))) == 70

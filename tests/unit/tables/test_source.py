@@ -14,8 +14,7 @@ import pytest
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.column_types import column_types
-from gramercy.tables.formats.reader import cell_batches
+from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import open_source
 from tests.support.problems import raises
 from tests.support.table_reading import read

@@ -1,34 +1,27 @@
-"""Run the cells of a benchmark in processes, and store one line per cell in a file."""
+"""Measure the cells of a benchmark in processes, keep one line per cell in a file, and resume."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Imported where it is used: `load` measures the memory of a process that imports this module.
+if TYPE_CHECKING:
+    import numpy as np
 
-
-def command(package: str, *, one_thread: bool = True) -> None:
-    """Run ``python -m package``, whose `run` module declares a `BENCHMARK`.
-
-    With `one_thread`, BLAS gets one thread per process: parallel processes use all cores.
-    """
-    if one_thread:  # read when numpy loads, so before the benchmark is imported
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
-    benchmark: Benchmark = importlib.import_module(f"{package}.run").BENCHMARK
-    benchmark.main()
+    from benchmarks.peers import Peer
 
 
 @dataclass(frozen=True)
@@ -37,16 +30,16 @@ class Benchmark:
 
     Parameters
     ----------
-    package
-        The folder of the results.
+    name
+        Of the package, which is the folder of the results.
     quick
         Help text of ``--quick``.
-    read
-        Reads the results in a file, by cell.
+    result
+        The dataclass of a result; its attribute `cell` is a dataclass as well.
     missing
-        The cells to measure, by the options and the results, as arguments of `measure`.
+        The cells to measure, by ``--quick`` and the results, as arguments of `measure`.
     measure
-        Measures a cell; the result has an attribute `cell`.
+        Measures a cell.
     label
         Describes a cell.
     write
@@ -55,54 +48,45 @@ class Benchmark:
         Whether cells are measured one by one: parallel processes would slow each other down.
     fresh
         Whether each cell gets a process of its own, for measurements of memory.
-    options
-        Further integer options and their defaults.
     """
 
-    package: Path
+    name: str
     quick: str
-    read: Callable[[Path], dict[Any, Any]]
-    missing: Callable[[argparse.Namespace, dict[Any, Any]], Iterable[tuple[Any, ...]]]
+    result: type[Any]
+    missing: Callable[[bool, dict[Any, Any]], Iterable[tuple[Any, ...]]]
     measure: Callable[..., Any]
     label: Callable[[Any], str]
     write: Callable[[Path], None]
     alone: bool = False
     fresh: bool = False
-    options: Mapping[str, int] = field(default_factory=dict)
 
     def main(self, arguments: list[str] | None = None) -> None:
         """Measure the missing cells, and write the page."""
-        parser = argument_parser(f"benchmarks.{self.package.name}", self.quick)
-        for name, value in self.options.items():
-            parser.add_argument(f"--{name}", type=int, default=value)
+        parser = argument_parser(self.name, self.quick)
         if self.alone:
             parser.set_defaults(jobs=1)
-        options = parser.parse_args(arguments)
-        out, started = output_folder(options, self.package), time.monotonic()
+        options, started = parser.parse_args(arguments), time.monotonic()
+        quick = Path(f"{self.name}-quick")
+        out: Path = options.out or (quick if options.quick else Path(__file__).parent / self.name)
+        out.mkdir(parents=True, exist_ok=True)
         path = out / "results.jsonl"
-        missing = list(self.missing(options, self.read(path)))
+        missing = self.missing(options.quick, read_results(path, self.result))
         for result in run_cells(self.measure, missing, options.jobs, self.label, fresh=self.fresh):
             append(path, result)
         self.write(out)
         report(out, started)
 
 
-def argument_parser(package: str, quick: str) -> argparse.ArgumentParser:
+def argument_parser(name: str, quick: str) -> argparse.ArgumentParser:
     """Command line options shared by all benchmarks; `quick` is the help text of ``--quick``."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m {package}", description="Measure the missing cells, and write the page."
+        prog=f"python -m benchmarks {name}",
+        description="Measure the missing cells, and write the page.",
     )
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, help="folder of results.jsonl, results.md, figures/")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     return parser
-
-
-def output_folder(options: argparse.Namespace, package: Path) -> Path:
-    """Create and return the folder of results: the package, or its own folder for ``--quick``."""
-    out: Path = options.out or (Path(f"{package.name}-quick") if options.quick else package)
-    out.mkdir(parents=True, exist_ok=True)
-    return out
 
 
 def run_cells(
@@ -137,17 +121,33 @@ def report(out: Path, started: float) -> None:
     Console().print(f"{out / 'results.md'}, after {time.monotonic() - started:.0f} s")
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the results in the file.
+AnyResult = TypeVar("AnyResult", bound="_Result")
 
-    A line cut short by an interruption is skipped; its cell is measured again.
+
+class _Result(Protocol):
+    @property
+    def cell(self) -> Any: ...
+
+
+def read_results(path: Path, result: type[AnyResult]) -> dict[Any, AnyResult]:
+    """Read the results in a file, by cell.
+
+    A line cut short by an interruption is skipped; its cell is measured again. A cell with several
+    lines has all that they hold, if its results can be merged, and otherwise the last one.
     """
+    from pydantic import TypeAdapter
+
+    adapter, results = TypeAdapter(result), dict[Any, AnyResult]()
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             fields = json.loads(line)
         except json.JSONDecodeError:
             continue
-        yield fields
+        each = adapter.validate_python(fields)
+        if each.cell in results and hasattr(each, "merged_after"):
+            each = each.merged_after(results[each.cell])
+        results[each.cell] = each
+    return results
 
 
 def append(path: Path, result: Any) -> None:
@@ -156,3 +156,41 @@ def append(path: Path, result: Any) -> None:
         if file.tell() and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
             file.write(b"\n")
         file.write(json.dumps(asdict(result)).encode() + b"\n")
+
+
+class _Method(Protocol):
+    """A method, with the library that it runs; None for Gramercy."""
+
+    @property
+    def peer(self) -> Peer | None: ...
+
+
+AnyMethod = TypeVar("AnyMethod", bound=_Method)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method with one guarantee on one table, or samples of it, where methods are compared.
+
+    Parameters
+    ----------
+    table, epsilon, method
+        Keys of the benchmark's tables and methods, and the epsilon at delta = 1e-6.
+    """
+
+    table: str
+    epsilon: float
+    method: str
+
+    def generator(self) -> np.random.Generator:
+        """Random numbers that depend on the cell only."""
+        import numpy as np
+
+        return np.random.default_rng(zlib.crc32(repr(self).encode()))
+
+
+def usable(methods: Mapping[str, AnyMethod]) -> dict[str, AnyMethod]:
+    """The methods without those of peers whose interpreter is not named, with a message."""
+    libraries = dict.fromkeys(each.peer for each in methods.values() if each.peer)
+    found = {None, *(peer for peer in libraries if peer.found())}
+    return {name: each for name, each in methods.items() if each.peer in found}

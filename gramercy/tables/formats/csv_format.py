@@ -6,7 +6,8 @@ import codecs
 import contextlib
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -20,17 +21,57 @@ from numpy.typing import NDArray
 
 from gramercy.schemas import families
 from gramercy.schemas.column import MISSING
+from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.schemas.url import path_of
 from gramercy.tables.batches import MalformedLines, in_order
-from gramercy.tables.formats.decompression import XzStream, open_zip
-from gramercy.tables.formats.encodings import SUBSTITUTE, as_utf8
+from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
 from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
-from gramercy.tables.formats.parse_errors import redact_parser_errors
-from gramercy.tables.formats.source_file import SourceFile
+from gramercy.tables.formats.table_format import ANY, SourceFile, TableFormat
 from gramercy.tables.formats.values import Coding, is_text, to_floats
 
+# Ends of names of text files that are CSV only where the contract states their separator.
+ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
 _HEADER_BYTES = 1 << 16  # read at once for the header
 _ROOM = 8  # bytes of a block besides the lines: a byte order mark
+
+
+class CsvTables(TableFormat):
+    """CSV, compressed or not. A record is one line, whatever its cells are; see `lines`."""
+
+    title = "CSV"
+    states_names = states_types = keeps_cells_apart = False
+
+    def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
+        any_text = isinstance(source, Files) and source.is_any_text
+        text = (".csv", *ANY_TEXT) if any_text else (".csv",)
+        return any(suffix in text for suffix in suffixes[-2:])
+
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        return [(name, ANY) for name in read_header(file)]
+
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[NDArray[np.float64]]:
+        parser = _Parser(file, columns, keep_malformed)
+        with _open(file) as stream:
+            blocks = _without_header(parser.records.blocks(stream))
+            with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
+                for part, lines in parsed:
+                    malformed.dropped += 0 if keep_malformed else lines
+                    malformed.kept += lines if keep_malformed else 0
+                    for cells in map(parser.with_persons, part):
+                        for start in range(0, cells.shape[1], rows):
+                            yield cells[:, start : start + rows]
+
+
+def _written(file: SourceFile) -> CsvFormat:
+    """How the file is written, as the contract states it."""
+    return file.source.csv if isinstance(file.source, Files) else CsvFormat()
 
 
 def read_header(file: SourceFile) -> list[str]:
@@ -41,43 +82,42 @@ def read_header(file: SourceFile) -> list[str]:
     TableError
         If the file has no readable header.
     """
-    names: list[str] = []
-    display_name = file.display_name
-    with redact_parser_errors(display_name, "CSV"), _open(file) as stream:
+    display_name, written = file.display_name, _written(file)
+    with _open(file) as stream:
         line = _first_line(stream)
-        # A header dropped for its length would make the next line, a private row, the header.
-        if len(line) > BLOCK and not line.endswith(b"\n"):
-            raise families.HEADER(
-                "{file}: the header is longer than {limit} MiB.",
-                "Remove columns, or write Parquet; lines must end with a newline.",
-                file=display_name,
-                limit=BLOCK >> 20,
-            )
-        try:
-            text = line.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise families.HEADER(
-                "{file}: the header is not UTF-8.",
-                "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or "
-                ".parquet.",
-                file=display_name,
-            ) from None
-        if SUBSTITUTE in text and file.csv.encoding != "utf-8":
-            raise families.HEADER(
-                "{file}: the header is not {encoding}.",
-                "Correct the contract's 'source.encoding', or save the file in this encoding.",
-                file=display_name,
-                encoding=file.csv.encoding,
-            )
-        separator = file.csv.separator
-        record = line.removesuffix(b"\n").removesuffix(b"\r")
-        if text.strip() and not is_record(record, separator.encode()):
-            raise families.HEADER(
-                "{file}: the header is not a single line of fields.",
-                "Close its quotes, and end lines with a newline.",
-                file=display_name,
-            )
-        names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
+    # A header dropped for its length would make the next line, a private row, the header.
+    if len(line) > BLOCK and not line.endswith(b"\n"):
+        raise families.HEADER(
+            "{file}: the header is longer than {limit} MiB.",
+            "Remove columns, or write Parquet; lines must end with a newline.",
+            file=display_name,
+            limit=BLOCK >> 20,
+        )
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise families.HEADER(
+            "{file}: the header is not UTF-8.",
+            "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or "
+            ".parquet.",
+            file=display_name,
+        ) from None
+    if SUBSTITUTE in text and written.encoding != "utf-8":
+        raise families.HEADER(
+            "{file}: the header is not {encoding}.",
+            "Correct the contract's 'source.encoding', or save the file in this encoding.",
+            file=display_name,
+            encoding=written.encoding,
+        )
+    separator = written.separator
+    record = line.removesuffix(b"\n").removesuffix(b"\r")
+    if text.strip() and not is_record(record, separator.encode()):
+        raise families.HEADER(
+            "{file}: the header is not a single line of fields.",
+            "Close its quotes, and end lines with a newline.",
+            file=display_name,
+        )
+    names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
     if not any(names):
         raise families.HEADER(
             "{file}: the file is empty, or its first line is blank.",
@@ -94,26 +134,6 @@ def _first_line(stream: IO[bytes]) -> bytes:
         read += more
     end = read.find(b"\n") + 1 or len(read)
     return read[: min(end, BLOCK + 1)]
-
-
-def cell_batches(
-    file: SourceFile,
-    columns: Mapping[str, Coding],
-    rows: int,
-    malformed: MalformedLines,
-    keep_malformed: bool,
-) -> Iterator[NDArray[np.float64]]:
-    """Batches of at most `rows` rows; see `tables.formats.reader.cell_batches`."""
-    parser = _Parser(file, columns, keep_malformed)
-    with redact_parser_errors(file.display_name, "CSV"), _open(file) as stream:
-        blocks = _without_header(parser.records.blocks(stream))
-        with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
-            for part, lines in parsed:
-                malformed.dropped += 0 if keep_malformed else lines
-                malformed.kept += lines if keep_malformed else 0
-                for cells in map(parser.with_persons, part):
-                    for start in range(0, cells.shape[1], rows):
-                        yield cells[:, start : start + rows]
 
 
 def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -153,7 +173,7 @@ class _Parser:
         self, file: SourceFile, columns: Mapping[str, Coding], keep_malformed: bool
     ) -> None:
         self._names, self._columns = read_header(file), columns
-        self._csv, self._keeps = file.csv, keep_malformed
+        self._csv, self._keeps = _written(file), keep_malformed
         separator = self._csv.separator.encode()
         self.records = Records(len(self._names) if keep_malformed else None, separator)
         self._reads_numbers = self._csv.decimal == "."
@@ -268,7 +288,7 @@ def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
 def _open(file: SourceFile) -> Iterator[IO[bytes]]:
     """The decompressed content as UTF-8."""
     with open_bytes(file) as stream:
-        yield as_utf8(stream, file.csv.encoding)
+        yield as_utf8(stream, _written(file).encoding)
 
 
 @contextmanager
@@ -286,3 +306,30 @@ def open_bytes(file: SourceFile) -> Iterator[IO[bytes]]:
 
 def _open_xz(packed: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(XzStream(packed), BLOCK)
+
+
+_MONTHS = (
+    "jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|jun[ei]?|jul[yi]?"
+    "|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
+)
+
+
+_TIME_WORDS = re.compile(
+    rf"(?<=\d)(?:t(?=\d)|z$)|(?<![^\W\d_])(?:[ap]m|utc|gmt|{_MONTHS})(?![^\W\d_])", re.IGNORECASE
+)
+
+
+def look_like_data(names: Iterable[str]) -> bool:
+    """Whether a name is a number, a date, a time or a mark for a missing value."""
+    return any(_is_value(name.strip()) for name in names)
+
+
+def _is_value(name: str) -> bool:
+    """Whether a name is a number, date, time or missing-value mark; an empty name is not."""
+    try:
+        float(name)  # including 1e5, inf and nan
+    except ValueError:
+        bare = _TIME_WORDS.sub("", name)
+        digits = any(map(str.isdigit, bare))
+        return (name in MISSING and name != "") or (digits and not any(map(str.isalpha, bare)))
+    return True

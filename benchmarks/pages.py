@@ -1,10 +1,14 @@
-"""Markdown of the results pages."""
+"""Markdown and figures of the results pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
 
 _CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")  # code spans and link targets
 _LETTERS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ", "sqrt2": "√2", "X^T X": "XᵀX"}
@@ -25,12 +29,12 @@ def table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
     yield ""
 
 
-def write(path: Path, lines: Iterable[str]) -> None:
+def write_page(path: Path, lines: Iterable[str]) -> None:
     """Write a page."""
-    path.write_text(text(lines), encoding="utf-8")
+    path.write_text(page_text(lines), encoding="utf-8")
 
 
-def text(lines: Iterable[str]) -> str:
+def page_text(lines: Iterable[str]) -> str:
     """Join the lines to a page, with mathematical symbols instead of their names."""
     return symbols("\n".join(lines)).rstrip() + "\n"
 
@@ -51,3 +55,13 @@ def _symbols(prose: str) -> str:
 def _power(factor: str, exponent: int) -> str:
     power = f"10{str(exponent).translate(_RAISED)}"
     return power if factor == "1" else f"{factor} × {power}"
+
+
+@contextmanager
+def figure(path: Path, width: float, height: float, salt: str = "") -> Iterator[Figure]:
+    """A figure of so many inches, saved as SVG with texts; the same bytes for the same figure."""
+    salt = salt or path.stem
+    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 9}):
+        drawn = Figure(figsize=(width, height), layout="constrained")
+        yield drawn
+        drawn.savefig(path, format="svg", metadata={"Date": None})

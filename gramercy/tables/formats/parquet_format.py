@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-from gramercy.tables.formats.source_file import SourceFile
+from gramercy.schemas.source import AnySource
+from gramercy.tables import batches
+from gramercy.tables.batches import MalformedLines
+from gramercy.tables.formats.table_format import SourceFile, TableFormat, type_name
 from gramercy.tables.formats.values import Coding, is_person_index, is_text, to_floats
 
 Array = NDArray[np.float64]
-
-BATCH_CELLS = 1 << 21
 
 # Bytes of memory.
 _PAGE = 1 << 20  # writers end a page near this size; Arrow keeps one of every column
@@ -48,23 +49,53 @@ def _open_bytes(file: SourceFile) -> Any:
     return pa.OSFile(path) if local else fs.open(path, "rb")
 
 
-def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> Iterator[Array]:
-    """Batches of at most `rows` rows; see `tables.formats.reader.cell_batches`.
+class ParquetTables(TableFormat):
+    """Parquet, whose footers state names, types, and numbers of rows."""
 
-    Raises
-    ------
-    KeyError
-        If a column is missing.
-    """
-    with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
-        groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
-        reader = _Reader(stream, table.metadata, groups, columns)
-        stored = [reader.column(name, coding) for name, coding in columns.items()]
-        if sum(column.page for column in stored) <= _PAGES:
-            yield from reader.batches(stored, groups, rows)
-            return
-        for group in groups:
-            yield from reader.batches_in_turns(stored, group, rows)
+    title = "Parquet"
+
+    def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
+        return suffixes[-1:] in ([".parquet"], [".pq"])
+
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        with open_parquet(file) as table:
+            return [(field.name, type_name(field.type)) for field in table.schema_arrow]
+
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[Array]:
+        with _open_bytes(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as table:
+            groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
+            reader = _Reader(stream, table.metadata, groups, columns)
+            stored = [reader.column(name, coding) for name, coding in columns.items()]
+            if sum(column.page for column in stored) <= _PAGES:
+                yield from reader.batches(stored, groups, rows)
+                return
+            for group in groups:
+                yield from reader.batches_in_turns(stored, group, rows)
+
+    def partitions(self, file: SourceFile, min_cells: int) -> list[SourceFile]:
+        """Successive row groups, which are combined until they have so many cells."""
+        with open_parquet(file) as table:
+            metadata = table.metadata
+            sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+            columns = metadata.num_columns
+        parts, groups = list[SourceFile](), list[int]()
+        for k in range(len(sizes)):
+            groups.append(k)
+            if sum(sizes[j] for j in groups) * columns >= min_cells or k == len(sizes) - 1:
+                parts.append(replace(file, row_groups=tuple(groups)))
+                groups = []
+        return parts
+
+    def row_count(self, file: SourceFile) -> int | None:
+        with open_parquet(file) as table:
+            return int(table.metadata.num_rows)
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,7 +233,7 @@ class _Reader:
             for first in range(0, len(columns), turn):
                 part = columns[first : first + turn]
                 filled = 0
-                for batch in self.batches(part, [group], BATCH_CELLS // len(part), start):
+                for batch in self.batches(part, [group], batches.BATCH_CELLS // len(part), start):
                     used = batch[:, : block.shape[1] - filled]
                     stop = filled + used.shape[1]
                     block[first : first + turn, filled:stop] = used

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import datetime
 import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,16 +22,9 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.common.extras import is_installed
 from gramercy.schemas import families
 from gramercy.schemas.errors import TableError
-from gramercy.tables.formats.copies.files import (
-    Constants,
-    new_private_file,
-    path_of_part,
-    write_constants,
-    written_to,
-)
-from gramercy.tables.formats.parquet_reader import open_parquet
-from gramercy.tables.formats.parse_errors import redact_parser_errors
-from gramercy.tables.formats.source_file import SourceFile
+from gramercy.schemas.source import AnySource, Files, display_name, location
+from gramercy.tables.formats.private_copy import Constants, new_copy
+from gramercy.tables.formats.table_format import CopiedColumns, CopiedFormat, SourceFile, type_name
 
 
 def _delta_feature_not_supported(source: str, feature: str) -> TableError:
@@ -56,60 +47,39 @@ _MOST_LOG_MEBIBYTES = 128  # deltalake reads the log into memory
 _MAPPING_MODE = "delta.columnMapping.mode"
 
 
-def schema_of(file: SourceFile) -> pa.Schema:
-    """The columns of a table, from its log.
+class DeltaTables(CopiedFormat):
+    """Delta tables in a folder of this machine."""
 
-    Raises
-    ------
-    TableError
-        If the log cannot be read, or the table uses features that are not supported.
-    """
-    with _open_log(file) as table:
-        return pa.schema(table.schema())
+    title = "Delta"
 
+    def table_of(self, source: AnySource) -> SourceFile | None:
+        if not isinstance(source, str | Files):
+            return None
+        folder = location(source).removeprefix("file://").removeprefix("local://")
+        if not os.path.isdir(os.path.join(folder, _LOG)):
+            return None
+        return SourceFile(LocalFileSystem(), folder, self, display_name(source))
 
-def copy_files(
-    file: SourceFile, columns: Sequence[str], folder: Path, on_rows: Callable[[int], None]
-) -> None:
-    """Copy the files of the present version.
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        """The columns, from the log; `TableError` if it has features that are not supported."""
+        schema = pa.schema(_open_log(file).schema())
+        return [(field.name, type_name(field.type)) for field in schema]
 
-    Parameters
-    ----------
-    file
-        The folder of the table.
-    columns
-        The columns that will be read. Files that were written before a column was added lack it:
-        it is missing in all of their rows.
-    folder
-        The new folder.
-    on_rows
-        Called with the number of rows of each file.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read.
-    ContractError
-        If the copy cannot be written.
-    """
-    with _open_log(file) as table:
-        constants: list[Constants] = []
-        with written_to(folder.parent):
-            folder.mkdir(mode=0o700)
-        for number, (path, values) in enumerate(_files(table, file)):
-            part = path_of_part(folder, number)
-            _copy(path, part)
-            copied = SourceFile(LocalFileSystem(), str(part), "parquet", file.display_name, {})
-            with open_parquet(copied) as parquet:
-                absent = set(columns).difference(parquet.schema_arrow.names)
-                on_rows(parquet.metadata.num_rows)
-            constants.append({**dict.fromkeys(absent), **values})
-        with written_to(folder.parent):
-            write_constants(folder, constants)
+    def copy(
+        self,
+        file: SourceFile,
+        columns: CopiedColumns,
+        folder: Path,
+        on_rows: Callable[[int], None],
+    ) -> None:
+        """Copy the files of the present version."""
+        table = _open_log(file)
+        with new_copy(folder) as copy:
+            for path, constants in _files(table, file):
+                on_rows(copy.add_file(path, columns.names, constants))
 
 
-@contextmanager
-def _open_log(file: SourceFile) -> Iterator[Any]:
+def _open_log(file: SourceFile) -> Any:
     if not is_installed("deltalake"):
         raise families.DELTA_TABLE(
             "{source}: the package deltalake, which reads Delta tables, is not installed.",
@@ -119,18 +89,16 @@ def _open_log(file: SourceFile) -> Iterator[Any]:
     from deltalake import DeltaTable
 
     _check_log_size(file)
-    with redact_parser_errors(file.display_name, "Delta"):
-        table = DeltaTable(file.path)
-        _check_features(table, file.display_name)
-        yield table
+    table = DeltaTable(file.path)
+    _check_features(table, file.display_name)
+    return table
 
 
 def _check_log_size(file: SourceFile) -> None:
     """Refuse a log that would not fit into memory."""
     size = 0
-    with redact_parser_errors(file.display_name, "Delta"):
-        for folder, _, names in os.walk(os.path.join(file.path, _LOG)):
-            size += sum(os.stat(os.path.join(folder, name)).st_size for name in names)
+    for folder, _, names in os.walk(os.path.join(file.path, _LOG)):
+        size += sum(os.stat(os.path.join(folder, name)).st_size for name in names)
     mebibytes = -(-size // (1 << 20))
     if mebibytes > _MOST_LOG_MEBIBYTES:
         raise families.DELTA_TABLE(
@@ -177,12 +145,3 @@ def _as_text(value: Any) -> str | None:
     if isinstance(value, datetime.date):  # or a time
         return value.isoformat()
     return None if value is None else str(value)
-
-
-def _copy(path: str, to: Path) -> None:
-    with (
-        open(path, "rb") as stream,
-        written_to(to.parent),
-        os.fdopen(new_private_file(to), "wb") as copy,
-    ):
-        shutil.copyfileobj(stream, copy, 1 << 20)

@@ -1,1 +1,0 @@
-"""Tables of databases, which are read once, in one statement."""

@@ -1,0 +1,443 @@
+"""The columns of a database's table, and the one statement that reads them.
+
+The statement computes nothing that a cell could make fail: it selects columns, leaves out texts
+that are too long to be a value, and compares cells with values. Texts are compared by the number of
+their bytes, so that no cell fills the memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from gramercy.schemas import families
+from gramercy.schemas.database import DatabaseTable
+from gramercy.tables.formats.database_connection import connected
+from gramercy.tables.formats.table_format import ANY, DOUBLE, TEXT, WHOLE, CopiedColumns
+from gramercy.tables.formats.values import to_floats
+
+DATE = "date or time"
+VIRTUAL = "computed when read"  # no contract can use it: computing it may fail on a cell
+NUMERIC = "numeric"  # exact decimals, of up to 147,000 digits in PostgreSQL
+_POSTGRESQL_TYPES = {
+    **dict.fromkeys(("int2", "int4", "int8"), WHOLE),
+    **dict.fromkeys(("float4", "float8", "bool"), DOUBLE),
+    "numeric": NUMERIC,
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), TEXT),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), DATE),
+}
+# By the rules for affinity: https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+_SQLITE_TYPES = (
+    (re.compile(r"DATE|TIME"), ANY),
+    (re.compile(r"INT"), WHOLE),
+    (re.compile(r"CHAR|CLOB|TEXT"), TEXT),
+    (re.compile(r"BLOB|^$"), ANY),
+)
+
+
+def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
+    """Names of the columns and their types, as in `tables.formats.reader`; no row is read.
+
+    SQLite does not enforce types: a column of whole numbers may contain text, which then counts as
+    missing. The columns of a free query of SQLite have no type.
+
+    Raises
+    ------
+    TableError
+        If the database or the table cannot be read, or the condition on rows can fail.
+    """
+    with connected(table) as connection:
+        stated = stated_columns(connection, table)
+    return [(name, DOUBLE if kind == NUMERIC else kind) for name, kind in stated]
+
+
+def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
+    """As `columns_of`, with a connection that is open; exact decimals are `NUMERIC`."""
+    check_kind(connection, table)
+    stated = _stated(connection, table)
+    virtual = virtual_columns(connection, table)
+    stated = [(name, VIRTUAL if name in virtual else kind) for name, kind in stated]
+    check_condition(connection, table, dict(stated))
+    return stated
+
+
+def _stated(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
+    statement = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
+    cursor: Any = connection.execute(statement).cursor
+    described = [(str(each[0]), each[1]) for each in cursor.description]
+    if connection.dialect.name == "postgresql":
+        types = _postgresql_types(connection, [oid for _, oid in described])
+        return [(name, types[oid]) for name, oid in described]
+    if table.query is not None:
+        return [(name, ANY) for name, _ in described]
+    return [(row[1], _sqlite_type(row[2])) for row in sqlite_columns(connection, table)]
+
+
+def statement(
+    table: DatabaseTable,
+    columns: Mapping[str, tuple[str, int]],
+    *,
+    sqlite: bool,
+) -> sa.Select[Any]:
+    """The statement that reads the table.
+
+    Parameters
+    ----------
+    table
+        What to read.
+    columns
+        The columns to read, with their types, and the most bytes of a text that can be a value.
+    sqlite
+        Whether the database is SQLite, in which any column may contain text.
+    """
+    relation = _relation(table)
+    bounded = _sqlite_cell if sqlite else _postgresql_cell
+    cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]
+    selected = sa.select(*cells).select_from(relation)
+    if table.condition is None:
+        return selected
+    condition = table.condition.sql("sqlite" if sqlite else "postgres")
+    return selected.where(sa.literal_column(condition))
+
+
+def _relation(table: DatabaseTable) -> sa.FromClause:
+    """The table, the view, or the query as a subquery, without its columns."""
+    if table.query is not None:
+        text = table.query.replace("\\", "\\\\").replace(":", "\\:")  # no parameters
+        text += "\n"  # it may end in a comment
+        return sa.text(text).columns().subquery("selected")
+    schema, _, name = table.relation.rpartition(".")
+    return sa.table(name, schema=schema or None)
+
+
+def _postgresql_types(connection: sa.Connection, oids: Sequence[int]) -> dict[int, str]:
+    """The types of columns; values of an enumeration are text."""
+    found = connection.execute(
+        sa.text("SELECT oid, typname, typtype FROM pg_type WHERE oid = ANY(:oids)"),
+        {"oids": list(set(oids))},
+    )
+    types = {
+        oid: TEXT if kind in {"e", b"e"} else _POSTGRESQL_TYPES.get(name, name)
+        for oid, name, kind in found
+    }
+    return {oid: types.get(oid, "unknown") for oid in oids}
+
+
+def _sqlite_type(declared: str) -> str:
+    for pattern, kind in _SQLITE_TYPES:
+        if pattern.search(declared.upper()):
+            return kind
+    return DOUBLE
+
+
+def _postgresql_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[Any]:
+    """A cell; of text, and of exact decimals, only what can be a value.
+
+    Any value can be cast to text.
+    """
+    cell: sa.ColumnElement[Any] = sa.column(name)
+    if kind in {WHOLE, DOUBLE}:
+        return cell
+    text: sa.ColumnElement[Any] = sa.cast(cell, sa.Text)
+    if kind == NUMERIC:
+        return sa.case((sa.func.octet_length(text) <= most_bytes, cell))
+    if kind == DATE:
+        text = sa.func.replace(text, " ", "T")  # as ISO 8601 writes it
+    return sa.case((sa.func.octet_length(text) <= most_bytes, text))
+
+
+def _sqlite_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[Any]:
+    """A cell; any column may contain text of any length, and the length of text ends at a NUL."""
+    cell: sa.ColumnElement[Any] = sa.column(name)
+    bytes_of_cell = sa.func.length(sa.cast(cell, sa.LargeBinary))
+    return sa.case((bytes_of_cell <= most_bytes, cell))
+
+
+_ENCODINGS = {"UTF8", "SQL_ASCII"}
+_OLDEST = (12,)  # version of PostgreSQL; before, it does not state how columns are generated
+_VIRTUAL = 2  # `hidden` of a column of SQLite that is computed when it is read
+# Types of PostgreSQL whose comparisons with a value are possible for every cell.
+_COMPARABLE = (
+    *("int2", "int4", "int8", "float4", "float8", "numeric", "bool", "uuid"),
+    *("text", "varchar", "bpchar", "name", "date", "timestamp", "timestamptz"),
+)
+
+
+def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
+    """Refuse a view where the contract says table, whose rows need no assertion.
+
+    Raises
+    ------
+    TableError
+        If so, if the table is virtual or has policies of row-level security, or if the server is
+        too old, or could not convert a stored text.
+    """
+    postgresql = connection.dialect.name == "postgresql"
+    if postgresql:
+        version = connection.dialect.server_version_info or (0,)
+        if version < _OLDEST:
+            raise families.DATABASE_READ(
+                "{source}: the database is PostgreSQL {version}.",
+                "Use PostgreSQL 12 or newer, or export the table as Parquet.",
+                source=table.display_name,
+                version=".".join(map(str, version)),
+            )
+        encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar())
+        if encoding not in _ENCODINGS:
+            raise families.DATABASE_READ(
+                "{source}: the encoding of the database is {encoding}.",
+                "Export the table as Parquet, or copy it to a database with the encoding UTF8.",
+                source=table.display_name,
+                encoding=encoding,
+            )
+    if table.query is not None:
+        return
+    schema, _, name = table.relation.rpartition(".")
+    inspector, where = sa.inspect(connection), schema or None
+    views = inspector.get_view_names(where)
+    if postgresql:
+        views += inspector.get_materialized_view_names(where)
+    names = views if table.kind == "view" else inspector.get_table_names(where)
+    if name not in names:
+        raise families.DATABASE_READ(
+            "{source}: there is no such {kind}.",
+            "Check the name; a schema other than the default is written as schema.name.",
+            source=table.display_name,
+            kind=table.kind,
+        )
+    if postgresql and _has_policies(connection, table):
+        raise families.DATABASE_READ(
+            "{source}: policies of row-level security apply to this table, and may leave out rows.",
+            "Use a role of PostgreSQL with BYPASSRLS, or export the table as Parquet.",
+            source=table.display_name,
+        )
+    if not postgresql and _is_virtual(connection, schema, name):
+        raise families.DATABASE_READ(
+            "{source}: this is a virtual table of SQLite, whose rows are computed by a module.",
+            "Copy it to an ordinary table, or export it as Parquet.",
+            source=table.display_name,
+        )
+
+
+def _has_policies(connection: sa.Connection, table: DatabaseTable) -> bool:
+    """Whether policies of row-level security apply to the role; those of a view are the view's."""
+    active = sa.text("SELECT row_security_active(to_regclass(:relation))")
+    return bool(connection.execute(active, {"relation": _quoted(connection, table)}).scalar())
+
+
+def _is_virtual(connection: sa.Connection, schema: str, name: str) -> bool:
+    master = sa.table("sqlite_master", sa.column("name"), sa.column("sql"), schema=schema or None)
+    text = connection.execute(sa.select(master.c.sql).where(master.c.name == name)).scalar()
+    return " ".join(str(text).split()[:2]).upper() == "CREATE VIRTUAL"
+
+
+def virtual_columns(connection: sa.Connection, table: DatabaseTable) -> set[str]:
+    """Columns of a table that are computed when they are read, which may fail on a cell."""
+    if table.query is not None:
+        return set()
+    if connection.dialect.name == "postgresql":
+        return {name for name, _, generated in _attributes(connection, table) if generated == "v"}
+    return {row[1] for row in sqlite_columns(connection, table) if row[6] == _VIRTUAL}
+
+
+def check_condition(
+    connection: sa.Connection, table: DatabaseTable, types: Mapping[str, str]
+) -> None:
+    """Refuse a condition that names unknown columns, or columns whose comparisons may fail.
+
+    Parameters
+    ----------
+    connection
+        An open connection.
+    table
+        The table with the condition.
+    types
+        All columns, with their types.
+
+    Raises
+    ------
+    TableError
+        If the condition cannot be used.
+    """
+    if table.condition is None:
+        return
+    from gramercy.schemas.row_condition import columns_of  # takes a third of a second
+
+    usable = set(types)
+    if connection.dialect.name == "postgresql":
+        usable = {
+            name for name, is_comparable, _ in _attributes(connection, table) if is_comparable
+        }
+    usable -= virtual_columns(connection, table)
+    for name in columns_of(table.condition):
+        if name not in types:
+            raise families.DATABASE_READ(
+                "{source}: 'where' names '{column}', which is not a column.",
+                "Write the name as the database has it, in double quotes if it has capitals or "
+                "blanks.",
+                source=table.display_name,
+                column=name,
+            )
+        if name not in usable:
+            raise families.DATABASE_READ(
+                "{source}: 'where' cannot use '{column}', whose type is {kind}.",
+                "Use columns of whole numbers, numeric, floating-point numbers, truth values, "
+                "text, enumerations, UUIDs, dates or times.",
+                source=table.display_name,
+                column=name,
+                kind=types[name],
+            )
+
+
+def sqlite_columns(connection: sa.Connection, table: DatabaseTable) -> list[Any]:
+    """The rows of SQLite's ``table_xinfo``, without hidden columns."""
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    within = f"{quote(schema)}." if schema else ""
+    found = connection.exec_driver_sql(f"PRAGMA {within}table_xinfo({quote(name)})")
+    return [row for row in found if row[6] != 1]  # 1: hidden
+
+
+def _attributes(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, bool, str]]:
+    """Columns in PostgreSQL, with whether they can be compared, and how they are generated.
+
+    A domain cannot be compared: it may have operators of its own.
+    """
+    found = connection.execute(
+        sa.text(
+            "SELECT a.attname, t.typtype = 'e' OR (t.typnamespace = 'pg_catalog'::regnamespace"
+            " AND t.typname = ANY(:types)), a.attgenerated::text"
+            " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+            " WHERE a.attrelid = to_regclass(:relation) AND a.attnum > 0"
+        ),
+        {"types": list(_COMPARABLE), "relation": _quoted(connection, table)},
+    )
+    return [(str(name), bool(is_comparable), str(by)) for name, is_comparable, by in found]
+
+
+def _quoted(connection: sa.Connection, table: DatabaseTable) -> str:
+    """The name of a table or a view, as PostgreSQL's ``to_regclass`` reads it."""
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    return f"{quote(schema)}.{quote(name)}" if schema else quote(name)
+
+
+@contextmanager
+def open_rows(
+    table: DatabaseTable, columns: CopiedColumns
+) -> Iterator[tuple[pa.Schema, Iterator[list[pa.Array]]]]:
+    """The columns of a copy, and the batches of its rows.
+
+    Raises
+    ------
+    TableError
+        If the database cannot be read, or lacks a column.
+    """
+    with connected(table) as connection:
+        types = dict(stated_columns(connection, table))
+        sqlite = connection.dialect.name == "sqlite"
+        selected = {name: (types[name], columns.most_bytes(name)) for name in columns.names}
+        convert = {name: _converter(columns, name, types[name], sqlite) for name in selected}
+        select = statement(table, selected, sqlite=sqlite)
+        options = connection.execution_options(yield_per=columns.rows_at_once)
+        schema = pa.schema([(name, TYPES[convert[name]]) for name in selected])
+        yield schema, _batches(options.execute(select), list(convert.values()))
+
+
+def _converter(columns: CopiedColumns, name: str, kind: str, sqlite: bool) -> Convert:
+    if name in columns.published:
+        return numbers if columns.is_number(name) else texts
+    enforced = kind == WHOLE and not sqlite
+    return whole_numbers if enforced else identifiers
+
+
+def _batches(found: Any, convert: list[Convert]) -> Iterator[list[pa.Array]]:
+    for fetched in found.partitions():
+        cells = zip(*fetched, strict=True)
+        yield [to_arrow(column) for to_arrow, column in zip(convert, cells, strict=True)]
+
+
+Cells = Sequence[Any]
+_NOT_OF_THE_TYPE = (ValueError, TypeError, OverflowError)  # errors of Arrow among them
+_EXACT = 2.0**53  # a smaller whole number has a double of its own
+
+
+def numbers(cells: Cells) -> pa.Array:
+    """Double-precision numbers; null where a cell is neither a number nor text of a number."""
+    try:
+        return pa.array(cells, pa.float64())
+    except _NOT_OF_THE_TYPE:
+        pass  # large integers, exact decimals, truth values, or text
+    converted = np.array([_number(cell) for cell in cells], np.float64)
+    if any(isinstance(cell, str) for cell in cells):
+        written = texts([cell if isinstance(cell, str) else None for cell in cells])
+        converted = np.where(np.isnan(converted), to_floats(written, None), converted)
+    return pa.array(converted)
+
+
+def _number(cell: Any) -> float:
+    """A number; every decimal becomes the double next to it, and infinite if there is none."""
+    if not isinstance(cell, int | float | Decimal):
+        return np.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return np.nan
+
+
+def whole_numbers(cells: Cells) -> pa.Array:
+    """Whole numbers of 64 bits."""
+    return pa.array(cells, pa.int64())
+
+
+def texts(cells: Cells) -> pa.Array:
+    """Text; null where a cell is binary and not UTF-8."""
+    try:
+        return pa.array(cells, pa.string())
+    except _NOT_OF_THE_TYPE:  # SQLite stores numbers in columns of text
+        return pa.array([_text(cell) for cell in cells], pa.string())
+
+
+def identifiers(cells: Cells) -> pa.Array:
+    """Text of persons or dates: 7.0 is 7, and other doubles are null.
+
+    SQLite stores a number as it was inserted. The double next to a large whole number, which some
+    programs write instead of it, would be another name of the same person.
+    """
+    return texts([_identifier(cell) if isinstance(cell, float) else cell for cell in cells])
+
+
+def _identifier(cell: float) -> int | None:
+    return int(cell) if abs(cell) < _EXACT and cell.is_integer() else None
+
+
+def _text(cell: Any) -> str | None:
+    """As Arrow would read the cell, so that it does not matter which other cells there are."""
+    if isinstance(cell, bytes):
+        try:
+            return cell.decode()
+        except UnicodeDecodeError:
+            return None
+    try:
+        return None if cell is None else str(cell).encode("utf-8", "replace").decode()
+    except ValueError:  # a whole number of thousands of digits
+        return None
+
+
+Convert = Callable[[Cells], pa.Array]
+TYPES: dict[Convert, pa.DataType] = {
+    numbers: pa.float64(),
+    whole_numbers: pa.int64(),
+    texts: pa.string(),
+    identifiers: pa.string(),
+}

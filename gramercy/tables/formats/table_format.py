@@ -1,0 +1,326 @@
+"""What a format of tables is, and one file of a table in it.
+
+A format is one object in one module, and one line in `tables.formats.registry`. Whatever differs
+between formats is asked of the object, so nothing else compares formats.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.source import AnySource
+from gramercy.tables.batches import MalformedLines
+from gramercy.tables.formats.byte_streams import DecompressionError
+from gramercy.tables.formats.values import MAX_NAME_BYTES, Coding, Levels, is_text, max_cell_bytes
+
+# Types of columns; other types have Arrow's own names, or those of the database.
+WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
+
+# Of a table that is copied.
+_BATCH_CELLS = 1 << 16  # cells that are read at once
+_BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be
+_NUMBER_BYTES = 1024  # of text that is a number
+_NAME_BYTES = 16 * MAX_NAME_BYTES  # of a person's name, before it has its canonical form
+
+
+class TableFormat(ABC):
+    """A format of tables. It has no state, and is pickled for workers of a cluster.
+
+    Its methods may raise any error of a parser: `SourceFile`, which calls them, replaces errors by
+    those that quote no cell.
+
+    Attributes
+    ----------
+    title
+        Its name in errors.
+    states_names
+        Whether files state the names of columns, so that what is read as a name is never a cell.
+    states_types
+        Whether files state the types of columns.
+    keeps_cells_apart
+        Whether no cell can change how another cell is read, not even one of its own row.
+    """
+
+    title: ClassVar[str]
+    states_names: ClassVar[bool] = True
+    states_types: ClassVar[bool] = True
+    keeps_cells_apart: ClassVar[bool] = True
+
+    def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
+        """Whether a file is in this format.
+
+        Parameters
+        ----------
+        suffixes
+            Ends of its name, in lower case, such as ``.csv`` and ``.gz``.
+        source
+            The source in the contract, which may state how files are written.
+        """
+        return False
+
+    @abstractmethod
+    def columns(self, file: SourceFile) -> list[tuple[str, str]]:
+        """Names and types of the columns, without those in names of folders; no row is read."""
+
+    @abstractmethod
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Batches of at most `rows` rows; see `tables.formats.reader.cell_batches`."""
+
+    def partitions(self, file: SourceFile, min_cells: int) -> list[SourceFile]:
+        """Parts of a file, in order, each with at least so many cells where it has them."""
+        return [file]
+
+    def row_count(self, file: SourceFile) -> int | None:
+        """Number of rows as the file states it; None if all of it must be read."""
+        return None
+
+
+@dataclass(frozen=True)
+class CopiedColumns:
+    """What a copy holds of a table.
+
+    Parameters
+    ----------
+    published
+        The columns to publish, with their levels; None for numbers. Numbers become doubles as
+        those of a Parquet file would, and texts that are too long to be a level become missing.
+    others
+        Other columns: of persons or of dates. Whole numbers stay such, and others become text.
+    rows
+        The declared number of rows, if it is public.
+    """
+
+    published: Mapping[str, Levels | None]
+    others: Sequence[str] = ()
+    rows: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, each once."""
+        return list(dict.fromkeys([*self.published, *self.others]))
+
+    def is_number(self, name: str) -> bool:
+        """Whether the cells of a column are numbers, or levels that are numbers."""
+        return name in self.published and not is_text(self.published[name])
+
+    def most_bytes(self, name: str) -> int:
+        """Bytes of the longest text that can be a value of a column."""
+        if name not in self.published:
+            return _NAME_BYTES
+        levels = self.published[name]
+        return max_cell_bytes(levels) if levels is not None and is_text(levels) else _NUMBER_BYTES
+
+    @property
+    def rows_at_once(self) -> int:
+        """Number of rows of a batch whose cells fit into memory."""
+        names = self.names
+        longest = sum(map(self.most_bytes, names))
+        return max(1, min(_BATCH_CELLS // len(names), _BATCH_BYTES // longest))
+
+
+class CopiedFormat(TableFormat):
+    """A format whose tables are copied before their rows are read: they may change meanwhile."""
+
+    @abstractmethod
+    def table_of(self, source: AnySource) -> SourceFile | None:
+        """The whole table as one file, if the source is one of this format."""
+
+    @abstractmethod
+    def copy(
+        self,
+        file: SourceFile,
+        columns: CopiedColumns,
+        folder: Path,
+        on_rows: Callable[[int], None],
+    ) -> None:
+        """Read the rows once, and write them to a new folder; see `tables.formats.private_copy`.
+
+        Parameters
+        ----------
+        file
+            The whole table.
+        columns
+            What to copy.
+        folder
+            The new folder.
+        on_rows
+            Called with the number of rows of each batch.
+        """
+
+    def cell_batches(
+        self,
+        file: SourceFile,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[NDArray[np.float64]]:
+        raise wordings.table_not_copied(file.display_name)
+
+    def partitions(self, file: SourceFile, min_cells: int) -> list[SourceFile]:
+        raise wordings.table_not_copied(file.display_name)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a table.
+
+    Parameters
+    ----------
+    fs
+        Its fsspec file system; None for a table of a database.
+    path
+        Its path on that file system; over HTTP, its whole URL.
+    format
+        Format, which follows from the name of the file.
+    display_name
+        Its name in errors, without private values: values of partition folders are cells, and URLs
+        may hold secrets. Folders that the contract itself names are shown as they are.
+    partition_values
+        Values of the columns that are encoded in the names of its folders, as by Hive and Spark.
+    row_groups
+        The row groups of a Parquet file to read; None for all.
+    source
+        The source in the contract, which may state how the file is written.
+    """
+
+    fs: Any = field(repr=False)
+    path: str = field(repr=False)
+    format: TableFormat
+    display_name: str
+    partition_values: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    row_groups: tuple[int, ...] | None = None
+    source: AnySource | None = field(default=None, repr=False)
+
+    def info(self) -> dict[str, Any]:
+        """What the store reports about the file, such as its size and date.
+
+        Raises
+        ------
+        TableError
+            If the file cannot be accessed.
+        """
+        reason = ""
+        if self.fs is None:
+            raise wordings.table_not_copied(self.display_name)
+        try:
+            return dict(self.fs.info(self.path))
+        except Exception as caught:  # drivers quote whole URLs
+            reason = type(caught).__name__
+        raise wordings.file_not_accessible(self.display_name, reason)
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and types of the stored columns."""
+        with self.redacted_errors():
+            return self.format.columns(self)
+
+    def cell_batches(
+        self,
+        columns: Mapping[str, Coding],
+        rows: int,
+        malformed: MalformedLines,
+        keep_malformed: bool,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Batches of at most `rows` rows of the stored columns."""
+        with self.redacted_errors():
+            yield from self.format.cell_batches(self, columns, rows, malformed, keep_malformed)
+
+    def partitions(self, min_cells: int) -> list[SourceFile]:
+        """Parts of the file, in order."""
+        with self.redacted_errors():
+            return self.format.partitions(self, min_cells)
+
+    def row_count(self) -> int | None:
+        """Number of rows as the file states it."""
+        with self.redacted_errors():
+            return self.format.row_count(self)
+
+    def copy(self, columns: CopiedColumns, folder: Path, on_rows: Callable[[int], None]) -> None:
+        """Copy the rows of a whole table; see `CopiedFormat.copy`."""
+        with self.redacted_errors():
+            if isinstance(self.format, CopiedFormat):
+                self.format.copy(self, columns, folder, on_rows)
+
+    @contextmanager
+    def redacted_errors(self) -> Iterator[None]:
+        """Replace any error of a parser by a `TableError` that names only the file.
+
+        Parsers quote private values.
+        """
+        error: GramercyError
+        try:
+            yield
+        except GeneratorExit:
+            raise
+        except GramercyError as caught:
+            error = caught
+        except PermissionError:
+            error = families.FILE(
+                "{file}: permission denied.",
+                "Ask for permission to read it.",
+                file=self.display_name,
+            )
+        except DecompressionError:
+            error = families.FILE(
+                "{file}: this kind of compression is not supported.",
+                "Compress a single CSV file by gzip, bzip2, zip, or xz up to level -9.",
+                file=self.display_name,
+            )
+        except Exception as caught:
+            error = families.FILE(
+                "{file}: cannot be read as {format}.",
+                "Write the file again.",
+                file=self.display_name,
+                format=self.format.title,
+            )
+            if isinstance(caught, OSError) and caught.errno == errno.EIO:
+                error = wordings.file_not_accessible(self.display_name, os.strerror(errno.EIO))
+        else:
+            return
+        try:
+            raise error from None
+        finally:  # raising sets it to the handled error, which may quote data and URLs
+            error.__context__ = None
+
+
+def type_name(kind: pa.DataType) -> str:
+    """``whole`` or ``double`` for numbers, ``text``, ``any``, or Arrow's own name.
+
+    Of a nested type only the outer name is given: fields of a struct may be named after private
+    cells. A column whose cells are all missing has no type and counts as ``any``; otherwise its
+    cells would decide whether the table is refused.
+    """
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(inner):
+        return ANY
+    if pa.types.is_integer(inner):
+        return WHOLE
+    if pa.types.is_floating(inner) or pa.types.is_decimal(inner) or pa.types.is_boolean(inner):
+        return DOUBLE
+    if any(is_text(inner) for is_text in IS_TEXT):
+        return TEXT
+    return re.split(r"[<\[]", str(kind))[0]
+
+
+IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
