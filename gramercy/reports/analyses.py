@@ -100,29 +100,17 @@ def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
 
 @dataclass(frozen=True)
 class HeatTable:
-    """A table of counts.
+    """A table of counts."""
 
-    Parameters
-    ----------
-    rows, columns
-        Names of the columns of levels; `columns` is empty for the counts of one.
-    head
-        Its levels.
-    lines
-        The level of each line, and its cells: ``count``, its interval ``lower`` and ``upper``, and
-        ``heat``, the strength of the colour in per cent.
-    cut
-        Whether some lines or columns are left out.
-    test
-        The test of independence; None for one column.
-    """
-
+    # Names of the columns of levels; `columns` is empty for the counts of one
     rows: str
     columns: str
-    head: Sequence[str]
+    head: Sequence[str]  # Its levels
+    # The level of each line, and its cells: ``count``, its interval ``lower`` and ``upper``, and
+    # ``heat``, the strength of the colour in per cent
     lines: Sequence[tuple[str, Sequence[Mapping[str, float]]]]
-    cut: bool
-    test: dict[str, float] | None
+    cut: bool  # Whether some lines or columns are left out
+    test: dict[str, float] | None  # The test of independence; None for one column
 
 
 def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
@@ -279,25 +267,13 @@ def summary(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SyntheticColumn:
-    """One column: numbers of the release and of the synthetic rows, and both distributions.
+    """One column: numbers of the release and of the synthetic rows, and both distributions."""
 
-    Parameters
-    ----------
-    column
-        Name of the table column.
-    picture
-        The release in bars and the synthetic rows as a line; empty without a published
-        distribution.
-    quantities
-        (quantity or level, release, synthetic).
-    more
-        Number of levels that are left out.
-    """
-
-    column: str
+    column: str  # Name of the table column
+    # The release in bars and the synthetic rows as a line; empty without a published distribution
     picture: Markup
-    quantities: list[tuple[str, float, float]]
-    more: int
+    quantities: list[tuple[str, float, float]]  # (quantity or level, release, synthetic)
+    more: int  # Number of levels that are left out
 
 
 def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:

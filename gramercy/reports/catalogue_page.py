@@ -227,20 +227,11 @@ RELEASES_ON_PAGE = 100
 
 @dataclass(frozen=True)
 class BudgetState:
-    """What is spent of a budget: of a data set, or of a period of its data.
+    """What is spent of a budget: of a data set, or of a period of its data."""
 
-    Parameters
-    ----------
-    window
-        The period, or empty.
-    spent
-        Epsilon that all releases guarantee together, at `delta`; infinite if none.
-    epsilon, delta
-        The budget.
-    """
-
-    window: str
-    spent: float
+    window: str  # The period, or empty
+    spent: float  # Epsilon that all releases guarantee together, at `delta`; infinite if none
+    # The budget
     epsilon: float
     delta: float
 
@@ -253,26 +244,13 @@ class BudgetState:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A data set in the catalogue's list of data sets.
+    """A data set in the catalogue's list of data sets."""
 
-    Parameters
-    ----------
-    dataset
-        Its id.
-    releases
-        Its newest releases with intact descriptions, oldest first.
-    count
-        Number of all its releases.
-    damaged
-        Names of the releases with damaged descriptions.
-    budgets
-        Its budgets of which something is spent, if a ledger was read.
-    """
-
-    dataset: str
-    releases: Sequence[ListedRelease]
-    count: int
-    damaged: Sequence[str] = ()
+    dataset: str  # Its id
+    releases: Sequence[ListedRelease]  # Its newest releases with intact descriptions, oldest first
+    count: int  # Number of all its releases
+    damaged: Sequence[str] = ()  # Names of the releases with damaged descriptions
+    # Its budgets of which something is spent, if a ledger was read
     budgets: Sequence[BudgetState] = ()
 
     @property
@@ -296,32 +274,17 @@ class DatasetEntry:
 
 @dataclass(frozen=True)
 class DatasetPage:
-    """The content of the pages of a data set.
+    """The content of the pages of a data set."""
 
-    Parameters
-    ----------
-    dataset
-        Its id.
-    releases
-        All its releases with intact descriptions, oldest first.
-    damaged
-        Names of the releases with damaged descriptions.
-    newest
-        The manifest of the newest release that is not withdrawn, or else of the newest.
-    timelines
-        Spending of its budgets, if a ledger was read.
-    change
-        What changed with the newest release, if it is comparable with another one.
-    periods
-        Its numbers over time, if it has releases of several periods.
-    """
-
-    dataset: str
-    releases: Sequence[ListedRelease]
-    damaged: Sequence[str] = ()
+    dataset: str  # Its id
+    releases: Sequence[ListedRelease]  # All its releases with intact descriptions, oldest first
+    damaged: Sequence[str] = ()  # Names of the releases with damaged descriptions
+    # The manifest of the newest release that is not withdrawn, or else of the newest
     newest: ReleaseManifest | None = None
-    timelines: Sequence[Timeline] = ()
+    timelines: Sequence[Timeline] = ()  # Spending of its budgets, if a ledger was read
+    # What changed with the newest release, if it is comparable with another one
     change: ReleaseComparison | None = None
+    # Its numbers over time, if it has releases of several periods
     periods: PeriodSeries | None = None
 
     @property

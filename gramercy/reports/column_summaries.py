@@ -28,62 +28,35 @@ _MISSING = 0.05  # share of missing cells that a page asks about where it is not
 
 @dataclass(frozen=True)
 class OwnColumn:
-    """A column in its own unit.
+    """A column in its own unit."""
 
-    Parameters
-    ----------
-    name
-        Name of the column, or of a level.
-    mean
-        Mean with its standard error; NaN if it is not known. That of a level is its share.
-    deviation
-        The same of the standard deviation; None for a level.
-    present
-        Published share of rows with a value; None if it is unknown, or for a level.
-    """
-
-    name: str
+    name: str  # Name of the column, or of a level
+    # Mean with its standard error; NaN if it is not known. That of a level is its share
     mean: tuple[float, float]
-    deviation: tuple[float, float] | None
+    deviation: tuple[float, float] | None  # The same of the standard deviation; None for a level
+    # Published share of rows with a value; None if it is unknown, or for a level
     present: float | None
 
 
 @dataclass(frozen=True)
 class MissingCells:
-    """What a share of missing cells could do to correlations, where it is not published.
+    """What a share of missing cells could do to correlations, where it is not published."""
 
-    Parameters
-    ----------
-    share
-        The share that is assumed for each column.
-    largest, median
-        Largest possible change of any correlation, and the median over the pairs of columns.
-    """
-
-    share: float
+    share: float  # The share that is assumed for each column
+    # Largest possible change of any correlation, and the median over the pairs of columns
     largest: float
     median: float
 
 
 @dataclass(frozen=True)
 class OwnColumns:
-    """All columns of a release in their own units.
+    """All columns of a release in their own units."""
 
-    Parameters
-    ----------
-    columns
-        In the order of the matrix.
-    law
-        What the standard errors assume about the rows, in words.
-    missing
-        None if the shares of missing cells are published, or if no two numeric columns are known.
-    weight
-        Mean weight of the rows, and its standard deviation by noise; None if none were clipped.
-    """
-
-    columns: list[OwnColumn]
-    law: str
+    columns: list[OwnColumn]  # In the order of the matrix
+    law: str  # What the standard errors assume about the rows, in words
+    # None if the shares of missing cells are published, or if no two numeric columns are known
     missing: MissingCells | None
+    # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
 
 
@@ -148,23 +121,13 @@ def _weight(evidence: Evidence) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One group on the page.
+    """One group on the page."""
 
-    Parameters
-    ----------
-    name
-        Its name.
-    rows
-        Noisy number of rows, and the standard deviation of the noise.
-    columns
-        Its columns in their own units, by name; empty if they are not known.
-    picture
-        Heat map of its correlations; empty for a group after the first few, or without pairs.
-    """
-
-    name: str
-    rows: tuple[float, float]
+    name: str  # Its name
+    rows: tuple[float, float]  # Noisy number of rows, and the standard deviation of the noise
+    # Its columns in their own units, by name; empty if they are not known
     columns: dict[str, OwnColumn]
+    # Heat map of its correlations; empty for a group after the first few, or without pairs
     picture: Markup
 
 
@@ -192,21 +155,12 @@ def _row_group(name: str, index: int, group: ReleaseBundle) -> RowGroup:
 
 @dataclass(frozen=True)
 class LevelMeans:
-    """Means of a group of rows: all of them, or those of one level.
+    """Means of a group of rows: all of them, or those of one level."""
 
-    Parameters
-    ----------
-    name
-        Name of the level, or of the intercept.
-    share
-        Share of the rows, with its standard error.
-    means
-        Mean of each numeric column in its own units, with standard errors; of the cells that are
-        present, if their share is published.
-    """
-
-    name: str
-    share: tuple[float, float]
+    name: str  # Name of the level, or of the intercept
+    share: tuple[float, float]  # Share of the rows, with its standard error
+    # Mean of each numeric column in its own units, with standard errors; of the cells that are
+    # present, if their share is published
     means: Mapping[str, tuple[float, float]]
 
 

@@ -20,27 +20,15 @@ NOISE_BAND = 2.0  # standard deviations; an entry within them is indistinguishab
 
 @dataclass(frozen=True)
 class Correlations:
-    """Released correlations.
+    """Released correlations."""
 
-    Parameters
-    ----------
-    names
-        Names of the columns, without the intercept if correlations are about the means.
-    matrix
-        Shape (p, p); NaN where a column's own variance is within the noise.
-    hidden
-        Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p).
-    centred
-        Whether correlations are about the means rather than the public centres.
-    corrected
-        Whether they are corrected for published shares of missing cells.
-    """
-
+    # Names of the columns, without the intercept if correlations are about the means
     names: list[str]
-    matrix: Array
+    matrix: Array  # Shape (p, p); NaN where a column's own variance is within the noise
+    # Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p)
     hidden: NDArray[np.bool_]
-    centred: bool
-    corrected: bool = False
+    centred: bool  # Whether correlations are about the means rather than the public centres
+    corrected: bool = False  # Whether they are corrected for published shares of missing cells
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
@@ -123,20 +111,13 @@ def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
 
 @dataclass(frozen=True)
 class EffectiveRows:
-    """Number of rows without noise that would give covariances of the same precision.
+    """Number of rows without noise that would give covariances of the same precision."""
 
-    Parameters
-    ----------
-    median, low, high
-        Median, 10 % and 90 % quantile over the pairs of columns.
-    share
-        The median divided by the number of rows.
-    """
-
+    # Median, 10 % and 90 % quantile over the pairs of columns
     median: float
     low: float
     high: float
-    share: float
+    share: float  # The median divided by the number of rows
 
 
 def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:

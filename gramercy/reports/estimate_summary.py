@@ -33,28 +33,15 @@ _STABLE = 0.8  # share of the redraws in which a stable edge recurs
 
 @dataclass(frozen=True)
 class TableExcerpt:
-    """The first lines of a table.
+    """The first lines of a table."""
 
-    Parameters
-    ----------
-    name
-        Name of the table.
-    head, lines
-        Its header and the lines on the page.
-    numbers
-        Which columns are numeric.
-    total
-        Number of lines in the file.
-    secondary
-        Whether the page shows the table collapsed.
-    """
-
-    name: str
+    name: str  # Name of the table
+    # Its header and the lines on the page
     head: list[str]
     lines: list[list[Any]]
-    numbers: list[bool]
-    total: int
-    secondary: bool
+    numbers: list[bool]  # Which columns are numeric
+    total: int  # Number of lines in the file
+    secondary: bool  # Whether the page shows the table collapsed
 
     @classmethod
     def of(cls, name: str, table: pd.DataFrame) -> TableExcerpt:
@@ -67,44 +54,25 @@ class TableExcerpt:
 
 @dataclass(frozen=True)
 class EstimateSummary:
-    """The summary of one estimate.
+    """The summary of one estimate."""
 
-    Parameters
-    ----------
-    id, name, tuning
-        As in its manifest.
-    settings
-        The settings that differ from their defaults, for display.
-    quantity
-        Name of the quantity that the edges' weights are, such as a partial correlation.
-    weights
-        Weights of the edges, zero for other pairs, shape (p, p); None without a graph.
-    edges
-        Number of edges.
-    strongest
-        (row, column, weight, stability), strongest first.
-    stability
-        Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
-        computed.
-    names
-        The p columns, without the intercept.
-    tables
-        Its tables, secondary ones last.
-    sampling_law
-        What its intervals assume about the rows; None if it has no intervals.
-    """
-
+    # As in its manifest
     id: str
     name: str
-    settings: str
+    settings: str  # The settings that differ from their defaults, for display
     tuning: Mapping[str, float]
-    quantity: str
+    quantity: str  # Name of the quantity that the edges' weights are, such as a partial correlation
+    # Weights of the edges, zero for other pairs, shape (p, p); None without a graph
     weights: Array | None
-    edges: int
+    edges: int  # Number of edges
+    # (row, column, weight, stability), strongest first
     strongest: list[tuple[str, str, float, float | None]]
+    # Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
+    # computed
     stability: Array | None
-    names: Sequence[str]
-    tables: Sequence[TableExcerpt]
+    names: Sequence[str]  # The p columns, without the intercept
+    tables: Sequence[TableExcerpt]  # Its tables, secondary ones last
+    # What its intervals assume about the rows; None if it has no intervals
     sampling_law: str | None = None
     unlisted: int = 0
 

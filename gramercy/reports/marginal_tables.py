@@ -38,53 +38,27 @@ class QuantileText(NamedTuple):
 
 @dataclass(frozen=True)
 class MarginalLine:
-    """One column of a report's table of marginals.
+    """One column of a report's table of marginals."""
 
-    Parameters
-    ----------
-    column
-        Name of the table column.
-    bars
-        A small histogram.
-    missing
-        Share of missing cells, or of cells of no declared level.
-    quantiles
-        For a numeric column, the quantiles at `QUANTILES`. Intervals are cut off at the bounds to
-        which cells are clamped.
-    levels
-        For a column of levels, the first levels with their shares; None for a numeric column.
-    more_levels
-        Number of levels that are left out.
-    """
-
-    column: str
-    bars: Markup
-    missing: str
+    column: str  # Name of the table column
+    bars: Markup  # A small histogram
+    missing: str  # Share of missing cells, or of cells of no declared level
+    # For a numeric column, the quantiles at `QUANTILES`. Intervals are cut off at the bounds to
+    # which cells are clamped
     quantiles: list[QuantileText]
+    # For a column of levels, the first levels with their shares; None for a numeric column
     levels: list[str] | None = None
-    more_levels: int = 0
+    more_levels: int = 0  # Number of levels that are left out
 
 
 @dataclass(frozen=True)
 class MarginalTable:
-    """The marginals of a release.
+    """The marginals of a release."""
 
-    Parameters
-    ----------
-    lines
-        The first columns.
-    columns
-        Number of all columns.
-    probabilities
-        Those of the quantiles.
-    sd
-        Standard deviation of the noise on a count.
-    """
-
-    lines: list[MarginalLine]
-    columns: int
-    probabilities: tuple[float, ...]
-    sd: float
+    lines: list[MarginalLine]  # The first columns
+    columns: int  # Number of all columns
+    probabilities: tuple[float, ...]  # Those of the quantiles
+    sd: float  # Standard deviation of the noise on a count
 
 
 def marginal_table(release: ReleaseBundle) -> MarginalTable | None:

@@ -44,22 +44,13 @@ Level = Literal["good", "warning", "danger"]
 
 @dataclass(frozen=True)
 class Note:
-    """A note for readers of a release.
+    """A note for readers of a release."""
 
-    Parameters
-    ----------
-    level
-        ``good`` (green), ``warning`` (orange) or ``danger`` (red).
-    head, text
-        A heading, and the full text.
-    code
-        Code of a warning, such as ``GRM-920``.
-    """
-
-    level: Level
+    level: Level  # ``good`` (green), ``warning`` (orange) or ``danger`` (red)
+    # A heading, and the full text
     head: str
     text: str
-    code: str = ""
+    code: str = ""  # Code of a warning, such as ``GRM-920``
 
 
 def warning(head: str, notice: Notice, level: Level = "warning") -> Note:

@@ -137,34 +137,20 @@ def links_from(*folder: str) -> Links:
 
 @dataclass(frozen=True)
 class Crumb:
-    """A place on the way to a page.
+    """A place on the way to a page."""
 
-    Parameters
-    ----------
-    name
-        Its name.
-    href
-        Address of its page; empty if it is the page itself, or is not known to have one.
-    """
-
-    name: str
+    name: str  # Its name
+    # Address of its page; empty if it is the page itself, or is not known to have one
     href: str = ""
 
 
 @dataclass(frozen=True)
 class Navigation:
-    """The navigation of a page.
+    """The navigation of a page."""
 
-    Parameters
-    ----------
-    crumbs
-        The places from the catalogue to the page itself, which is the last one.
-    glossary
-        Address of the glossary, or empty.
-    """
-
+    # The places from the catalogue to the page itself, which is the last one
     crumbs: tuple[Crumb, ...]
-    glossary: str = ""
+    glossary: str = ""  # Address of the glossary, or empty
 
 
 def navigation(

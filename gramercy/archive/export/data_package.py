@@ -29,25 +29,14 @@ _DIGEST = {"pattern": "[0-9a-f]{64}"}
 
 @dataclass(frozen=True)
 class CollectedRelease:
-    """A verified release for a data package.
+    """A verified release for a data package."""
 
-    Parameters
-    ----------
-    manifest, sha256
-        The release, and the digest of its SHA256SUMS.
-    folder
-        The folder of its files.
-    signed_by
-        Id of the key that signed it.
-    withdrawn
-        Its notice of withdrawal, if there is one.
-    """
-
+    # The release, and the digest of its SHA256SUMS
     manifest: ReleaseManifest
     sha256: str
-    folder: Path
-    signed_by: str
-    withdrawn: WithdrawalManifest | None
+    folder: Path  # The folder of its files
+    signed_by: str  # Id of the key that signed it
+    withdrawn: WithdrawalManifest | None  # Its notice of withdrawal, if there is one
 
     @property
     def id(self) -> str:

@@ -11,18 +11,10 @@ from gramercy.schemas.listing import ListedFacts
 
 @dataclass(frozen=True)
 class ListedRelease:
-    """A release of an archive.
+    """A release of an archive."""
 
-    Parameters
-    ----------
-    facts
-        The facts by which it is listed.
-    withdrawn
-        The reason of its withdrawal; None if it was not withdrawn.
-    """
-
-    facts: ListedFacts
-    withdrawn: str | None
+    facts: ListedFacts  # The facts by which it is listed
+    withdrawn: str | None  # The reason of its withdrawal; None if it was not withdrawn
 
     @property
     def key(self) -> tuple[str, str]:
