@@ -1,20 +1,27 @@
-"""The deployments of prefect.yaml, for the requests of one home."""
+"""The deployments of prefect.yaml for the requests of one home, and their work pool."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect import get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentEventTrigger, ResourceSpecification
 from prefect.flows import load_flow_from_entrypoint
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.types.entrypoint import EntrypointType
+from prefect.utilities.processutils import command_to_string
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
@@ -25,11 +32,13 @@ from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.registration import registered_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.request import PERIOD
-from gramercy.tasks.release_event import HOME
+from gramercy.tasks.run_artifacts import HOME
 
 POOL = "gramercy"
+_PAGE = 100  # deployments that are fetched at a time
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -166,3 +175,142 @@ def _check_schedule(cron: str, timezone: str) -> None:
             "--cron must be a schedule of five fields.",
             "Write one such as '0 6 * * 1': every Monday at 6:00.",
         )
+
+
+def job_template() -> dict[str, Any]:
+    """The job template of a pool of type ``process``, without any variable.
+
+    It protects against deployments and runs, also with Prefect's own worker. Only `flows.worker`
+    also protects against a changed template. A template that stated an environment would have
+    that of a deployment merged into it.
+    """
+    command = command_to_string([sys.executable, "-P", "-m", "gramercy.flows.run"])
+    return {
+        "job_configuration": {"command": command},
+        "variables": {"type": "object", "properties": {}},
+    }
+
+
+@dataclass(frozen=True)
+class WorkPool:
+    """The work pool of one home, on a Prefect server that other homes may share.
+
+    Parameters
+    ----------
+    api
+        URL of the Prefect server's API.
+    name
+        Name of the work pool.
+    home
+        The only home that deploys in it.
+    login
+        The login of the server; None if it asks for none.
+    """
+
+    api: str
+    name: str
+    home: Home
+    login: str | None = None
+
+    def deploy(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
+        """Create the pool and these deployments, and remove those that are no longer served.
+
+        Returns
+        -------
+        list of str
+            Names of the removed deployments.
+
+        Raises
+        ------
+        RequestError
+            As `check_owner`.
+        ServerError
+            If the server does not accept them.
+        """
+        reason = ""
+        try:
+            self.check_owner(deployments)
+            self._create()
+            removed = self.remove_unserved(deployments)
+            with self._client():
+                for each in deployments:
+                    each.apply()
+            self.check_owner(deployments)  # another home may have deployed in the meantime
+            return removed
+        except GramercyError:
+            raise
+        except Exception as caught:  # its text may quote the server's URL
+            reason = type(caught).__name__
+        raise families.SERVER(
+            "The Prefect server did not accept the deployments ({reason}).",
+            "See the server's log; if 'gramercy serve' started it, that is serve/server.log in "
+            "the home.",
+            reason=reason,
+        )
+
+    def check_owner(self, deployments: Sequence[RunnerDeployment]) -> None:
+        """Refuse deployments that would replace those of others, or share their pool.
+
+        Raises
+        ------
+        RequestError
+            If the pool has a deployment that this home did not make, or if another deployment has
+            the name of one of these.
+        """
+        names = {(each.entrypoint, each.name) for each in deployments}
+        with self._client() as client:
+            for each in _all_deployments(client):
+                collides = each.work_pool_name == self.name or (each.entrypoint, each.name) in names
+                if collides and served_tag(self.home) not in each.tags:
+                    raise families.DEPLOYMENT(
+                        "The deployment '{deployment}' in the work pool '{pool}' was not made by "
+                        "this home.",
+                        "Choose another work pool with --pool, or delete that deployment if it is "
+                        "no longer needed.",
+                        deployment=each.name,
+                        pool=each.work_pool_name,
+                    )
+
+    def remove_unserved(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
+        """Remove the release deployments of this home that are not among these.
+
+        Returns
+        -------
+        list of str
+            Their names. Their runs stay in the history.
+        """
+        served = {each.name for each in deployments}
+        of_home = DeploymentFilter(tags=DeploymentFilterTags(all_=[served_tag(self.home)]))
+        removed = []
+        with self._client() as client:
+            for each in _all_deployments(client, deployment_filter=of_home):
+                if each.name not in served:
+                    client.delete_deployment(each.id)
+                    removed.append(f"release/{each.name}")
+        return removed
+
+    def _create(self) -> None:
+        pool = WorkPoolCreate(
+            name=self.name,
+            type="process",
+            base_job_template=job_template(),
+        )
+        with self._client() as client:
+            client.create_work_pool(pool, overwrite=True)
+
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[Any]:
+        """A client of the server, which all of Prefect uses within this block."""
+        settings = temporary_settings(
+            {PREFECT_API_URL: self.api, PREFECT_API_AUTH_STRING: self.login}
+        )
+        with settings, get_client(sync_client=True) as client:
+            yield client
+
+
+def _all_deployments(client: Any, **filters: Any) -> list[Any]:
+    """All deployments, fetched page by page before any of them is changed."""
+    deployments: list[Any] = []
+    while page := client.read_deployments(**filters, limit=_PAGE, offset=len(deployments)):
+        deployments += page
+    return deployments

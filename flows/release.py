@@ -1,9 +1,9 @@
-"""Publish one release of a data set."""
+"""Publish one release of a data set, from its table or from reports of its sources."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
@@ -11,22 +11,15 @@ from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
 from gramercy.schemas.errors import GramercyError
+from gramercy.tasks import steps
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.release_event import emit_published
 from gramercy.tasks.run_artifacts import (
     attach_release,
+    emit_published,
     log_ledger_head,
     scheduled_time,
     tag_run,
-)
-from gramercy.tasks.steps import (
-    accumulate,
-    catalogue,
-    copy_table,
-    publish,
-    replay,
-    validate,
 )
 
 
@@ -61,23 +54,40 @@ def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]
     return release
 
 
-def _steps(context: Context, plan: Plan) -> str:
+def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
+    """The flow that publishes the average of reports, to which the sources have added noise.
+
+    It cannot be deployed: only a steward's own command may name the paths of the reports.
+    """
+
+    @private_flow
+    def aggregate(request: Request, reports: list[str]) -> str:
+        return _steps(context, plan, reports)
+
+    return aggregate
+
+
+def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> str:
     dataset = plan.contract.id
     remove_abandoned_copies(context.home)
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
-    name = replay(context, plan)
-    if name is None:
+    name = steps.replay(context, plan)
+    if name is not None and reports is not None:
+        steps.check_same_sources(context, plan, name, reports)
+    elif reports is not None:
+        name = steps.publish(context, plan, steps.sum_reports(plan, reports))
+    elif name is None:
         check_scheduled_version(plan, utc_now())
         with copy_folder(context.home, plan.contract) as folder:
             if folder is not None:
-                plan = copy_table(plan, folder)
-            validate(plan.contract)
-            name = publish(context, plan, accumulate(plan))
+                plan = steps.copy_table(plan, folder)
+            steps.validate(plan.contract)
+            name = steps.publish(context, plan, steps.accumulate(plan))
     emit_published(context.home, plan, name)  # before anything that may still fail
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
     with contextlib.suppress(GramercyError):  # the report writes its pages again
-        catalogue(context, dataset, name)
+        steps.catalogue(context, dataset, name)
     return f"{dataset}/{name}"

@@ -1,4 +1,4 @@
-"""A Prefect server: ``python -m gramercy.flows.server_process HANDLE [USERS MINUTES]``.
+"""A Prefect server: ``python -m gramercy.flows.server_process HANDLE [USERS MINUTES]``; its use.
 
 The handle is that of a socket on which the parent listens already. With the other arguments it is
 a shared server, without pages and schedules, which ends by itself: see `cli.prefect_server`.
@@ -18,9 +18,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import uvicorn
+import contextlib
+from collections.abc import Iterator
+
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    get_current_settings,
+    temporary_settings,
+)
 
 _STOP_SECONDS = 10
 _LOOK_SECONDS = 2.0
+_RETRIES = 2  # of a request: a server on this machine is not restarted
 
 
 def main(handle: int, users: str | None = None, minutes: str = "0") -> None:
@@ -41,8 +53,6 @@ def main(handle: int, users: str | None = None, minutes: str = "0") -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     import uvicorn
     from prefect.server.api.server import create_app
-
-    from gramercy.flows.server import has_configured_server
 
     if users is not None and has_configured_server():
         return  # in a file of Prefect's, which the command has not read yet
@@ -77,6 +87,28 @@ def _end_unused(server: uvicorn.Server, users: str, seconds: float) -> None:
             server.should_exit = True
             return  # with the lock: another command waits until this server has ended
         fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def has_configured_server() -> bool:
+    """Whether Prefect's settings name a server."""
+    return get_current_settings().api.url is not None
+
+
+@contextlib.contextmanager
+def using_server(url: str, login: str) -> Iterator[None]:
+    """Flows in the block use a server of this machine's commands.
+
+    They send no heartbeats, which nothing watches there: each flow would wait up to a second for
+    the thread that sends them.
+    """
+    settings = {
+        PREFECT_API_URL: url,
+        PREFECT_API_AUTH_STRING: login,
+        PREFECT_CLIENT_MAX_RETRIES: _RETRIES,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+    }
+    with temporary_settings(settings):
+        yield
 
 
 if __name__ == "__main__":

@@ -1,21 +1,42 @@
-"""Private tasks and flows: nothing that they process is stored, cached, logged or retried."""
+"""Private tasks and flows: nothing that they process is stored, cached, logged or retried.
+
+The log of a run has fixed sentences for each step, and public facts of ledger and archive.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
-from prefect import Task, flow
+from prefect import Task, flow, get_run_logger
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext, TaskRunContext
 from prefect.utilities.annotations import quote
 
 from gramercy.pipeline.progress import announce_step
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
-from gramercy.tasks.run_log import log_step
+
+SENTENCES = MappingProxyType(
+    {
+        "replay": "Looking for a release of the same request",
+        "copy_table": "Copying the table into a private file",
+        "validate": "Validating the table's columns and types",
+        "accumulate": "Reading the table",
+        "sum_reports": "Reading the reports of the sources",
+        "check_same_sources": "Comparing the reports with those of the release",
+        "publish": "Charging the budget, drawing the noise, sealing the release",
+        "estimate": "Estimating from the release",
+        "report": "Writing the report",
+        "catalogue": "Writing the pages of the catalogue and the signed listing",
+        "audit": "Auditing the ledger, the archive and the run history",
+    }
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -136,3 +157,24 @@ def private_flow(body: Callable[P, R]) -> Callable[P, R]:
     )(typed_errors_only(body))
     typed: Callable[P, R] = wrapped  # a Prefect flow is called like the function
     return typed
+
+
+@contextlib.contextmanager
+def log_step(step: str) -> Iterator[None]:
+    """Log the start and the end of a step, by the name of its function, in the task that runs it.
+
+    A failure is not logged here: it is the state of the task, with the type of the error.
+    """
+    if step not in SENTENCES or TaskRunContext.get() is None:
+        yield
+        return
+    log = get_run_logger()
+    log.info(f"{SENTENCES[step]} ...")
+    yield
+    log.info(f"{SENTENCES[step]}: done.")
+
+
+def log_fact(sentence: str) -> None:
+    """Log in the flow's run a sentence that states only what ledger and archive publish."""
+    if FlowRunContext.get() is not None:
+        get_run_logger().info(sentence)

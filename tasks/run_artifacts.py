@@ -1,4 +1,4 @@
-"""Tags and artifacts of a Prefect run, for auditors.
+"""Tags, artifacts and the event of a Prefect run, for auditors and for other deployments.
 
 They state public facts and those of the ledger. The difference between the released matrix and the
 true one would reveal private values, so the noise is compared with the released matrix instead.
@@ -18,17 +18,21 @@ from prefect.artifacts import (
     create_markdown_artifact,
     create_table_artifact,
 )
+from prefect.events import emit_event
 from prefect.runtime import flow_run
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.store.archive import Archive
+from gramercy.common.home import Home
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.planning import utc_now
+from gramercy.pipeline.plan.planning import Plan, utc_now
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tasks.history import attach_anchor, ledger_tag
-from gramercy.tasks.run_log import log_fact
+from gramercy.tasks.policy import log_fact
 
+PUBLISHED = "release.published"
+HOME = "gramercy.home"  # label that tells homes apart on a shared server
 RELEASE_PAGE = "../index.html"  # of the catalogue, seen from the bundle
 
 
@@ -43,17 +47,7 @@ def scheduled_time() -> datetime.datetime:
 def tag_run(
     context: Context, dataset: str, release: str | None = None, *, charges: bool = False
 ) -> None:
-    """Tag this run by data set and release, so that the run history can be filtered.
-
-    Parameters
-    ----------
-    context
-        The home whose ledger the run may charge.
-    dataset, release
-        Ids of the data set and the release.
-    charges
-        Whether this run charges the ledger, so that its id becomes a tag for audits.
-    """
+    """Tag this run by data set and release, and by the ledger if it charges one, for audits."""
     _ = context.home.public_url  # refused before anything is charged
     tags = {*flow_run.tags, f"dataset:{dataset}"}
     tags |= {f"release:{dataset}/{release}"} if release else set()
@@ -193,4 +187,26 @@ def _table(kind: str, dataset: str, title: str, rows: Mapping[str, object]) -> N
         table=[{"parameter": name, "value": str(value)} for name, value in rows.items()],
         key=f"{kind}-{dataset}",
         description=title,
+    )
+
+
+def emit_published(home: Home, plan: Plan, release: str) -> None:
+    """Emit ``release.published`` with the requested estimates and the home: public facts only.
+
+    Also emitted by a replay, in case an earlier run ended before it did so. A deployment that is
+    triggered twice finds its work done.
+    """
+    dataset = plan.contract.id
+    emit_event(
+        PUBLISHED,
+        resource={
+            "prefect.resource.id": f"gramercy.release.{dataset}/{release}",
+            "prefect.resource.name": f"{dataset}/{release}",
+            "gramercy.dataset": dataset,
+            HOME: home.address,
+        },
+        payload={
+            "release": f"{dataset}/{release}",
+            "estimates": [each.model_dump(mode="json") for each in plan.request.estimates],
+        },
     )

@@ -190,7 +190,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     """Let both streams be wide terminals."""
     from rich.console import Console
 
-    from gramercy.cli.output import terminal
+    from gramercy.cli import terminal
 
     # The class, because pytest opens other streams for the test itself.
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)

@@ -12,9 +12,8 @@ import typer
 from rich.text import Text
 
 from gramercy.archive.seal.signing_keys import read_public_key
-from gramercy.cli import flow_runner
+from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, IsCopy
-from gramercy.cli.output import terminal
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.auditing import make_audit, new_audit_folder, write_audit
 from gramercy.schemas import wordings

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from gramercy.cli import terminal
+from gramercy.cli.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.cli.options import AsJson, DatasetName
-from gramercy.cli.output import terminal
-from gramercy.cli.output.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.reader import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
@@ -72,16 +72,12 @@ def budget(
     if moved:
         ledger.move(reason)
     if plan is not None:
-        from gramercy.cli.planned_budget import print_planned  # plans: imported only if needed
-
-        print_planned(context, plan, json)
+        _print_planned(context, plan, json)
         return
     if change := raise_to or lower_to:
         if dataset is None:
             raise families.USAGE(
-                "{option} needs a data set.",
-                "Name it before the option.",
-                option=given[0],
+                "{option} needs a data set.", "Name it before the option.", option=given[0]
             )
         keys = dict(zip(("epsilon", "delta"), change, strict=True))
         new_budget = parse(Budget, keys, given[0], RequestError)
@@ -122,3 +118,28 @@ def _accounts(ledger: Ledger, dataset: str | None, json: bool) -> Iterator[Accou
             charges = by_window.get(each.window, []) if in_full else None
             charged = 0 if in_full else of_dataset.charged.get(each.window, 0)
             yield Account(name, each, of_dataset.changes, charges, shared, charged)
+
+
+def _print_planned(context: Context, request: Path, json: bool) -> None:
+    """Print the budget of a planned release and what the release would leave."""
+    from gramercy.cli.plan_text import plan_facts  # plans: imported only if needed
+    from gramercy.pipeline.plan.budget_preview import preview_budget
+    from gramercy.pipeline.plan.planning import make_plan
+    from gramercy.pipeline.plan.yaml_files import read_request
+
+    planned, ledger = make_plan(context, read_request(request)), context.ledger
+    dataset, preview = planned.contract.id, preview_budget(context, planned)
+    if json:
+        terminal.print_json(plan_facts(planned, preview))
+        return
+    registered = dataset in ledger.datasets()
+    changes, charges = (
+        (ledger.budget_history(dataset), ledger.charges(dataset)) if registered else ((), ())
+    )
+    of_window = [charge for charge in charges if charge.window == preview.statement.window]
+    account = Account(dataset, preview.statement, changes, of_window, preview.sharing_datasets)
+    if preview.previous_charge and preview.previous_charge.is_published:
+        print_budget(account)
+        terminal.say(f"already published as {preview.previous_charge.release}: no further charge")
+    else:
+        print_budget(account, planned.guarantee)

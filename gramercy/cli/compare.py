@@ -8,15 +8,23 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from gramercy.api.release import Release
 from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
-from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
-from gramercy.cli.output import terminal
-from gramercy.cli.output.output_files import check_output_file, write_page
+from gramercy.cli import terminal
+from gramercy.cli.options import (
+    ArchiveLocation,
+    AsJson,
+    PublicKeys,
+    ReleaseName,
+    archive_of_options,
+    check_output_file,
+    split_name,
+    write_page,
+)
 from gramercy.estimators.table_comparison import comparable
 from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
@@ -124,7 +132,7 @@ def _compare_numbers(
     for each in differing.head(20).itertuples():
         texts = (each.kind, each.column, each.other or "")
         numbers = (f"{each.difference:.3g}", f"{each.standard_error:.2g}", f"{each.p_value:.2g}")
-        table.add_row(*map(terminal.plain, map(str, texts)), *numbers)
+        table.add_row(*map(Text, map(str, texts)), *numbers)
     if len(differing):
         terminal.out.print(table)
 

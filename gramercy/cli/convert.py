@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
-from gramercy.cli.output.output_files import check_output_file, write_errors
+from gramercy.cli import terminal
+from gramercy.cli.options import AsJson, check_output_file, write_errors
 from gramercy.schemas import wordings
 from gramercy.tables.formats.conversion import Reading, read_other, write_parquet
 from gramercy.tables.formats.parquet_format import ParquetTables

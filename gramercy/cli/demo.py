@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from rich.panel import Panel
+from rich.text import Text
+
 from gramercy.api.release import Release
 from gramercy.archive.store.layout import INDEX
-from gramercy.cli import flow_runner
+from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import split_name
-from gramercy.cli.output import terminal
-from gramercy.cli.output.plan_text import print_plan
+from gramercy.cli.plan_text import print_plan
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.demo import FORMULA, write_demo_files
 from gramercy.pipeline.demo.visits import PRESSURE
@@ -57,29 +59,29 @@ def _print_regression(release: Release) -> None:
 
 def _print_outcome(context: Context, release: Release, done: flow_runner.Published) -> None:
     """What was published, where it is, and what to try next."""
-    archive = context.archive
-    program = _command("gramercy")
-    terminal.panel(
-        "Released before, nothing was charged" if done.replayed else "Released",
-        {
-            "Release": f"{release.id}: means, correlations, distributions, a regression, a graph",
-            "Guarantee": release.manifest.card["statement"],
-            "Files": str(release.path),
-            "Report": done.report or "none",
-            "Catalogue": archive.display_path(archive.root / INDEX),
-            "Internal": f"{page_path(context.home, *split_name(release.id))} (do not publish)",
-        },
-        "",
-        "Try next",
-        f"  {program} show {release.id}",
-        f"  {program} verify {release.id}",
-        f"  {program} budget {release.manifest.dataset.id}",
-        f"  {program} estimate {release.id} --estimator discoveries",
-        f"  {_command('python')}",
-        "  >>> import gramercy",
-        f"  >>> release = gramercy.open('{archive.root}')['{release.id}']",
-        "  >>> release.regression('cost ~ age + ward').summary()",
+    program, root = _command("gramercy"), context.archive.root
+    facts = {
+        "Release": f"{release.id}: means, correlations, distributions, a regression, a graph",
+        "Guarantee": release.manifest.card["statement"],
+        "Files": str(release.path),
+        "Report": done.report or "none",
+        "Catalogue": context.archive.display_path(root / INDEX),
+        "Internal": f"{page_path(context.home, *split_name(release.id))} (do not publish)",
+    }
+    text = Text()
+    for name, value in facts.items():
+        text.append(f"{name:<11}", style="bold").append(f"{value}\n")
+    text.append(
+        f"\nTry next\n  {program} show {release.id}\n  {program} verify {release.id}\n"
+        f"  {program} budget {release.manifest.dataset.id}\n"
+        f"  {program} estimate {release.id} --estimator discoveries\n"
+        f"  {_command('python')}\n"
+        "  >>> import gramercy\n"
+        f"  >>> release = gramercy.open('{root}')['{release.id}']\n"
+        "  >>> release.regression('cost ~ age + ward').summary()"
     )
+    title = "Released before, nothing was charged" if done.replayed else "Released"
+    terminal.out.print(Panel(text, title=title, title_align="left", expand=False, padding=1))
 
 
 def _command(program: str) -> str:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
+from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, completed
-from gramercy.cli.output import terminal
 from gramercy.schemas import families
 from gramercy.schemas.families import catalogue
 
@@ -49,7 +50,7 @@ def _print_all(listed: list[dict[str, Any]], json: bool) -> None:
         return
     table = Table("code", "cause", box=None)
     for facts in listed:
-        table.add_row(terminal.bold(facts["code"]), terminal.plain(facts["cause"]))
+        table.add_row(terminal.bold(facts["code"]), Text(facts["cause"]))
     terminal.out.print(table)
 
 

@@ -19,9 +19,9 @@ from gramercy.api.release import Release
 from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.archive.seal.bundle import SUMS
 from gramercy.archive.store.archive import Archive
+from gramercy.cli import terminal
 from gramercy.cli.interruption import interruptible
 from gramercy.cli.options import split_name
-from gramercy.cli.output import terminal
 from gramercy.cli.prefect_server import shared_server, start_ahead
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
@@ -119,15 +119,12 @@ def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: l
     request = plan.request
     with start_prefect():
         from gramercy.flows.estimate import estimate as estimate_flow
+        from gramercy.flows.release import aggregate_as_planned, release_as_planned
         from gramercy.flows.report import report as report_flow
 
         if plan.averaging:
-            from gramercy.flows.aggregate import aggregate_as_planned
-
             done = _run(aggregate_as_planned(context, plan), request, list(reports))
         else:
-            from gramercy.flows.release import release_as_planned
-
             _load_ahead()
             done = _run(release_as_planned(context, plan), request)
         with collect_problems(problems):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from gramercy.cli.output.failure import report_failure
+from gramercy.cli.terminal import report_failure
 from gramercy.schemas import families
 from gramercy.schemas.errors import Interrupted
 

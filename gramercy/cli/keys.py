@@ -13,8 +13,8 @@ from gramercy.archive.seal.signing_keys import (
     public_keys,
     signing_public_key,
 )
+from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, Yes
-from gramercy.cli.output import terminal
 from gramercy.common.home import Home
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -11,10 +11,15 @@ from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.seal.contents import Contents, Listed
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
-from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, DatasetName, PublicKeys
-from gramercy.cli.output import terminal
-from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
+from gramercy.cli import terminal
+from gramercy.cli.options import (
+    ArchiveLocation,
+    AsJson,
+    DatasetName,
+    PublicKeys,
+    archive_of_options,
+)
+from gramercy.cli.terminal import normalisation_text, privacy_loss_text
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.verification import readable_ledger

@@ -12,10 +12,10 @@ import typer
 from typer.exceptions import TyperException
 
 from gramercy import __version__
+from gramercy.cli import terminal
 from gramercy.cli.commands import LazyGroup
 from gramercy.cli.interruption import catch_signals, release_signals
-from gramercy.cli.output import terminal
-from gramercy.cli.output.failure import report_failure
+from gramercy.cli.terminal import report_failure
 from gramercy.common.extras import publishing
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from gramercy.cli import terminal
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
 from gramercy.mechanisms import registry
 
 

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from gramercy.cli import terminal
 from gramercy.cli.draft.dialogue import Dialogue
 from gramercy.cli.draft.drafting import draft, parse_names
 from gramercy.cli.draft.files import check_absent, write
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError

@@ -1,15 +1,24 @@
-"""Arguments and options that commands share, and what a shell offers for them at the Tab key."""
+"""Arguments and options that commands share: their completion, their checks, and what they name."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gramercy.common import disk
 from gramercy.common.home import Home
+from gramercy.common.similar_names import closest
+from gramercy.schemas import families
+
+if TYPE_CHECKING:
+    from gramercy.archive.store.archive import Archive
+    from gramercy.pipeline.context import Context
 
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
@@ -38,10 +47,6 @@ def _datasets() -> list[str]:
     return list(dict.fromkeys(name.partition("/")[0] for name in _releases()))
 
 
-def _datasets_and_releases() -> list[str]:
-    return _datasets() + _releases()
-
-
 RequestPath = Annotated[
     Path, typer.Argument(metavar="REQUEST", help="YAML file of the release request.")
 ]
@@ -58,7 +63,7 @@ ReleaseNames = Annotated[
     typer.Argument(
         metavar="[RELEASE]...",
         help="DATASET/RELEASE, or DATASET for all of its releases; default: all.",
-        autocompletion=completed(_datasets_and_releases),
+        autocompletion=completed(lambda: _datasets() + _releases()),
     ),
 ]
 DatasetName = Annotated[
@@ -94,3 +99,126 @@ def split_name(release: str) -> tuple[str, str]:
     """Data set and release of DATASET/RELEASE."""
     dataset, _, name = release.partition("/")
     return dataset, name
+
+
+def check_choice(option: str, value: str, choices: Collection[str]) -> None:
+    """Refuse a word that is not among the choices.
+
+    Raises
+    ------
+    RequestError
+        With the choice that was probably meant, or else with all of them.
+    """
+    if value in choices:
+        return
+    if suggestion := closest(value, choices):
+        raise families.USAGE(
+            "{option}: '{value}' is unknown.",
+            "Did you mean '{suggestion}'?",
+            option=option,
+            value=value,
+            suggestion=suggestion,
+        )
+    raise families.USAGE(
+        "{option} must be one of: {choices}.",
+        "'{value}' is not.",
+        option=option,
+        value=value,
+        choices=tuple(choices),
+    )
+
+
+def archive_of_options(
+    context: Context, address: str | None, keys: Sequence[Path] | None
+) -> Archive:
+    """The archive at an address, or that of the home; with the given keys as the trusted ones.
+
+    Raises
+    ------
+    RequestError
+        If the address is not that of an archive, or a file does not contain a public key.
+    ArchiveError
+        If the archive cannot be reached.
+    """
+    from gramercy.archive.seal.signing_keys import read_public_key  # not needed for help
+    from gramercy.archive.store.opening import open_archive
+
+    archive = context.archive if address is None else open_archive(address)
+    if keys:
+        archive = replace(archive, trusted=frozenset(map(read_public_key, keys)))
+    if address is not None:
+        archive.check_exists()
+    return archive
+
+
+def check_output_file(option: str, path: Path) -> None:
+    """Check that a file can be written here, before the work for it is done.
+
+    Raises
+    ------
+    RequestError
+        Naming the option and the path.
+    """
+    with write_errors(option, path):
+        if path.exists() and not path.is_file():
+            raise families.OUTPUT(
+                "{option}: {path} exists and is not a file.",
+                "Choose another file name.",
+                option=option,
+                path=str(path),
+            )
+        if not path.absolute().parent.is_dir():
+            raise families.OUTPUT(
+                "{option}: the folder of {path} does not exist.",
+                "Create it, or choose another file name.",
+                option=option,
+                path=str(path),
+            )
+
+
+def write_page(option: str, path: Path, html: str) -> None:
+    """Write the page that an option asks for, replacing an older one atomically.
+
+    Raises
+    ------
+    RequestError
+        If it cannot be written, naming the option and the file.
+    """
+    check_output_file(option, path)
+    with write_errors(option, path):
+        disk.write_atomically(path.resolve(), html.encode())
+
+
+def check_output_folder(option: str, folder: Path) -> None:
+    """Check that a folder can be created: neither it nor a parent is a file.
+
+    Raises
+    ------
+    RequestError
+        Naming the option and the file.
+    """
+    with write_errors(option, folder):
+        for path in (folder, *folder.parents):
+            if path.exists() and not path.is_dir():
+                raise families.OUTPUT(
+                    "{option}: {path} exists and is not a folder.",
+                    "Choose another folder.",
+                    option=option,
+                    path=str(path),
+                )
+
+
+@contextlib.contextmanager
+def write_errors(option: str, path: Path) -> Iterator[None]:
+    """Turn an `OSError` into a `RequestError` that names the option and the path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise families.OUTPUT(
+            "{option}: {path} cannot be written ({reason}).",
+            "Free some space, or choose another location.",
+            option=option,
+            path=str(path),
+            reason=reason,
+        ) from None

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from gramercy.cli.options import AsJson, PeriodOption, RequestPath
-from gramercy.cli.output import terminal
-from gramercy.cli.output.output_files import check_output_file, write_errors, write_page
-from gramercy.cli.output.plan_text import plan_facts, print_plan
-from gramercy.cli.output.ranking_text import print_ranking, ranking_facts
+from gramercy.cli import terminal
+from gramercy.cli.options import (
+    AsJson,
+    PeriodOption,
+    RequestPath,
+    check_output_file,
+    write_errors,
+    write_page,
+)
+from gramercy.cli.plan_text import plan_facts, print_plan
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
 from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.forecast import plan_html
 from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_now
-from gramercy.pipeline.plan.ranking import rank_mechanisms
+from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
 from gramercy.pipeline.plan.table_header import check_table_header
@@ -72,7 +80,11 @@ def plan(
     if compare:
         _compare(context, undated, json)
     elif planned is not None:
-        _show(context, planned, json)
+        preview = preview_budget(context, planned)
+        if json:
+            terminal.print_json(plan_facts(planned, preview))
+        else:
+            print_plan(planned, preview)
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
     if expectations is not None:
@@ -95,14 +107,53 @@ def _compare(context: Context, undated: Request, json: bool) -> None:
     spec = release_spec(load_contract(context, dated), dated)
     ranked, unsuitable = rank_mechanisms(spec, dated.mechanism)
     if json:
-        terminal.print_json(ranking_facts(ranked, unsuitable, dated.mechanism.delta))
+        terminal.print_json(_ranking_facts(ranked, unsuitable, dated.mechanism.delta))
     else:
-        print_ranking(dated, ranked, unsuitable)
+        _print_ranking(dated, ranked, unsuitable)
 
 
-def _show(context: Context, planned: Plan, json: bool) -> None:
-    preview = preview_budget(context, planned)
-    if json:
-        terminal.print_json(plan_facts(planned, preview))
-    else:
-        print_plan(planned, preview)
+def _ranking_facts(
+    ranked: Sequence[RankedMechanism], unsuitable: Sequence[UnsuitableMechanism], delta: float
+) -> dict[str, Any]:
+    """A ranking of mechanisms as plain data."""
+    return {
+        "ranking": [
+            {
+                "mechanism": each.name,
+                "publishes": each.publishes,
+                "arithmetic": each.arithmetic,
+                "matrix_error": each.error,
+                "sd_off_diagonal": each.law.sd_off_diagonal,
+                "mu": each.guarantee.mu,
+                "delta0": each.guarantee.delta0,
+                "epsilon": each.guarantee.epsilon(delta),
+                "delta": delta,
+            }
+            for each in ranked
+        ],
+        "declined": {each.name: each.reason for each in unsuitable},
+    }
+
+
+def _print_ranking(
+    request: Request, ranked: Sequence[RankedMechanism], unsuitable: Sequence[UnsuitableMechanism]
+) -> None:
+    """Print a ranking of mechanisms."""
+    delta = request.mechanism.delta
+    title = "Frobenius norm of the noise at this guarantee, before any repair"
+    columns = ("mechanism", "error", "relative", "mu", f"epsilon at delta={delta:g}")
+    table = Table(*columns, "arithmetic", "publishes", title=Text(title), title_justify="left")
+    table.box = None
+    for each in ranked:
+        table.add_row(
+            terminal.bold(each.name) if each.name == request.mechanism.name else each.name,
+            f"{each.error:.3g}",
+            f"{each.error / ranked[0].error:.3g}",
+            f"{each.guarantee.mu:.4g}",
+            f"{each.guarantee.epsilon(delta):.4g}",
+            each.arithmetic,
+            each.publishes,
+        )
+    terminal.out.print(table)
+    for mechanism in unsuitable:
+        terminal.say(Text(f"  not {mechanism.name}: ", style="dim"), mechanism.reason)

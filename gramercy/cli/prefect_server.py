@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import hashlib
+import hmac
 import json
 import os
 import socket
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from gramercy.common.disk import write_atomically
 from gramercy.common.home import Home, minutes_stated
 
 _MINUTES = 10.0
@@ -105,7 +106,7 @@ def start_ahead() -> None:
 @contextlib.contextmanager
 def shared_server() -> Iterator[None]:
     """Flows in the block use the server that Prefect is configured to use, or the shared one."""
-    from gramercy.flows.server import has_configured_server, using_server
+    from gramercy.flows.server_process import has_configured_server, using_server
 
     if has_configured_server():
         yield
@@ -155,14 +156,30 @@ def _use(users: Path) -> None:
 
 
 def _record() -> Path:
-    """The record of the server for the settings of Prefect, in a folder that exists."""
+    """The record of the server for the settings of Prefect, in a folder that exists.
+
+    Its name depends on these settings, which may contain a password, and is seen by all users in
+    the list of processes. So it depends on a private key as well: nobody can try passwords on it.
+    """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     folder = home / "gramercy"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     variables = sorted(each for each in os.environ.items() if each[0].startswith("PREFECT_"))
     files = [path for path in (home / "profiles.toml", *map(Path, _FILES)) if path.is_file()]
     facts = repr([sys.executable, variables, [path.read_bytes() for path in files]])
-    return folder / f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
+    return folder / f"{hmac.digest(_key(folder), facts.encode(), 'sha256').hex()[:16]}.json"
+
+
+def _key(folder: Path) -> bytes:
+    """The private key of a folder, which the first command makes."""
+    key = folder / "names.key"
+    if not key.exists():
+        new = folder / f"{uuid.uuid4().hex}.key"
+        write_atomically(new, f"{uuid.uuid4().hex}{uuid.uuid4().hex}".encode(), 0o600)
+        with contextlib.suppress(FileExistsError):  # another command was first
+            os.link(new, key)
+        new.unlink()
+    return key.read_bytes()
 
 
 def _minutes() -> float:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gramercy.cli import terminal
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.registration import register as register_contract
 

@@ -24,12 +24,11 @@ from typing import Annotated, Any
 
 import typer
 
-from gramercy.cli.output import terminal
+from gramercy.cli import terminal
 from gramercy.cli.prefect_server import new_login, start_server
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
-from gramercy.flows.deployments import deployments
-from gramercy.flows.work_pool import WorkPool
+from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas import families

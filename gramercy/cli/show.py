@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from gramercy.api.release import Release
-from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseName, split_name
-from gramercy.cli.output import terminal
-from gramercy.cli.output.phrases import attacker_text, concentrated_text, guarantee_text
+from gramercy.cli import terminal
+from gramercy.cli.options import (
+    ArchiveLocation,
+    AsJson,
+    PublicKeys,
+    ReleaseName,
+    archive_of_options,
+    split_name,
+)
+from gramercy.cli.terminal import attacker_text, guarantee_text
 from gramercy.pipeline.context import Context
 from gramercy.schemas.errors import printable
+from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
 
@@ -47,7 +54,7 @@ def show(
             "preprocessing": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],
             "guarantee": guarantee_text(guarantee),
-            "zero-concentrated": concentrated_text(guarantee),
+            "zero-concentrated": _concentrated(guarantee),
             "best attacker": attacker_text(guarantee.power),
             "noise": _noise(facts),
             "estimates": ", ".join(release.estimates) or "none",
@@ -57,6 +64,14 @@ def show(
             "location": release.where,
         },
     )
+
+
+def _concentrated(facts: GuaranteeFacts) -> str:
+    """A guarantee as zero-concentrated differential privacy."""
+    if facts.rho is None:
+        return "none"
+    failing = f", except with probability {facts.rho_failure:.2g}" if facts.rho_failure else ""
+    return f"rho={facts.rho:.4g}{failing}"
 
 
 def _noise(facts: ReleaseManifest) -> str:

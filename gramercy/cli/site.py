@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gramercy.archive.store.layout import INDEX
+from gramercy.cli import terminal
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import terminal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 

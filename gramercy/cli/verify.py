@@ -10,9 +10,15 @@ from rich.text import Text
 
 from gramercy.archive.seal.signing_keys import signing_public_key
 from gramercy.archive.store.archive import Archive
-from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, IsCopy, PublicKeys, ReleaseNames
-from gramercy.cli.output import terminal
+from gramercy.cli import terminal
+from gramercy.cli.options import (
+    ArchiveLocation,
+    AsJson,
+    IsCopy,
+    PublicKeys,
+    ReleaseNames,
+    archive_of_options,
+)
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.listing_checks import listing_problem, missing_listing
 from gramercy.pipeline.verify.verification import readable_ledger, select_releases, verify_release

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from gramercy.api.release import Release
+from gramercy.cli import terminal
 from gramercy.cli.flow_runner import collect_problems
 from gramercy.cli.options import AsJson, ReleaseName, Yes, split_name
-from gramercy.cli.output import terminal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw as withdraw_release

@@ -24,8 +24,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 import gramercy
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
-from gramercy.flows.deployments import POOL, deployments
-from gramercy.flows.work_pool import WorkPool
+from gramercy.flows.deployments import POOL, WorkPool, deployments
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan

@@ -22,11 +22,11 @@ from prefect.workers.base import BaseJobConfiguration
 from prefect.workers.process import ProcessJobConfiguration
 from pydantic import ConfigDict
 
+from gramercy.flows.deployments import job_template
 from gramercy.flows.estimate import estimate
 from gramercy.flows.release import release
 from gramercy.flows.report import report
 from gramercy.flows.untrusted import MOST_ESTIMATES, estimate_minutes
-from gramercy.flows.work_pool import job_template
 from gramercy.flows.worker import FixedJob
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families

@@ -410,7 +410,7 @@ def test_failures_outside_the_steps_are_typed_errors(
         raise RuntimeError("connection to 10.0.0.1 failed")
 
     monkeypatch.setattr("gramercy.flows.release.release_as_planned", lambda *_: unreachable)
-    monkeypatch.setattr("gramercy.flows.server.has_configured_server", lambda: True)
+    monkeypatch.setattr("gramercy.flows.server_process.has_configured_server", lambda: True)
     code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
     assert families.SERVER.code in err

@@ -11,8 +11,7 @@ from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.tasks import steps
-from gramercy.tasks.policy import PrivateTask
-from gramercy.tasks.run_log import SENTENCES
+from gramercy.tasks.policy import SENTENCES, PrivateTask
 from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 

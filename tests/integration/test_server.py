@@ -17,8 +17,7 @@ import pytest
 from gramercy.api.release import Release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.flows.deployments import POOL, deployments
-from gramercy.flows.work_pool import WorkPool
+from gramercy.flows.deployments import POOL, WorkPool, deployments
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.demo import write_demo_files

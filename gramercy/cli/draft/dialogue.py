@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from rich.prompt import Confirm, InvalidResponse, PromptBase
 from rich.text import Text
 
+from gramercy.cli import terminal
 from gramercy.cli.draft.drafting import (
     LEVELS,
     NUMBERS,
@@ -27,7 +28,6 @@ from gramercy.cli.draft.drafting import (
     default_delta,
     person_columns,
 )
-from gramercy.cli.output import terminal
 from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first

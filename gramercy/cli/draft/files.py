@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gramercy.cli.draft.drafting import Draft, yaml_scalar
-from gramercy.cli.output.output_files import check_output_folder, write_errors
+from gramercy.cli.options import check_output_folder, write_errors
 from gramercy.pipeline.plan.fold_proposal import folds_of_draft
 from gramercy.schemas import families
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.cli.output.estimate_text import estimate_facts, print_estimate
+from gramercy.cli.estimate import estimate_facts, print_estimate
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
 

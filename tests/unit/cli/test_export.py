@@ -22,7 +22,7 @@ from gramercy.api.release import Release
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.export.registry_entry import RegistryAnswers, entry_text, registry_entry
 from gramercy.archive.store.opening import archive_of
-from gramercy.cli.output import exports
+from gramercy.cli import export as exports
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee

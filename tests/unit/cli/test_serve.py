@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gramercy.cli import serve
+from gramercy.cli.prefect_server import start_ahead
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from tests.support.problems import raises
@@ -83,3 +86,28 @@ def test_children_take_no_code_and_no_settings_from_the_folder_of_the_command(
         assert process.args[1] == "-P"  # type: ignore[index]
         with contextlib.suppress(subprocess.TimeoutExpired):
             assert process.wait(2) != 99
+
+
+def test_passwords_cannot_be_tried_on_the_name_of_a_shared_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other users see the name in the list of processes; so it depends on a private key."""
+    started: list[str] = []
+
+    def start(words: list[str], **_: object) -> Any:
+        started.append(words[-2])
+        return SimpleNamespace(pid=1)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "1")
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    monkeypatch.setenv("PREFECT_SERVER_API_AUTH_STRING", "admin:tiger")
+    start_ahead()
+    start_ahead()
+    assert started[0] == started[1]  # the same settings have the same server
+    (key,) = (tmp_path / "gramercy").glob("*.key")
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.unlink()  # as where a guesser has the settings, and not the key
+    start_ahead()
+    assert started[2] != started[0]

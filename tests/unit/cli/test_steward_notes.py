@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.cli.output.steward_notes import print_steward_notes
+from gramercy.cli.request_runner import print_steward_notes
 from gramercy.common.home import Home
 from gramercy.pipeline.publish.internal_record import read_record
 from gramercy.schemas import families

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gramercy.cli.choices import check_choice
 from gramercy.cli.commands import COMMANDS
+from gramercy.cli.options import check_choice
 from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.cli.output import terminal
+from gramercy.cli import terminal
 
 
 @pytest.mark.parametrize("items", [[], [{}], [{"a": [1, "\x1b[31m\n"], "b": None}, [], "x"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -64,19 +65,15 @@ def test_terminal_is_asked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    questions = []
-
-    def confirm(question: str, **options: Any) -> bool:
-        questions.append(question)
-        if not answer:
-            raise typer.Abort
-        return True
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(typer, "confirm", confirm)
-    code, *_ = run_command("release", write_request(tmp_path, request=RED), "--yes", capsys=capsys)
+    keyboard = io.StringIO("perhaps\ny\n" if answer else "\n")
+    monkeypatch.setattr(keyboard, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    code, _, err = run_command(
+        "release", write_request(tmp_path, request=RED), "--yes", capsys=capsys
+    )
     assert code == exit_code
-    assert len(questions) == 1
+    assert "Publish it all the same?" in err
+    assert keyboard.read() == ""
     assert bool(started) == answer
 
 

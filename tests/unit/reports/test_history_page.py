@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gramercy.cli.output.spending import chart
+from gramercy.cli.history import chart
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gramercy.common.home import Home
-from gramercy.tasks.release_event import emit_published
+from gramercy.tasks.run_artifacts import emit_published
 from tests.support.factories import read_plan, write_request
 
 
@@ -18,7 +18,7 @@ def test_event_names_the_release_and_its_home(
     """These names never change, because automations match on them."""
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "gramercy.tasks.release_event.emit_event",
+        "gramercy.tasks.run_artifacts.emit_event",
         lambda event, **facts: sent.append({event: facts}),
     )
     plan, home = read_plan(write_request(tmp_path, request={"estimates": []})), Home.default()

@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
-from gramercy.cli.output.phrases import (
+from gramercy.cli.budget_text import Account, budget_facts, budget_line
+from gramercy.cli.terminal import (
     attacker_text,
+    facts_table,
     guarantee_text,
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.cli.output.terminal import facts_table
 from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.fold_proposal import proposed_folds

@@ -1,29 +1,29 @@
-"""Printing text, tables, panels and JSON, and asking for confirmation."""
+"""Printing text, tables, JSON and errors; asking for confirmation; phrases of guarantees."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.panel import Panel
+from rich.prompt import Confirm
 from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
 from gramercy.schemas import families
-from gramercy.schemas.errors import printable
-from gramercy.schemas.problem import Notice
+from gramercy.schemas.errors import GramercyError, Interrupted, Refused, printable
 
-_LEAST_WIDTH = 20
-_YES_OR_NO = " [y/N]: "
+if TYPE_CHECKING:
+    from gramercy.schemas.facts import GuaranteeFacts
+    from gramercy.schemas.normalisation import AnyNormalisation
+    from gramercy.schemas.problem import Notice
 
 
 class EscapingConsole(Console):
@@ -87,11 +87,6 @@ def say(*parts: str | Text, to: Console = out) -> None:
         to.file.write("\n".join(map(printable, text.plain.split("\n"))) + "\n")
 
 
-def plain(text: str) -> Text:
-    """Text whose brackets are printed literally."""
-    return Text(text)
-
-
 def bold(text: str) -> Text:
     """Emphasised text."""
     return Text(text, style="bold")
@@ -113,15 +108,6 @@ def facts_table(title: str, facts: Mapping[str, str | Text]) -> None:
     out.print(table)
 
 
-def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:
-    """Print a framed message: facts by name, then lines."""
-    text = Text()
-    for name, value in facts.items():
-        text.append(f"{name:<11}", style="bold").append(f"{value}\n")
-    text.append("\n".join(lines))
-    out.print(Panel(text, title=title, title_align="left", expand=False, padding=1))
-
-
 @contextlib.contextmanager
 def progress(activity: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show progress on the terminal; yields a function to call with the name of each item."""
@@ -130,32 +116,6 @@ def progress(activity: str, quiet: bool) -> Iterator[Callable[[str], None]]:
         return
     with err.status(f"{activity} ...") as status:
         yield lambda name: status.update(Text(f"{activity} {name} ..."))
-
-
-def wrapped(text: str, room: int = 0) -> str:
-    """Text in lines of the terminal's width, broken between words, with its indentation.
-
-    Parameters
-    ----------
-    text
-        Of any number of lines.
-    room
-        Characters that will follow the last line.
-    """
-    width = max(shutil.get_terminal_size().columns - 1 - room, _LEAST_WIDTH)
-    lines = []
-    for line in text.split("\n"):
-        indent = " " * (len(line) - len(line.lstrip()))
-        words = textwrap.wrap(
-            line.strip(),
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines += words or [""]
-    return "\n".join(lines)
 
 
 def confirm(question: str, hint: str) -> None:
@@ -168,8 +128,67 @@ def confirm(question: str, hint: str) -> None:
     """
     if not sys.stdin.isatty():
         raise families.NOT_A_TERMINAL(
-            "Not a terminal, so no question can be asked.",
-            "{remedy}",
-            remedy=hint,
+            "Not a terminal, so no question can be asked.", "{remedy}", remedy=hint
         )
-    typer.confirm(wrapped(question, room=len(_YES_OR_NO)), abort=True, err=True)
+    if not Confirm.ask(Text(question), console=err, default=False):
+        raise typer.Abort
+
+
+def as_facts(error: GramercyError) -> dict[str, Any]:
+    """An error as plain data: its code, message, hint, kind, facts and details."""
+    return {
+        "code": error.code,
+        "error": error.message,
+        "hint": error.hint,
+        "kind": type(error).__name__,
+        "facts": {name: _plain(value) for name, value in error.facts.items()},
+        "details": [{"key": each.key, **as_facts(each)} for each in error.details],
+    }
+
+
+def report_failure(error: GramercyError, *, json: bool) -> None:
+    """Print an error to standard error and, on request, also as JSON to standard output."""
+    label = "Refused" if isinstance(error, Refused) else "Error"
+    label = "Interrupted" if isinstance(error, Interrupted) else label
+    code = f" {error.code}" if error.code else ""
+    say(Text(f"{label}{code}: ", style="red"), error.message, to=err)
+    if json:
+        print_json(as_facts(error) | {"exit_code": error.exit_code})
+        sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    """A fact as a JSON value; NaN and infinities, which JSON lacks, become text."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def privacy_loss_text(epsilon: float, delta: float, digits: int = 4) -> str:
+    """Epsilon and delta as terminals show them."""
+    return f"epsilon={epsilon:.{digits}g}, delta={delta:g}"
+
+
+def guarantee_text(facts: GuaranteeFacts) -> str:
+    """A guarantee in one line."""
+    failing = f", except with probability {facts.delta0:.2g}" if facts.delta0 else ""
+    return f"{privacy_loss_text(facts.epsilon, facts.delta, 6)}; {facts.mu:.6g}-GDP{failing}"
+
+
+def attacker_text(power: float) -> str:
+    """A guarantee as the best hypothesis test between neighbouring tables.
+
+    Parameters
+    ----------
+    power
+        True positive rate at a false positive rate of 0.05.
+    """
+    return f"{100 * power:.1f} % true positives at 5 % false positives"
+
+
+def normalisation_text(normalisation: AnyNormalisation) -> str:
+    """A normalisation in a few words."""
+    if normalisation.kind == "clip":
+        if normalisation.radius is None:
+            return "rows clipped at a private radius"
+        return f"rows clipped at {normalisation.radius:g}"
+    names = {"unit": "unit rows", "box": "rows within their bounds"}
+    return names.get(normalisation.kind, "whole numbers")

@@ -10,9 +10,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gramercy.cli.output import terminal
-from gramercy.cli.output.phrases import privacy_loss_text
-from gramercy.cli.output.terminal import bold, say
+from gramercy.cli import terminal
+from gramercy.cli.terminal import bold, privacy_loss_text, say
 from gramercy.ledger import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee

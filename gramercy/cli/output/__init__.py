@@ -1,1 +1,0 @@
-"""Results on a terminal, and the files that an option asks for."""
