@@ -88,7 +88,7 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
     attach_anchor(dataset, ledger.head())
     log_ledger_head(context)
     log_fact(f"SHA-256 of the bundle's SHA256SUMS: {bundle.sha256}.")
-    if facts.kind != "marginals":
+    if facts.publication.has_matrix:
         title = f"Eigenvalues of {name}, compared with noise alone"
         _table("noise", dataset, title, _eigenvalues(bundle))
     _link(context, f"bundle-{dataset}", f"Bundle of {name}", folder, RELEASE_PAGE)
@@ -153,7 +153,7 @@ def _privacy(facts: ReleaseManifest) -> dict[str, object]:
         "arithmetic": facts.calibration.arithmetic,
         **facts.calibration.constants,
         **facts.guarantee.model_dump(),
-        **({} if facts.kind == "marginals" else _matrix_noise(facts)),
+        **(_matrix_noise(facts) if facts.publication.has_matrix else {}),
     }
 
 

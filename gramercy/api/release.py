@@ -19,13 +19,8 @@ from gramercy.api.notebook import html_list, shortened
 from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import (
-    PAGE,
-    published_columns,
-    read_release,
-    read_report,
-    rows_file,
-)
+from gramercy.archive.bundles.release_bundle import published_columns, read_release
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.contents import Contents
@@ -142,7 +137,7 @@ class Release(ReleaseAnalyses):
             If the release is a second moment.
         """
         self._needs_matrix()
-        if self.manifest.kind != "precision":
+        if self.manifest.publication.is_moment:
             published = [name for name, each in self.estimates.items() if "precision" in each]
             known = most_similar_first("graphical-lasso", published)
             raise families.ESTIMATE(
@@ -259,7 +254,7 @@ class Release(ReleaseAnalyses):
         RequestError
             If this release has no rows.
         """
-        name = rows_file(self.manifest)
+        name = self.manifest.publication.rows_file
         if name is None:
             raise families.ESTIMATE(
                 "'{release}' has no rows.",
@@ -404,7 +399,7 @@ class Release(ReleaseAnalyses):
             raise wordings.wrong_release(str(place / DESCRIPTOR), self.id)
 
     def _needs_matrix(self) -> None:
-        if self.kind == "marginals":
+        if not self.manifest.publication.has_matrix:
             raise families.ANALYSIS(
                 "'{release}' has histograms of its columns, and no matrix.",
                 "Use .marginals and .quantiles().",
@@ -422,7 +417,7 @@ class Release(ReleaseAnalyses):
 
     def _needs_second_moment(self) -> None:
         self._needs_matrix()
-        if self.kind == "precision":
+        if not self.manifest.publication.is_moment:
             raise families.ESTIMATE(
                 "'{release}' is a precision matrix.",
                 "Use .precision.",

@@ -152,12 +152,9 @@ def _print(facts: Mapping[str, Any]) -> None:
     for row, col, value, sd, away in facts["strongest"]:
         table.add_row(row, col, f"{value:.3g}", f"{sd:.2g}", f"{away:.3g}")
     terminal.out.print(table)
-    if facts["groups"]:
-        _print_groups(facts["groups"])
-
-
-def _print_groups(groups: Mapping[str, Any]) -> None:
-    """Print which groups of rows changed."""
+    groups = facts["groups"]
+    if not groups:
+        return
     terminal.say(
         f"{groups['changed']} of {groups['tested']} tested groups differ by more than noise "
         f"(false discovery rate {groups['rate']:g})."

@@ -51,18 +51,9 @@ def publish_request(
     asks_if_useless: bool = False,
     mechanism: str | None = None,
 ) -> None:
-    """Publish a request, or the average of reports.
+    """Publish a request, or the average of the reports in these folders.
 
-    Parameters
-    ----------
-    request, period
-        The request, and the period of the data, if it has periods.
-    reports
-        Folders of the reports to average.
-    yes, new_charge, json, asks_if_useless
-        Options of the commands.
-    mechanism
-        The only mechanism that the command accepts.
+    The other parameters are options of the commands; and the only mechanism that one accepts.
     """
     context = Context.default()
     undated = read_request(request, period)
@@ -132,18 +123,9 @@ def _interrupted_release(preview: BudgetPreview) -> str | None:
 
 
 def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -> None:
-    """Print the warnings about a release's table, if standard error is a terminal.
+    """Print the warnings in a release's internal record, if standard error is a terminal.
 
     They are exact facts about private cells. So they go nowhere else, and change no exit code.
-
-    Parameters
-    ----------
-    plan
-        The plan of the release.
-    release
-        DATASET/RELEASE.
-    internal
-        The internal record of the release.
     """
     if not is_terminal(terminal.err):
         return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, rows_file, stems
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
 from gramercy.estimators.noise.spectrum import spectrum
@@ -128,7 +128,7 @@ def _matrix(reported: ReportedRelease) -> dict[str, Any]:
     labels = [display_name(name) for name in released.names]
     hidden = released.hidden[np.triu_indices(len(labels), 1)]
     return {
-        "quantity": "partial correlations" if facts.kind == "precision" else "correlations",
+        "quantity": facts.publication.quantity,
         "matrix_description": matrix_description(facts),
         "heat": heat_map(released.matrix, released.hidden, labels),
         "clustered": len(labels) >= FEWEST,
@@ -208,5 +208,5 @@ SECTIONS: Mapping[str, Section] = {
     "dependences": _dependences,
     "analyses": _analyses,
     "preprocessing": _preprocessing,
-    "usage": lambda reported: {"rows_file": rows_file(reported.facts)},
+    "usage": lambda reported: {"rows_file": reported.facts.publication.rows_file},
 }

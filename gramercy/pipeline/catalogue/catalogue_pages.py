@@ -12,7 +12,8 @@ from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import PAGE, read_release, read_report
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
 from gramercy.archive.listing.signed_listing import NEWEST, with_names
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
