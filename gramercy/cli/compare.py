@@ -73,9 +73,7 @@ def compare(
     first, second = (describe_release(store, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
         raise families.COMPARISON(
-            "'{release}' cannot be compared with itself.",
-            "Name two releases.",
-            release=first.name,
+            "'{release}' cannot be compared with itself.", "Name two releases.", release=first.name
         )
     names = [each.manifest.release for each in (first, second)]
     if in_release_order(("", name) for name in names) != [("", name) for name in names]:

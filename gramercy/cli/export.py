@@ -45,10 +45,7 @@ _STAGING, _OWNER = ".gramercy-staging", "package"
 
 def _registry_fact_missing(option: str, meaning: str) -> RequestError:
     return families.EXPORT(
-        "--registry requires {option}.",
-        "State {meaning}.",
-        option=option,
-        meaning=meaning,
+        "--registry requires {option}.", "State {meaning}.", option=option, meaning=meaning
     )
 
 
@@ -89,10 +86,7 @@ def export(
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
     if registry is None and package is None:
-        raise families.EXPORT(
-            "Nothing to export.",
-            "Add --registry FOLDER or --package FOLDER.",
-        )
+        raise families.EXPORT("Nothing to export.", "Add --registry FOLDER or --package FOLDER.")
     _check_folders(registry, package)
     answers = (
         _registry_answers(curator_type, region, sector, author) if registry is not None else None
@@ -180,9 +174,7 @@ def write_package(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise families.EXPORT(
-            "--package: {path} is not an empty folder.",
-            "Choose a new folder.",
-            path=str(folder),
+            "--package: {path} is not an empty folder.", "Choose a new folder.", path=str(folder)
         )
     target = folder.resolve()
     area = StagingArea(target.with_name(_STAGING))

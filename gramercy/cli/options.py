@@ -80,8 +80,7 @@ PublicKeys = Annotated[
     ),
 ]
 IsCopy = Annotated[
-    bool,
-    typer.Option("--copy", help="The home is a copy that is only read: its ledger has moved."),
+    bool, typer.Option("--copy", help="The home is a copy that is only read: its ledger has moved.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 PeriodOption = Annotated[

@@ -25,11 +25,7 @@ from gramercy.pipeline.plan.budget_preview import (
 )
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.plan.table_quality import (
-    holds_nothing,
-    quality_notices,
-    recorded_quality,
-)
+from gramercy.pipeline.plan.table_quality import holds_nothing, quality_notices, recorded_quality
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.progress import is_terminal
@@ -171,8 +167,7 @@ def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
         )
     if columns := _worst(internal.get("clamped_cells", {})):
         yield families.REPAIRED_CELLS(
-            "Cells were out of bounds and were clamped: {columns}.",
-            columns=columns,
+            "Cells were out of bounds and were clamped: {columns}.", columns=columns
         )
     if lines := internal.get("malformed_rows"):
         yield families.UNUSABLE_LINES(

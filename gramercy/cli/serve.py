@@ -82,9 +82,7 @@ def serve(
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
         raise families.USAGE(
-            "--port must be between 1 and 65535.",
-            "Choose another, such as 4200.",
-            port=port,
+            "--port must be between 1 and 65535.", "Choose another, such as 4200.", port=port
         )
     with running_server(context.home, port) as server:
         for name in WorkPool(server.api, pool, context.home, server.login).deploy(served):
