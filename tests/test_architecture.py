@@ -50,11 +50,15 @@ INSIDE: dict[str, dict[str, set[str]]] = {
 # Imports against these directions that are still to be removed.
 UPWARDS = {
     ("gramercy.pipeline.plan.table_header", "gramercy.pipeline.publish.expectations"),
-    ("gramercy.tables.formats.copies.copying", "gramercy.tables.persons.person_names"),
 }
 # Circles that are still to be removed.
 CIRCLES = [
-    {"gramercy.tables.formats.copies.copying", "gramercy.tables.formats.database.reading"},
+    # Only for the types of annotations.
+    {
+        "gramercy.mechanisms.gaussian",
+        "gramercy.mechanisms.histograms",
+        "gramercy.mechanisms.mechanism",
+    },
 ]
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
