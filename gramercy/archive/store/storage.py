@@ -35,9 +35,9 @@ from gramercy.common.disk import (
     make_durable,
     make_folder,
     rename_folder,
+    scratch_folder,
     write_atomically,
 )
-from gramercy.common.scratch_folders import scratch_folder
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError
 from gramercy.schemas.url import without_secrets
