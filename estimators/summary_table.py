@@ -56,21 +56,13 @@ class SummaryTable(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if not spec.intercept or isinstance(spec.normalisation, Unit):
             raise wordings.analysis_needs_means(self.name)
         if self.by is not None:
             _column_of_levels(spec.columns, self.by)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
-
-        Raises
-        ------
-        RequestError
-            If the release has no intercept, its rows were divided by their own length, or `by` is
-            not a column of levels.
-        """
+        """Raises RequestError if the release does not suit these settings."""
         units = table_units(evidence)
         if units is None:
             raise wordings.analysis_needs_means(self.name)

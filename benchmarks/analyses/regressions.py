@@ -21,7 +21,7 @@ from benchmarks.statistics.rule import Scaled, private_rows
 from gramercy.estimators.linear.design import Design
 from gramercy.estimators.linear.least_squares import regression
 from gramercy.estimators.regression import inference
-from gramercy.pipeline.plan.fold_proposal import FOLDS
+from gramercy.pipeline.plan.calibration import FOLDS
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 

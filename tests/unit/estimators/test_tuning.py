@@ -211,19 +211,13 @@ def test_ebic_finds_the_graph_despite_noise() -> None:
 
 @pytest.mark.slow
 def test_ebic_finds_no_edges_among_independent_columns() -> None:
-    """Independent columns give no edges, and a larger gamma does not add edges."""
     rng, p, found = np.random.default_rng(7), 12, []
     for _ in range(5):
         evidence = seen(rng, np.eye(p) / p, 1000, 3e-3)
         grid = penalty_grid(evidence.repaired)
-        counts = []
-        for gamma in (0.0, 0.5, 1.0):
-            choice = ebic(evidence, lasso, grid, gamma)
-            counts.append(choice.edges[list(grid).index(choice.penalty)])
-        assert counts[0] >= counts[1] >= counts[2]
-        found.append(counts)
-    assert np.mean(found, axis=0)[0] < 3
-    assert np.mean(found, axis=0)[2] <= 0.5  # mean number of edges, of 66 pairs
+        choice = ebic(evidence, lasso, grid)
+        found.append(choice.edges[list(grid).index(choice.penalty)])
+    assert np.mean(found) < 3  # of 66 pairs
 
 
 # Cross-validation
@@ -288,8 +282,6 @@ def test_cross_validated_ridge_is_near_the_best() -> None:
     assert loss(sigma, ridge_precision(evidence.repaired, choice.penalty)) - least <= 1.3 * (
         min(true) - least
     )
-    simpler = cross_validation(evidence, ridge, grid, one_standard_error=True)
-    assert simpler.penalty >= choice.penalty
 
 
 @pytest.mark.slow
@@ -298,7 +290,7 @@ def test_cross_validation_of_graphs() -> None:
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
     evidence = folded(rng, ar1(p), (3000,) * 5, 3e-4)
     grid = penalty_grid(evidence.repaired)
-    sparse = cross_validation(evidence, lasso, grid, scored="graph", one_standard_error=True)
+    sparse = cross_validation(evidence, lasso, grid, scored="graph")
     dense = cross_validation(evidence, lasso, grid)
     found = [lasso(evidence, np.array([each.penalty]))[0] for each in (sparse, dense)]
     graphs = [edge_mask(each) for each in found if each is not None]
