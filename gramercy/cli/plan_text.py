@@ -15,7 +15,7 @@ from gramercy.cli.terminal import (
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, Decision, budget_effect, decide
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.fold_proposal import proposed_folds
 from gramercy.pipeline.plan.planning import Plan
@@ -70,7 +70,7 @@ def _patterns(contract: Contract) -> dict[str, str]:
 def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
-    replayed = answered is not None and answered.is_published
+    replayed = decide(plan, answered) is Decision.ANSWER
     after = before if replayed else before.after(plan.guarantee)
     unfinished = unfinished_period(plan)
     return plan.facts() | {
