@@ -13,11 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from prefect import get_client
-from prefect.artifacts import (
-    create_link_artifact,
-    create_markdown_artifact,
-    create_table_artifact,
-)
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 

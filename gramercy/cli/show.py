@@ -20,10 +20,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 
 
 def show(
-    name: ReleaseName,
-    archive: ArchiveLocation = None,
-    key: PublicKeys = None,
-    json: AsJson = False,
+    name: ReleaseName, archive: ArchiveLocation = None, key: PublicKeys = None, json: AsJson = False
 ) -> None:
     """Show a release: its guarantee, its noise and its files.
 
