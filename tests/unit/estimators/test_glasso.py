@@ -17,18 +17,10 @@ from gramercy.estimators.solvers.newton import newton
 from gramercy.schemas import families
 from gramercy.schemas.errors import NoMinimiser
 from tests.support.factories import at_scale
+from tests.support.noisy_matrices import goe, off
 from tests.support.problems import raises
 
 EVERY: list[Solver] = ["newton", "admm", "coordinate-descent"]
-
-
-def off(matrix: np.ndarray) -> np.ndarray:
-    return matrix - np.diag(np.diagonal(matrix))
-
-
-def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
-    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
-    return half + half.T
 
 
 def covariance(rng: np.random.Generator, kind: str, p: int) -> np.ndarray:
