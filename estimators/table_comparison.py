@@ -286,9 +286,9 @@ def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
     penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
     return (
         first.dataset.id == second.dataset.id
-        and first.kind != "marginals"
+        and first.publication.has_matrix
         and all(getattr(first, key) == getattr(second, key) for key in keys)
-        and (first.kind != "precision" or len(penalties) == 1)
+        and len(penalties) == 1
     )
 
 

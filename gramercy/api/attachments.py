@@ -10,7 +10,7 @@ from typing import Any
 from gramercy.archive.bundles.descriptions import read_withdrawal
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import PAGE, read_report
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.store.archive import Archive
 from gramercy.schemas import wordings
 from gramercy.schemas.errors import BundleError

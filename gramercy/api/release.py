@@ -19,7 +19,7 @@ from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.api.release_facts import ReleaseFacts
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import published_columns, read_release, rows_file
+from gramercy.archive.bundles.release_bundle import published_columns, read_release
 from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.contents import Contents
@@ -90,7 +90,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             If the release is a second moment.
         """
         self._needs_matrix()
-        if self.manifest.kind != "precision":
+        if self.manifest.publication.is_moment:
             published = [name for name, each in self.estimates.items() if "precision" in each]
             known = most_similar_first("graphical-lasso", published)
             raise families.ESTIMATE(
@@ -185,7 +185,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         RequestError
             If this release has no rows.
         """
-        name = rows_file(self.manifest)
+        name = self.manifest.publication.rows_file
         if name is None:
             raise families.ESTIMATE(
                 "'{release}' has no rows.",
@@ -291,7 +291,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         return self._attached.archive.display_path(path)
 
     def _needs_matrix(self) -> None:
-        if self.kind == "marginals":
+        if not self.manifest.publication.has_matrix:
             raise families.ANALYSIS(
                 "'{release}' has histograms of its columns, and no matrix.",
                 "Use .marginals and .quantiles().",
@@ -300,7 +300,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
     def _needs_second_moment(self) -> None:
         self._needs_matrix()
-        if self.kind == "precision":
+        if not self.manifest.publication.is_moment:
             raise families.ESTIMATE(
                 "'{release}' is a precision matrix.",
                 "Use .precision.",

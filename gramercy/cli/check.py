@@ -35,8 +35,7 @@ _STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
 def check(
     request: RequestPath,
     rows: Annotated[
-        int | None,
-        typer.Option("--rows", min=1, metavar="N", help="Read only the first N rows."),
+        int | None, typer.Option("--rows", min=1, metavar="N", help="Read only the first N rows.")
     ] = None,
     period: PeriodOption = None,
     json: AsJson = False,

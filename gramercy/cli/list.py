@@ -108,9 +108,9 @@ def _facts(
         "delta": guarantee.delta,
         "mu": guarantee.mu,
         "mechanism": facts.mechanism.name,
-        "normalisation": None
-        if facts.kind == "marginals"
-        else normalisation_text(facts.normalisation),
+        "normalisation": normalisation_text(facts.normalisation)
+        if facts.publication.has_matrix
+        else None,
         "path": archive.display_path(archive.root.joinpath(*name, "release")),
         "withdrawn": result.withdrawn,
     }

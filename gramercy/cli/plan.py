@@ -50,8 +50,7 @@ def plan(
         ),
     ] = None,
     no_table: Annotated[
-        bool,
-        typer.Option("--no-table", help="Do not look for the table, which may be elsewhere."),
+        bool, typer.Option("--no-table", help="Do not look for the table, which may be elsewhere.")
     ] = False,
     period: PeriodOption = None,
     json: AsJson = False,

@@ -54,7 +54,7 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         )
         return [warning("This matrix is mostly noise", notice, "danger")]
     accuracy = None
-    if facts.kind != "precision":
+    if facts.publication.is_moment:
         evidence = bundle.evidence
         accuracy = _accuracy(bundle, evidence)
     if accuracy is not None:

@@ -166,7 +166,7 @@ def release_page(
         Path or URL of the archive, for the example code.
     """
     facts = release.manifest
-    published = _marginals(release) if facts.kind == "marginals" else _matrix(release, estimates)
+    published = _matrix(release, estimates) if facts.publication.has_matrix else _marginals(release)
     return render(
         "site/release.html",
         root="../../",

@@ -49,7 +49,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
     sd = bundle.deviations
-    if facts.kind == "precision":
+    if not facts.publication.is_moment:
         scaled = _scaled(_with_partial_signs(matrix), sd)
         return Correlations(names, scaled, _hidden(matrix, sd, scaled), False)
     units = units_of(bundle)
@@ -72,7 +72,11 @@ def units_of(bundle: ReleaseBundle) -> TableUnits | None:
     None also for noisy rows, as in `correlations`.
     """
     facts = bundle.manifest
-    if facts.kind == "precision" or facts.noise.family == "noisy-rows" or len(facts.names) < 2:
+    if (
+        not facts.publication.is_moment
+        or facts.noise.family == "noisy-rows"
+        or len(facts.names) < 2
+    ):
         return None
     return None if weight_lost(bundle.unbiased, bundle.deviations) else table_units(bundle.evidence)
 
@@ -113,7 +117,7 @@ def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
         return correlation
     first = int(about_means and bundle.repaired[0, 0] > 0)
     matrix = schur_complement(bundle.repaired) if first else bundle.repaired
-    if bundle.manifest.kind == "precision":
+    if not bundle.manifest.publication.is_moment:
         matrix = _with_partial_signs(matrix)
     correlation[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
     return correlation

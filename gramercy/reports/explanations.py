@@ -83,7 +83,7 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     ]
     if not lost:
         return []
-    names, precision = listed([*map(display_name, lost)]), facts.kind == "precision"
+    names, precision = listed([*map(display_name, lost)]), not facts.publication.is_moment
     notice = (
         families.NOISE(
             "Columns whose own precision is within the noise: {columns}.",
@@ -162,7 +162,7 @@ def median_largest_noise(entries: int, family: Family = "gaussian-isotropic") ->
 
 def matrix_description(facts: ReleaseManifest) -> str:
     """What the entries of the matrix are."""
-    if facts.kind == "precision":
+    if not facts.publication.is_moment:
         return (
             "This is a precision matrix: the graphical lasso solution for the second moment of the "
             f"normalised rows at penalty {facts.mechanism['penalty']:g}, with noise added to the "

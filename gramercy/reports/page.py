@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, rows_file, stems
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
 from gramercy.common.graph_figure import graph
 from gramercy.common.heat_maps import FEWEST, heat_map
 from gramercy.common.notation import significant
@@ -69,8 +69,8 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         facts=facts,
         stem=stems(facts)[0],
         repair=release.repair,
-        quantity="partial correlations" if facts.kind == "precision" else "correlations",
-        rows_file=rows_file(facts),
+        quantity=facts.publication.quantity,
+        rows_file=facts.publication.rows_file,
         sha256=release.sha256,
         notes=[*meaning_notes(release), *reader_notes(release, eigenvalues)],
         accuracy=best_attacker_accuracy(facts.guarantee),

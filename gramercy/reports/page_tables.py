@@ -82,7 +82,7 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     Empty for noisy rows: see `estimators.uncertainty.moment_errors`.
     """
     facts = bundle.manifest
-    if not facts.intercept or facts.kind == "precision":
+    if not facts.intercept or not facts.publication.is_moment:
         return []
     overall = means(bundle.unbiased, facts.noise, 0)
     if overall is None:

@@ -24,9 +24,9 @@ from gramercy.reports.symbols import in_symbols
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.publications import Publication
 
 _LISTED_COLUMNS = 60
 _CHART_RANGE = 30  # the chart shows errors up to this multiple of the planned one
@@ -74,7 +74,7 @@ class RankingRow:
     mu: float
     epsilon: float
     arithmetic: str
-    publishes: ReleaseKind
+    publishes: str
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class PlanFacts:
     normalisation: AnyNormalisation
     folds: int
     mechanism: str
-    publishes: ReleaseKind
+    publishes: Publication
     arithmetic: str
     guarantee: GuaranteeFacts
     law: NoiseLaw
@@ -146,7 +146,7 @@ class PlanFacts:
     def norm_bounds(self) -> tuple[float, float] | None:
         """Bounds on the Frobenius norm of the exact matrix; None if its trace may not be 1."""
         has_unit_trace = isinstance(self.normalisation, Unit) and self.privacy_unit == "row"
-        has_unit_trace &= self.publishes != "precision"
+        has_unit_trace &= self.publishes.is_moment
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
 
 

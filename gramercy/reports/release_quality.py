@@ -63,7 +63,7 @@ def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:
     contribution combines several rows.
     """
     facts = release.manifest
-    if facts.kind == "precision" or facts.privacy_unit == "person" or len(facts.names) < 2:
+    if not facts.publication.is_moment or facts.privacy_unit == "person" or len(facts.names) < 2:
         return None
     errors = covariance(release.evidence)
     pairs = np.triu_indices(len(errors.estimable), 1)

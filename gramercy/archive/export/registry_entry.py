@@ -145,7 +145,7 @@ def _basic(
     if withdrawn is not None:
         warning = f"Withdrawn by its curator on {withdrawn.date}; it should no longer be used: "
         warning += f"{withdrawn.reason.rstrip('.')}. "
-    rows = manifest.kind in {"rows", "reports"}
+    rows = bool(manifest.publication.rows_file)
     return Basic(
         name=f"{dataset.title}, version {dataset.version}" + (" (withdrawn)" if withdrawn else ""),
         data_curators=(

@@ -8,16 +8,17 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from gramercy.archive.bundles.marginals_file import MARGINALS
 from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
-from gramercy.archive.bundles.release_bundle import has_histograms, stems
+from gramercy.archive.bundles.release_bundle import stems
 from gramercy.archive.export.croissant import write_croissant
 from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.ledger_history import Timeline
-from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
+from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
+from gramercy.schemas.publications import publications
 
 _DIGEST = {"pattern": "[0-9a-f]{64}"}
 
@@ -60,7 +61,7 @@ class CollectedRelease:
             files["matrix"] = f"{matrices[0]}.parquet"
         if self.manifest.groups:
             files["groups"] = GROUPS
-        if has_histograms(self.manifest):
+        if self.manifest.has_histograms:
             files["marginals"] = MARGINALS
         return files
 
@@ -137,7 +138,7 @@ def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> di
 
 def _title(release: CollectedRelease, kind: str) -> str:
     dataset = release.manifest.dataset
-    content = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
+    content = "Second moment" if release.manifest.publication.is_moment else "Precision matrix"
     content = {"matrix": content, "groups": "Second moments of groups"}.get(
         kind, "Noisy histograms"
     )
@@ -253,7 +254,7 @@ _RELEASES = {
     "title": _text("title of the data set", required=True),
     "curator": _text("publisher of the release", required=True),
     "published": _field("date", "day of publication", {"required": True}),
-    "kind": _text("published object", enum=[*get_args(ReleaseKind)], required=True),
+    "kind": _text("published object", enum=[*publications], required=True),
     "columns": _field(
         "integer", "number of columns of the matrix", {"required": True, "minimum": 1}
     ),

@@ -65,7 +65,7 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
         for each in releases
         if each.facts.period is not None
         and each.withdrawn is None
-        and each.facts.kind not in {"marginals", "precision"}
+        and each.facts.publication.is_moment
     ]
     periods: dict[tuple[str, ...], set[str | None]] = {}
     for each in reversed(usable):

@@ -324,8 +324,7 @@ def _two_numbers(answer: str) -> tuple[float, float]:
         if math.isfinite(first) and math.isfinite(second):
             return first, second
     raise families.DRAFT(
-        "The answer must be two numbers.",
-        "Write them such as 0 100.5, with a decimal point.",
+        "The answer must be two numbers.", "Write them such as 0 100.5, with a decimal point."
     )
 
 

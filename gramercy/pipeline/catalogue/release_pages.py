@@ -8,7 +8,8 @@ from pathlib import Path
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import PAGE, read_release, read_report
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.listing.listing import ListedRelease
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.store.archive import Archive

@@ -13,15 +13,14 @@ from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
 from gramercy.mechanisms.accounting.gdp import gdp_mu, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.histograms import ConstantsNoise, Marginals
-from gramercy.mechanisms.mechanism import Additive, Mechanism, PublicParameters
+from gramercy.mechanisms.histograms import ConstantsNoise
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
 from gramercy.pipeline.plan.public_parameters import public_parameters
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import MAX_ENTRIES, GuaranteeFacts, LevelsFacts, check_group_names
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Whole
 from gramercy.schemas.request_parts import MechanismSpec
 
@@ -34,13 +33,18 @@ class Calibration:
     ----------
     mechanism
         The mechanism that publishes the matrix, the rows or the histograms.
-    constants_noise
-        The noise of the histograms from which the release's own constants are computed; None if the
-        constants are known before the release.
+    added
+        The noise of the histograms from which the release's own constants are computed, in addition
+        to the mechanism; None if it draws them itself, or the constants are known before.
     """
 
     mechanism: Mechanism
-    constants_noise: ConstantsNoise | None = None
+    added: ConstantsNoise | None = None
+
+    @property
+    def constants_noise(self) -> ConstantsNoise | None:
+        """The noise of all histograms of the release, if it has any."""
+        return self.added or self.mechanism.constants_noise
 
     @property
     def guarantee(self) -> Guarantee:
@@ -50,10 +54,10 @@ class Calibration:
         root of their sum of squares; what holds for the mechanism alone, such as its exact profile,
         does not hold for all of them.
         """
-        if self.constants_noise is None or isinstance(self.mechanism, Marginals):
-            return self.mechanism.guarantee
         alone = self.mechanism.guarantee
-        return Guarantee(composed_mu([alone.mu, self.constants_noise.mu]), alone.delta0)
+        if self.added is None:
+            return alone
+        return Guarantee(composed_mu([alone.mu, self.added.mu]), alone.delta0)
 
     def noise_of_sum(self, spec: ReleaseSpec) -> float:
         """Standard deviation of an off-diagonal entry of the noisy sum over rows of the unit ball.
@@ -62,17 +66,12 @@ class Calibration:
         groups it is the noise of one group, relative to as many rows as all groups have together:
         the radius suits groups of equal sizes.
         """
-        if isinstance(self.mechanism, Marginals):
-            sensitivity = 1.0 if spec.neighbours == "replace-one" else math.sqrt(0.5)
-            return sensitivity / self.mechanism.guarantee.mu
-        return self.mechanism.law.summed(spec.folds).sd_off_diagonal * spec.groups_count
+        return self.mechanism.noise_of_sum(spec.folds) * spec.groups_count
 
     def constants(self) -> dict[str, float]:
         """The public constants of all noise by name, for the manifest and the plan."""
         constants = self.mechanism.constants()
-        if self.constants_noise is None or isinstance(self.mechanism, Marginals):
-            return constants
-        return constants | self.constants_noise.constants()
+        return constants if self.added is None else constants | self.added.constants()
 
 
 def calibrate(spec: ReleaseSpec) -> Calibration:
@@ -87,24 +86,21 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     """
     mechanism_type = mechanisms.registry[spec.mechanism["name"]]
     requested = mechanism_type.spec.model_validate(spec.mechanism)
-    if isinstance(spec.normalisation, Whole) != (mechanism_type.name == "integer-rows"):
+    if isinstance(spec.normalisation, Whole) != mechanism_type.needs_whole_rows:
         raise families.REQUEST_USE(
             "The normalisation 'whole' and the mechanism 'integer-rows' require each other.",
             "Use both, or neither.",
         )
     parameters = public_parameters(spec)
-    estimates_constants = spec.scaling is not None and spec.scaling.kind == "private"
-    if mechanism_type is Marginals and not estimates_constants:
+    if mechanism_type.estimates_constants and not spec.has_histograms:
         raise families.SCALING(
             "'marginals' estimates the constants itself.",
             "Leave 'scaling' and 'normalisation' out.",
         )
-    if estimates_constants and mechanism_type is not Marginals:
+    if spec.has_histograms and not mechanism_type.estimates_constants:
         calibration = _with_constants(spec, mechanism_type, requested, parameters)
     else:
-        mechanism = mechanism_type.from_spec(requested, parameters)
-        noise = mechanism.noise if isinstance(mechanism, Marginals) else None
-        calibration = Calibration(mechanism, noise)
+        calibration = Calibration(mechanism_type.from_spec(requested, parameters))
     check_guarantee(mechanism_type.name, calibration.guarantee, requested)
     if spec.folds > 1:
         _check_folds(spec, calibration.mechanism)
@@ -121,7 +117,7 @@ def _with_constants(
 ) -> Calibration:
     """Noise for histograms and for the matrix that together have the requested guarantee."""
     name, scaling = mechanism_type.name, spec.scaling
-    if not issubclass(mechanism_type, Additive) or requested.calibration != "exact":
+    if not mechanism_type.takes_private_constants or requested.calibration != "exact":
         raise families.SCALING(
             "'scaling: private' is not available with '{mechanism}' or with 'calibration: "
             "published'.",
@@ -177,7 +173,7 @@ def _at_mu(
 
 
 def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
-    if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
+    if not mechanism.closed_under_sums:
         raise families.REQUEST_USE(
             "'folds' cannot be used with '{mechanism}'.",
             "Use 'gaussian' or 'gaussian-iid': a sum of their noise is of the same family.",
@@ -198,7 +194,7 @@ def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
 
 
 def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> None:
-    if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
+    if not mechanism.closed_under_sums:
         raise families.GROUPS(
             "'by' is not available with '{mechanism}'.",
             "Use 'gaussian' or 'gaussian-iid', or leave 'by' out.",
@@ -217,9 +213,6 @@ def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> N
             entries=entries,
             limit=MAX_ENTRIES,
         )
-
-
-_CLOSED_UNDER_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 
 def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> None:
@@ -253,12 +246,6 @@ def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> No
             exact_delta=exact_delta,
             exact_epsilon=exact_epsilon,
         )
-
-
-def noise_law(mechanism: Mechanism, rows: float, parts: int = 1) -> NoiseLaw:
-    """Noise law of a matrix that is the sum over some parts, divided by the number of rows."""
-    law = mechanism.law.summed(parts) if parts > 1 else mechanism.law
-    return law if mechanism.publishes == "precision" else law.divided_by(rows)
 
 
 def guarantee_facts(

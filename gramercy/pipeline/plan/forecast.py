@@ -71,7 +71,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
     epsilon = request.mechanism.epsilon or exact
     ranked, unsuitable = rank_mechanisms(plan.spec, request.mechanism)
     # The error of a precision matrix or of histograms is not comparable.
-    comparable = plan.mechanism.publishes not in {"precision", "marginals"}
+    comparable = plan.mechanism.publishes.is_moment
     comparable &= math.isfinite(epsilon)
     curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
     counts = plan.calibration.constants_noise

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gramercy.pipeline.plan.calibration import calibrate, noise_law
+from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.predicted_accuracy import typical_entry
 from gramercy.schemas.errors import GramercyError
@@ -89,7 +89,7 @@ def _most_columns(enough: Callable[[int], bool], now: int) -> int | None:
 def _sd(spec: ReleaseSpec) -> float:
     """Standard deviation of the noise on an entry off the diagonal."""
     mechanism = calibrate(spec).mechanism
-    return noise_law(mechanism, spec.dataset.count, spec.parts).sd_off_diagonal
+    return mechanism.matrix_law(spec.dataset.count, spec.parts).sd_off_diagonal
 
 
 def _first_columns(spec: ReleaseSpec, number: int) -> ReleaseSpec:

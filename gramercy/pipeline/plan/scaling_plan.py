@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.mechanisms import registry
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
@@ -87,7 +88,8 @@ def _shares(
 ) -> Shares | None:
     if request.mechanism.delta == 0:
         raise wordings.scaling_needs_delta()
-    share = 1.0 if request.mechanism.name == "marginals" else scaling.share
+    histograms_only = registry[request.mechanism.name].estimates_constants
+    share = 1.0 if histograms_only else scaling.share
     return shares(contract.count, _p(spec), target_mu(request.mechanism), share)
 
 

@@ -67,7 +67,7 @@ def plan_verdict(plan: Plan) -> Verdict | None:
     Verdict or None
         None if no second moment is published.
     """
-    if plan.mechanism.publishes in {"precision", "marginals"}:
+    if not plan.mechanism.publishes.is_moment:
         return None
     facts: dict[str, Any] = {
         "noise_norm": plan.matrix_error,
@@ -90,7 +90,7 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
     facts
         Numbers that the verdict should have besides those of the changes that would help.
     """
-    if plan.mechanism.publishes in {"precision", "marginals"}:
+    if not plan.mechanism.publishes.is_moment:
         return None
     share, largest = share_of_typical_entry(plan), _largest_norm(plan.spec)
     if plan.matrix_error > largest:

@@ -143,7 +143,7 @@ def _verify(
         "seal: the checksums of all files match",
         f"signature: by the key {key_id(signer(place))}{trust}",
     ]
-    if bundle.manifest.kind != "marginals":
+    if bundle.manifest.publication.has_matrix:
         checks.append("formats: all files of a matrix have the same numbers")
     unchecked: list[Notice] = []
     if ledger is not None:  # first: what an auditor must know before other contradictions

@@ -40,7 +40,7 @@ def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> N
         ),
     ]:
         facts = bundle.manifest.model_copy(update={"selection": selection, **change})
-        card = dp_card(facts, facts.kind, facts.calibration, facts.guarantee, facts.noise)
+        card = dp_card(facts, facts.publication, facts.calibration, facts.guarantee, facts.noise)
         facts = facts.model_copy(update={"card": card})
         assert f"\n- **source**: {markdown_text(expected)}\n" in release_card(facts)
         escaped = expected.replace("<", "&lt;").replace("'", "&#39;")

@@ -71,10 +71,7 @@ def test_csv_draft_uses_only_the_header(cwd: Path, capsys: pytest.CaptureFixture
     code, out, err = run_command(*words, capsys=capsys)
     assert code == 0, err
     assert "gramercy plan blood/request.yaml" in out
-    contract, text = (
-        load(cwd / "blood/contract.yaml"),
-        (cwd / "blood/contract.yaml").read_text(),
-    )
+    contract, text = (load(cwd / "blood/contract.yaml"), (cwd / "blood/contract.yaml").read_text())
     assert contract["columns"] == {name: {"lower": None, "upper": None} for name in NASTY}
     assert list(contract["columns"]) == NASTY
     assert '# " lead": its name is empty or has blanks around it' in text
@@ -356,11 +353,7 @@ def test_default_delta_is_well_below_one_over_rows() -> None:
     ],
 )
 def test_format_of_csv_is_drafted_from_the_header(
-    name: str,
-    encoding: str,
-    keys: dict[str, str],
-    cwd: Path,
-    capsys: pytest.CaptureFixture[str],
+    name: str, encoding: str, keys: dict[str, str], cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = f"größe;age\n{CANARY};1\n" if encoding != "utf-8" else f"lead;age\n{CANARY};1\n"
     (cwd / name).write_bytes(text.replace(";", keys["separator"]).encode(encoding))

@@ -37,10 +37,7 @@ class Keyboard(io.StringIO):
 
 @pytest.fixture
 def answer(
-    tmp_path: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Answer:
     """Run ``gramercy new blood.csv`` with these lines as input; return its exit code and output."""
     monkeypatch.chdir(tmp_path)

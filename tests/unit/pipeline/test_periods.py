@@ -27,6 +27,7 @@ from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, cop
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.period_series import series_facts
 from gramercy.schemas import families
+from gramercy.schemas.publications import publications
 from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import MECHANISM, read_plan, run_release, write_request, write_table
@@ -209,7 +210,9 @@ def published_months(folder: Path, months: int = 3, rows: int = 3000) -> Catalog
 def listed(
     period: str, withdrawn: str | None = None, kind: str = "second-moment", column: str = "a"
 ) -> Any:
-    facts = SimpleNamespace(period=period, kind=kind, names=["(intercept)", column])
+    facts = SimpleNamespace(
+        period=period, publication=publications[kind], names=["(intercept)", column]
+    )
     return SimpleNamespace(facts=facts, withdrawn=withdrawn, key=("toy", period))
 
 
