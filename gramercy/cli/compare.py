@@ -26,10 +26,10 @@ from gramercy.cli.options import (
     write_page,
 )
 from gramercy.estimators.table_comparison import comparable
-from gramercy.pipeline.catalogue.page_links import archive_links
-from gramercy.pipeline.catalogue.release_changes import compare_releases
+from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
-from gramercy.reports.change_summary import change_facts
+from gramercy.pipeline.page_links import archive_links
+from gramercy.reports.change_page import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest

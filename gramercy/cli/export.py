@@ -11,13 +11,13 @@ import typer
 
 from gramercy.api.release import Release
 from gramercy.archive.bundles.descriptions import read_withdrawal
+from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
     entry_text,
     registry_entry,
 )
-from gramercy.archive.listing.collection import CollectedRelease, write_collection
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.staging import StagingArea

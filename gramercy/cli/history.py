@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, DatasetName, check_output_file, write_page
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Event, Timeline
 

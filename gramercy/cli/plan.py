@@ -20,8 +20,8 @@ from gramercy.cli.options import (
     write_page,
 )
 from gramercy.cli.plan_text import plan_facts, print_plan
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
 from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.forecast import plan_html

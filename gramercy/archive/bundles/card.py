@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.common.markdown import markdown_text
 from gramercy.common.notation import epsilon_delta, significant
 from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec

@@ -65,18 +65,10 @@ class PartMissingError(Exception):
 
 @dataclass(frozen=True)
 class SignedRoot:
-    """A root whose signature is valid.
+    """A root whose signature is valid."""
 
-    Parameters
-    ----------
-    root
-        The root.
-    signed_by
-        The public key that signed it, in hexadecimal.
-    """
-
-    root: ListingRoot
-    signed_by: str
+    root: ListingRoot  # The root
+    signed_by: str  # The public key that signed it, in hexadecimal
 
 
 def read_root(archive: Archive) -> SignedRoot | None:

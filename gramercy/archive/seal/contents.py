@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.listing.signed_listing import (
     PartMissingError,
     load_part,

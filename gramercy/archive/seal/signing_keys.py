@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gramercy.archive.seal.signature import key_id, public_key_hex
-from gramercy.common.disk import make_durable, make_folder, write_atomically
-from gramercy.common.temporary_files import sweep, temporary_file
+from gramercy.common.disk import make_durable, make_folder, sweep, temporary_file, write_atomically
 from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError
 

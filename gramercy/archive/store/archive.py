@@ -27,10 +27,16 @@ from gramercy.archive.store.layout import (
 )
 from gramercy.archive.store.staging import StagingArea, staged_folder, try_lock
 from gramercy.archive.store.store import Store
-from gramercy.common.disk import check_space, disk_errors, link_or_copy, make_durable
+from gramercy.common.disk import (
+    check_space,
+    disk_errors,
+    is_temporary,
+    link_or_copy,
+    make_durable,
+    remove_abandoned,
+)
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
-from gramercy.common.temporary_files import is_temporary, remove_abandoned
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, RequestError
 from gramercy.schemas.ledger_history import Anchor

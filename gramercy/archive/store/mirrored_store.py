@@ -17,8 +17,7 @@ from pathlib import Path
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, check, check_file, sealed_digests
 from gramercy.archive.store.layout import STAGING
 from gramercy.archive.store.store import Store
-from gramercy.common.disk import disk_errors, rename_folder
-from gramercy.common.scratch_folders import scratch_folder
+from gramercy.common.disk import disk_errors, rename_folder, scratch_folder
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.url import without_secrets

@@ -63,8 +63,7 @@ def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> 
     """
     with publishing():
         # They need the extra 'publish'.
-        from gramercy.reports.marginals_page import marginals_page
-        from gramercy.reports.page import release_page
+        from gramercy.reports.release_report import marginals_page, release_page
 
         if not release.manifest.publication.has_matrix:
             return marginals_page(release)

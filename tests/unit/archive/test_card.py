@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.release_bundle import read_release, release_card
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.common.markdown import markdown_text
-from gramercy.reports.page import release_page
+from gramercy.reports.release_report import release_page
 from gramercy.schemas.database import ASSERTION, RowSelection
 from tests.support.factories import run_release, write_request
 

@@ -15,11 +15,10 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
-from gramercy.archive.listing.listing import newest_of_periods
+from gramercy.archive.listing.listed_release import newest_of_periods
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
-from gramercy.pipeline.catalogue.catalogue_pages import write_site
-from gramercy.pipeline.catalogue.periods_over_time import period_series
+from gramercy.pipeline.catalogue.catalogue_pages import period_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.yaml_files import read_contract, read_request
