@@ -29,7 +29,7 @@ from gramercy.common.home import Home
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.registration import registered_request
+from gramercy.pipeline.plan.request_files import registered_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.pipeline.plan.yaml_files import read_contract, read_request
+from gramercy.pipeline.plan.request_files import read_contract, read_request
 from gramercy.schemas import families
 from gramercy.schemas.column import Column as Bounds
 from gramercy.schemas.column import Levels
