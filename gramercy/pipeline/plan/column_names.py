@@ -5,7 +5,6 @@ from __future__ import annotations
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
-from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
 
 # A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
@@ -32,7 +31,7 @@ def check_names(context: Context, contract: Contract, *, in_pairs: bool = False)
     ContractError
         Naming the columns.
     """
-    names = [x for n in contract.names for x in matrix_columns(n, contract.levels(n))]
+    names = [x for n in contract.names for x in contract.columns[n].matrix_names(n)]
     sizes = [len(name.encode()) for name in names]
     of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
     most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES

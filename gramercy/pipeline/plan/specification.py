@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gramercy.pipeline.plan.grouping import grouping_column, matrix_contract
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import starting_facts
-from gramercy.schemas.column import AnyColumn, Column, Levels, ScaledColumn
+from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.facts import (
@@ -76,16 +74,11 @@ def _declared_contract(contract: Contract, request: Request) -> Contract:
 
 def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     """The contract with the bounds, centres and scales of a release."""
-    columns: dict[str, AnyColumn] = {
-        column.name: Levels(levels=column.levels)
-        if isinstance(column, LevelsFacts)
-        else _in_use(contract.columns[column.name], column, scaled=spec.scaling is not None)
-        for column in spec.columns
+    estimated = spec.scaling is not None
+    columns = {
+        facts.name: contract.columns[facts.name].in_use(
+            facts.model_dump(exclude={"name"}), estimated=estimated
+        )
+        for facts in spec.columns
     }
     return contract.model_copy(update={"columns": columns})
-
-
-def _in_use(declared: Any, facts: ColumnFacts, *, scaled: bool) -> Column:
-    """A numeric column with the constants that a release uses."""
-    used = facts.model_dump(exclude={"name"}) | {"missing": declared.missing}
-    return ScaledColumn(**used, declared=declared.limits) if scaled else Column(**used)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gramercy.schemas import families
-from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
 
@@ -84,7 +83,7 @@ def recorded_quality(record: Mapping[str, Any], contract: Contract) -> list[Colu
     return [
         ColumnQuality(
             name,
-            isinstance(contract.columns[name], Levels),
+            contract.levels(name) is not None,
             rows,
             missing,
             clamped.get(name, 0),
