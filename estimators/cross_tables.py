@@ -16,7 +16,6 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 _MOST_CELLS = 1024  # of one table; takes about two seconds
 Pair = tuple[LevelsFacts, LevelsFacts | None]
@@ -52,7 +51,7 @@ class CrossTables(Estimator):
 
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
-        if not spec.intercept or isinstance(spec.normalisation, Unit):
+        if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         self._pairs(tuple(column for column in spec.columns if isinstance(column, LevelsFacts)))
 

@@ -54,7 +54,6 @@ from gramercy.schemas.manifest import (
     ReleaseSpec,
     ReportManifest,
 )
-from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -123,7 +122,7 @@ class ReleaseBundle:
             facts.rows.value,
             tuple(facts.names),
             facts.source_columns,
-            isinstance(facts.normalisation, Unit),
+            facts.normalisation.unit_rows,
             self._folds,
             facts.trace_bound,
             self._divisor,

@@ -22,7 +22,6 @@ from gramercy.schemas.facts import MAX_ENTRIES, GuaranteeFacts, LevelsFacts, che
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import Whole
 from gramercy.schemas.request_parts import MechanismSpec
 
 
@@ -87,7 +86,7 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     """
     mechanism_type = mechanisms.registry[spec.mechanism["name"]]
     requested = mechanism_type.spec.model_validate(spec.mechanism)
-    if isinstance(spec.normalisation, Whole) != (mechanism_type.name == "integer-rows"):
+    if spec.normalisation.keeps_rows != (mechanism_type.name == "integer-rows"):
         raise families.REQUEST_USE(
             "The normalisation 'whole' and the mechanism 'integer-rows' require each other.",
             "Use both, or neither.",

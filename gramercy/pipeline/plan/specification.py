@@ -16,7 +16,6 @@ from gramercy.schemas.facts import (
     PeriodFacts,
 )
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Whole
 
 
 def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
@@ -69,7 +68,7 @@ def _column_facts(name: str, column: Column) -> ColumnFacts:
 
 def _declared_contract(contract: Contract, request: Request) -> Contract:
     """The contract with the constants that the request's normalisation uses."""
-    return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract
+    return contract.with_integer_bounds() if request.normalisation.keeps_rows else contract
 
 
 def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:

@@ -22,7 +22,6 @@ from gramercy.pipeline.plan.remedies import USEFUL, proposal, sufficient_changes
 from gramercy.scaling.shares import shares
 from gramercy.schemas import families
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit, Whole
 from gramercy.schemas.problem import Notice
 
 Colour = Literal["green", "orange", "red"]
@@ -116,7 +115,7 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
     """Green or orange."""
     if expected is None:
         return Verdict("green", "The noise is below the diagonal of the matrix.", facts=facts)
-    unit = isinstance(plan.spec.normalisation, Unit)
+    unit = plan.spec.normalisation.unit_rows
     if expected.error[1] <= _ACCURATE and not unit:
         text = f"A correlation would typically be off by at most {expected.error[1]:.2g}."
         return Verdict("green", text, facts=facts)
@@ -163,7 +162,7 @@ def share_of_typical_entry(plan: Plan) -> float:
 
 def _largest_norm(spec: ReleaseSpec) -> float:
     """Largest Frobenius norm of the matrix without noise."""
-    return spec.largest_norm**2 if isinstance(spec.normalisation, Whole) else 1.0
+    return spec.normalisation.largest_square(spec.largest_norm)
 
 
 def _of_notice(level: Colour, notice: Notice, facts: dict[str, Any]) -> Verdict:

@@ -19,7 +19,6 @@ from gramercy.schemas.facts import (
     group_names,
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
-from gramercy.schemas.normalisation import Whole
 
 
 def release_manifest(
@@ -172,4 +171,4 @@ def largest_trace(spec: ReleaseSpec, mechanism: Mechanism) -> float:
     if mechanism.publishes == "precision":
         return mechanism.parameters.p / float(spec.mechanism["penalty"])
     bounds = mechanism.parameters.sensitivity_bounds
-    return float(bounds.squared_norm) if bounds and isinstance(spec.normalisation, Whole) else 1.0
+    return float(bounds.squared_norm) if bounds and spec.normalisation.keeps_rows else 1.0

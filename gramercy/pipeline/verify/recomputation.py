@@ -57,7 +57,6 @@ from gramercy.schemas.errors import BundleError
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problem import Notice
 
 MATRIX = "second_moment.npy"
@@ -234,7 +233,7 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
             facts.noise,
             facts.trace_bound,
             facts.rows.value,
-            unit=isinstance(facts.normalisation, Unit),
+            unit=facts.normalisation.unit_rows,
         )
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):

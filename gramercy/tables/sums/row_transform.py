@@ -250,7 +250,7 @@ def normalise(
     brings its largest entry between 1/2 and 1, so that squares of 1e-170 or 1e200 neither vanish
     nor overflow.
     """
-    if isinstance(normalisation, Whole):
+    if normalisation.keeps_rows:
         return scaled
     squares, power = _sums_of_squares(scaled), np.ones(scaled.shape[1])
     far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
@@ -262,12 +262,13 @@ def normalise(
     length = np.sqrt(np.where(squares > 0, squares, 1.0))  # zero rows stay zero
     inverse = 1.0 / length
     moderate = scaled * power if far.size else scaled
-    if isinstance(normalisation, Unit):
+    radius = normalisation.divisor(np.nan)
+    if radius is None:
         unit: NDArray[np.float64] = moderate * inverse
         return unit
     with np.errstate(over="ignore"):
-        clipped = np.flatnonzero(length / power > normalisation.length)
-    inside: NDArray[np.float64] = scaled / normalisation.length
+        clipped = np.flatnonzero(length / power > radius)
+    inside: NDArray[np.float64] = scaled / radius
     inside[:, clipped] = moderate[:, clipped] * inverse[clipped]
     return inside
 
@@ -370,11 +371,9 @@ class NormaliseKernel:
             features += [(i, index) for index in indices]
         self._features = np.array(features, dtype=np.int64)
         self._constants = repair_constants(columns)
-        self._kind, self._radius = _UNIT, 1.0
-        if isinstance(normalisation, Whole):
-            self._kind = _WHOLE
-        elif isinstance(normalisation, Clip):
-            self._kind, self._radius = _CLIP, normalisation.length
+        radius = normalisation.divisor(np.nan)
+        self._kind = _UNIT if radius is None else _WHOLE if normalisation.keeps_rows else _CLIP
+        self._radius = radius or 1.0
         self._lattice = lattice
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
