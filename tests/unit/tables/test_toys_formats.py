@@ -25,7 +25,7 @@ from gramercy.tables.formats import registry
 from gramercy.tables.formats.reader import count_rows, schema_of
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.formats.table_format import DOUBLE, SourceFile, TableFormat
-from gramercy.tables.formats.values import Coding, to_floats
+from gramercy.tables.formats.values import Coding, Numbers
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -54,15 +54,15 @@ class OneNumberALine(TableFormat):
         lines = Path(file.path).read_text().splitlines()
         for start in range(0, len(lines), rows):
             part = pa.array(lines[start : start + rows])
-            yield np.stack([to_floats(part, coding) for coding in columns.values()])
+            yield np.stack([coding.floats(part) for coding in columns.values()])
 
 
-class LogarithmOf:
+class LogarithmOf(Numbers):
     """The logarithm to base 10 of each cell; NaN where there is none."""
 
-    def indices(self, cells: pa.Array) -> NDArray[np.float64]:
+    def floats(self, cells: pa.Array) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore", divide="ignore"):
-            logarithms: NDArray[np.float64] = np.log10(to_floats(cells, None))
+            logarithms: NDArray[np.float64] = np.log10(super().floats(cells))
         return logarithms
 
 
