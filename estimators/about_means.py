@@ -60,7 +60,6 @@ class DependenceEstimator(Estimator):
         return "denoised"
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
         if not has_intercept(evidence) or len(evidence.raw) == 1:
             return self.fit_columns(evidence)
         centred = about_means(evidence, self.source)
@@ -77,21 +76,11 @@ class DependenceEstimator(Estimator):
 
 @dataclass(frozen=True)
 class CentredEvidence:
-    """Evidence of the moments about the means, and what extends a result by the intercept.
+    """Evidence of the moments about the means, and what extends a result by the intercept."""
 
-    Parameters
-    ----------
-    evidence
-        Of the q columns without the intercept.
-    mean
-        In scaled units, shape (q,).
-    weight
-        The intercept's entry s; positive.
-    """
-
-    evidence: Evidence
-    mean: Array
-    weight: float
+    evidence: Evidence  # of the q columns without the intercept
+    mean: Array  # in scaled units, shape (q,)
+    weight: float  # the intercept's entry s; positive
 
     def with_intercept(self, estimate: Estimate) -> Estimate:
         """The estimate of all q + 1 columns; edges and frequencies of the intercept are zero."""
@@ -115,20 +104,10 @@ class CentredEvidence:
 def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvidence:
     """Moments about the means, corrected for missing cells, as evidence of their own.
 
-    Parameters
-    ----------
-    evidence
-        With an intercept, p > 1.
-    source
-        The matrix that gives the means and the weight of the intercept.
+    `evidence`: with an intercept, p > 1. `source`: the matrix that gives the means and the weight
+    of the intercept. Raises RequestError if the release has no noise, and the intercept's entry is
+    not positive.
 
-    Raises
-    ------
-    RequestError
-        If the release has no noise, and the intercept's entry is not positive.
-
-    Notes
-    -----
     With E the noise, that of C is E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00 to first order. Its law
     is approximated by that of E, scaled to the mean square of the entries off the diagonal. Their
     variances are unequal and they are correlated, the more so the farther some means are from the

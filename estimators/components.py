@@ -15,13 +15,7 @@ from pydantic import BeforeValidator
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.noise.draws import (
-    Stream,
-    draw,
-    draw_row_noise,
-    equivalent_rows,
-    stream,
-)
+from gramercy.estimators.noise.draws import Stream, draw, draw_row_noise, equivalent_rows, stream
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import (
@@ -32,6 +26,7 @@ from gramercy.estimators.uncertainty.jackknife import (
 )
 from gramercy.estimators.uncertainty.moment_errors import (
     completed_moments,
+    correlations,
     has_intercept,
     inverse_shares,
     moment_errors,
@@ -50,36 +45,23 @@ _CLEAR = 3.0  # standard deviations of the noise that a variance must exceed to 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Moments about the means of the columns in use; q of them.
+    """Moments about the means of the columns in use; q of them."""
 
-    Parameters
-    ----------
-    used
-        Indices of these columns among the columns of the release without the intercept, shape (q,).
-    lost
-        Indices of the columns that were left out because noise hides their variances.
-    matrix
-        As released, in squared units of `scale`; may be indefinite. Shape (q, q).
-    linear
-        L of the first-order error L E L^T, shape (q, p), for the noise E of the release.
-    noise, sampling
-        Covariances of the entries of `matrix` by noise and by sampling, of rows of the assumed law.
-        For correlations, those of the second moments of columns divided by their released standard
-        deviations.
-    divisor
-        By which columns were divided: their released standard deviations, or 1; shape (q,).
-    scale
-        What the matrix is.
-    """
-
+    # indices of these columns among the columns of the release without the intercept, shape (q,)
     used: NDArray[np.intp]
+    # indices of the columns that were left out because noise hides their variances
     lost: NDArray[np.intp]
-    matrix: Array
+    matrix: Array  # as released, in squared units of `scale`; may be indefinite. Shape (q, q).
+    # L of the first-order error L E L^T, shape (q, p), for the noise E of the release
     linear: Array
+    # covariances of the entries of `matrix` by noise and by sampling, of rows of the assumed law.
+    # For correlations, those of the second moments of columns divided by their released standard
+    # deviations.
     noise: EntryCovariance
     sampling: EntryCovariance
+    # by which columns were divided: their released standard deviations, or 1; shape (q,)
     divisor: Array
-    scale: Scale
+    scale: Scale  # what the matrix is
 
     def of(self, evidence: Evidence, matrix: Array) -> Array:
         """The same moments of another second moment of all columns, such as that of some folds.
@@ -93,15 +75,9 @@ class ColumnMoments:
 def column_moments(evidence: Evidence, wanted: Sequence[int], scale: Scale) -> ColumnMoments:
     """Moments of the wanted columns, in their own units if the release determines these.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    wanted
-        Indices among the columns without the intercept.
-    scale
-        ``covariance``, or ``correlation``: then columns whose variance is within three standard
-        deviations of its noise are left out.
+    `wanted`: indices among the columns without the intercept. `scale`: ``covariance``, or
+    ``correlation``: then columns whose variance is within three standard deviations of its noise
+    are left out.
     """
     errors = moment_errors(evidence)
     chosen = np.array(wanted, dtype=np.intp)
@@ -124,15 +100,6 @@ def column_moments(evidence: Evidence, wanted: Sequence[int], scale: Scale) -> C
     )
 
 
-def correlations(matrix: Array) -> Array:
-    """A matrix scaled to a unit diagonal; NaN for variances that are not positive."""
-    variance = np.diag(matrix)
-    root = np.sqrt(np.where(variance > 0, variance, np.nan))
-    scaled: Array = matrix / np.outer(root, root)
-    np.fill_diagonal(scaled, np.where(variance > 0, 1.0, np.nan))
-    return scaled
-
-
 def functional_variance(covariance: EntryCovariance, weights: Array) -> float:
     """Variance of sum_ij A_ij S_ij for symmetric weights A; shape (q, q)."""
     total = 0.0
@@ -148,8 +115,7 @@ def functional_variance(covariance: EntryCovariance, weights: Array) -> float:
 def _in_units(evidence: Evidence, matrix: Array) -> Array:
     """Moments about the means in the columns' own units, or else in those of the release."""
     scales = _scales(evidence, matrix)
-    moments: Array = completed_moments(evidence, matrix) * np.outer(scales, scales)
-    return moments
+    return completed_moments(evidence, matrix) * np.outer(scales, scales)
 
 
 def _scales(evidence: Evidence, matrix: Array) -> Array:
@@ -191,60 +157,33 @@ _NORMAL_95 = 1.645
 
 @dataclass(frozen=True)
 class Group:
-    """A component, or neighbouring components whose single shares are unknown.
+    """A component, or neighbouring components whose single shares are unknown."""
 
-    Parameters
-    ----------
-    first, size
-        Index of the first component, and the number of components.
-    share, standard_error, lower, upper
-        Of the variance of all columns in use, with an interval.
-    resolution
-        The largest a_k within the group, without its other members.
-    """
-
+    # index of the first component, and the number of components
     first: int
     size: int
+    # of the variance of all columns in use, with an interval
     share: float
     standard_error: float
     lower: float
     upper: float
-    resolution: float
+    resolution: float  # the largest a_k within the group, without its other members
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Principal components of q columns; k of them are above the noise.
+    """Principal components of q columns; k of them are above the noise."""
 
-    Parameters
-    ----------
-    eigenvalues
-        As released, largest first; shape (q,).
-    corrected
-        Without the mean effect of noise, shape (q,); NaN for those within the noise.
-    edge
-        The largest eigenvalue that noise alone has in 95 % of releases.
-    groups
-        The known shares, in order.
-    resolution
-        a_k of each component, shape (k,).
-    loadings
-        Eigenvectors in columns; NaN where they are unknown. The largest loading is positive. Shape
-        (q, k).
-    loading_errors
-        Their standard errors, shape (q, k).
-    total
-        The released variance of all columns.
-    """
-
-    eigenvalues: Array
-    corrected: Array
-    edge: float
-    groups: tuple[Group, ...]
-    resolution: Array
+    eigenvalues: Array  # as released, largest first; shape (q,)
+    corrected: Array  # without the mean effect of noise, shape (q,); NaN for those within the noise
+    edge: float  # the largest eigenvalue that noise alone has in 95 % of releases
+    groups: tuple[Group, ...]  # the known shares, in order
+    resolution: Array  # a_k of each component, shape (k,)
+    # eigenvectors in columns; NaN where they are unknown. The largest loading is positive. Shape
+    # (q, k).
     loadings: Array
-    loading_errors: Array
-    total: float
+    loading_errors: Array  # their standard errors, shape (q, k)
+    total: float  # the released variance of all columns
 
 
 def principal_components(
@@ -279,30 +218,22 @@ def principal_components(
     if not total > 0:
         number = 0
     resolution = np.sqrt(mixing[:number].sum(axis=1))
-    sizes = _grouped(mixing, number)
     spectrum = _Spectrum(evidence, moments, values, vectors, corrected, variances, total)
+    # Errors of loadings are s_kj / (l_k - l_j); none for j = k and where eigenvalues are equal.
+    squares = gaps**2
+    np.fill_diagonal(squares, np.inf)
+    over = np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
+    errors = np.sqrt(vectors**2 @ over[:number].T)
     return PrincipalComponents(
         values,
         corrected,
         edge,
-        spectrum.groups(sizes, mixing, level),
+        spectrum.groups(_grouped(mixing, number), mixing, level),
         resolution,
         np.where(resolution > MOST_MIXING, np.nan, vectors[:, :number]),
-        np.where(
-            resolution > MOST_MIXING,
-            np.nan,
-            np.sqrt(vectors**2 @ _over_gaps(variances, gaps)[:number].T),
-        ),
+        np.where(resolution > MOST_MIXING, np.nan, errors),
         total,
     )
-
-
-def _over_gaps(variances: Array, gaps: Array) -> Array:
-    """s_kj^2 / (l_k - l_j)^2, zero for j = k and where eigenvalues are equal."""
-    squares = gaps**2
-    np.fill_diagonal(squares, np.inf)
-    over: Array = np.divide(variances, squares, out=np.zeros_like(squares), where=squares > 0)
-    return over
 
 
 def _grouped(mixing: Array, number: int) -> list[tuple[int, int]]:
@@ -376,8 +307,7 @@ class _Spectrum:
         else:
             share = float(self.values[first:last].sum()) / self.total
             weights = projection - share * np.eye(len(projection))
-        over: Array = weights / self.total
-        return over
+        return weights / self.total
 
     def _errors(self, sizes: list[tuple[int, int]], weights: list[Array]) -> list[float]:
         """Standard errors of the shares: by the jackknife, or for rows of the assumed law."""
@@ -410,15 +340,8 @@ class _Spectrum:
 def noise_edge(evidence: Evidence, linear: Array) -> float:
     """The 95 % quantile of the largest eigenvalue of L E L^T, for the noise E of a release.
 
-    Parameters
-    ----------
-    evidence
-        A release, for the law of its noise.
-    linear
-        L, shape (q, p).
+    `linear`: L, shape (q, p).
 
-    Notes
-    -----
     Draws have a public seed. From fewer than 200 draws, it is the mean plus 1.645 standard
     deviations. Eigenvalues of the matrix without noise are not negative, so of a direction in which
     the rows do not vary, noise produces more than this in 5 % of releases at most.
@@ -489,18 +412,11 @@ class Components(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         known = tuple(column.name for column in spec.columns)
         _check_names(self.columns, known)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
-
-        Raises
-        ------
-        RequestError
-            If one of `columns` is not a column of the release.
-        """
+        """Raises RequestError if one of `columns` is not a column of the release."""
         wanted = _wanted(evidence, self.columns)
         moments = column_moments(evidence, wanted, self.scale)
         found = principal_components(evidence, moments, self.level)
@@ -566,9 +482,11 @@ def _eigenvalues(found: PrincipalComponents) -> pd.DataFrame:
 
 
 def _shares(found: PrincipalComponents, law: str) -> pd.DataFrame:
+    ends = [(g.first + 1, g.first + g.size) for g in found.groups]
+    labels = [str(i) if i == j else f"{i} to {j}" for i, j in ends]
     return pd.DataFrame(
         {
-            "components": pd.Series([_label(g.first, g.size) for g in found.groups], dtype="str"),
+            "components": pd.Series(labels, dtype="str"),
             "first": np.array([g.first + 1 for g in found.groups], dtype=np.int64),
             "size": np.array([g.size for g in found.groups], dtype=np.int64),
             "share": np.array([g.share for g in found.groups]),
@@ -579,10 +497,6 @@ def _shares(found: PrincipalComponents, law: str) -> pd.DataFrame:
             "law": pd.Series([law] * len(found.groups), dtype="str"),
         }
     )
-
-
-def _label(first: int, size: int) -> str:
-    return str(first + 1) if size == 1 else f"{first + 1} to {first + size}"
 
 
 def _loadings(found: PrincipalComponents, names: list[str]) -> pd.DataFrame:

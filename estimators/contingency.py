@@ -41,38 +41,24 @@ Indices = list[int]
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """Shares of the rows; cells in order of rows, then columns, those of no level last.
+    """Shares of the rows; cells in order of rows, then columns, those of no level last."""
 
-    Parameters
-    ----------
-    shape
-        Numbers of rows and columns of the table, (a + 1, b + 1); (a + 1, 1) for one column.
-    share
-        Not negative, of sum 1; shape (a + 1, b + 1). NaN if noise hides the weight of all rows.
-    unbiased
-        The same without the bound at zero; some may be negative.
-    noise
-        Covariance of the errors of `unbiased` by noise, to first order; shape (cells, cells).
-    shares_of
-        `unbiased` as a function of the second moment, such as that of some folds; shape (cells,).
-    """
-
+    # numbers of rows and columns of the table, (a + 1, b + 1); (a + 1, 1) for one column
     shape: tuple[int, int]
+    # not negative, of sum 1; shape (a + 1, b + 1). NaN if noise hides the weight of all rows.
     share: Array
-    unbiased: Array
+    unbiased: Array  # the same without the bound at zero; some may be negative
+    # covariance of the errors of `unbiased` by noise, to first order; shape (cells, cells)
     noise: Array
+    # `unbiased` as a function of the second moment, such as that of some folds; shape (cells,)
     shares_of: Statistic
 
 
 def noisy_table(evidence: Evidence, rows: Indices, columns: Indices) -> NoisyTable:
     """The table of two columns of levels, or of one.
 
-    Parameters
-    ----------
-    evidence
-        A release with an intercept, in which rows were not divided by their own length.
-    rows, columns
-        Matrix columns of the levels of both; none for the table of one column.
+    `evidence`: a release with an intercept, in which rows were not divided by their own length.
+    `rows`, `columns`: matrix columns of the levels of both; none for the table of one column.
     """
     shape = (len(rows) + 1, len(columns) + 1)
     sums, at = _measurements(rows, columns)
@@ -127,22 +113,11 @@ def table_frame(
 ) -> pd.DataFrame:
     """The cells of two columns of levels, or of one, and their margins.
 
-    Parameters
-    ----------
-    evidence
-        A release with an intercept, in which rows were not divided by their own length.
-    rows, columns
-        The columns of levels.
-    level
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        ``row`` and ``column``, the levels; ``count`` with ``count_lower`` and ``count_upper``, an
-        interval that covers the noise alone; ``share`` with ``standard_error``, ``lower`` and
-        ``upper``, which cover noise and sampling; and ``law``, what is assumed about sampling. NaN
-        if noise hides the weight of all rows.
+    `evidence`: a release with an intercept, in which rows were not divided by their own length.
+    Returns ``row`` and ``column``, the levels; ``count`` with ``count_lower`` and ``count_upper``,
+    an interval that covers the noise alone; ``share`` with ``standard_error``, ``lower`` and
+    ``upper``, which cover noise and sampling; and ``law``, what is assumed about sampling. NaN if
+    noise hides the weight of all rows.
     """
     table = noisy_table(evidence, level_indices(evidence, rows), level_indices(evidence, columns))
     sums, labels = _lines(table.shape, rows, columns)
@@ -234,25 +209,17 @@ _CLEAR = 3.0  # standard deviations of the noise that the share of a level must 
 
 @dataclass(frozen=True)
 class Independence:
-    """A test of independence.
+    """A test of independence."""
 
-    Parameters
-    ----------
-    statistic, freedom, p_value
-        Chi-squared statistic and its degrees of freedom.
-    association
-        Cramer's V, between 0 and 1, corrected for what noise and sampling add to it.
-    least_expected
-        Smallest expected count of a cell; below 5 the test without noise is inexact.
-    rows, columns
-        Numbers of levels that are in use.
-    """
-
+    # Chi-squared statistic and its degrees of freedom
     statistic: float
     freedom: int
     p_value: float
+    # Cramer's V, between 0 and 1, corrected for what noise and sampling add to it
     association: float
+    # smallest expected count of a cell; below 5 the test without noise is inexact
     least_expected: float
+    # numbers of levels that are in use
     rows: int
     columns: int
 
@@ -323,23 +290,9 @@ def group_means(
 ) -> pd.DataFrame:
     """One line for each level and numeric column, in the columns' own units.
 
-    Parameters
-    ----------
-    evidence, units
-        A release, and the columns' own units.
-    by
-        The column of levels.
-    level
-        Confidence level of the intervals.
+    Returns ``level``, ``column``, ``mean``, ``standard_error``, ``lower``, ``upper``, ``law``. NaN
+    for levels whose weight is within three standard deviations of the noise.
 
-    Returns
-    -------
-    DataFrame
-        ``level``, ``column``, ``mean``, ``standard_error``, ``lower``, ``upper``, ``law``. NaN for
-        levels whose weight is within three standard deviations of the noise.
-
-    Notes
-    -----
     Standard errors cover noise and sampling. Without folds, sampling errors take the variance
     within each level to be that of the whole column.
     """
@@ -360,8 +313,7 @@ def group_means(
     def means(matrix: Array) -> Array:
         of_levels = weights(matrix)[:, None]
         positive = np.where(of_levels > 0, of_levels, np.nan)
-        result: Array = centre + scale * matrix[np.ix_(levels, numeric)] / positive / present
-        return result
+        return centre + scale * matrix[np.ix_(levels, numeric)] / positive / present
 
     weight = weights(evidence.raw)
     clear = weight > np.maximum(_CLEAR * np.sqrt(of_weight), 0.0)

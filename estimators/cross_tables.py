@@ -50,20 +50,12 @@ class CrossTables(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         self._pairs(tuple(column for column in spec.columns if isinstance(column, LevelsFacts)))
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
-
-        Raises
-        ------
-        RequestError
-            If the release has no such columns of levels, or no intercept; or if its rows were
-            divided by their own length.
-        """
+        """Raises RequestError if the release does not suit these settings."""
         if table_units(evidence) is None:
             raise wordings.analysis_needs_means(self.name)
         facts = [column for column in evidence.columns if isinstance(column, LevelsFacts)]

@@ -61,7 +61,6 @@ class Discoveries(Estimator):
     dependence: Literal["independent", "any"] = "independent"
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
         errors, p = edge_errors(evidence, self.of), len(evidence.raw)
         p_values = errors.p_values
         adjusted = _adjusted_p_values(p_values, self.dependence)

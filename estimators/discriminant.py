@@ -74,26 +74,17 @@ class Discriminant(Estimator):
     prior: Literal["shares", "equal"] = "shares"
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         _class_column(spec.columns, self.classes)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
+        """Tables only, in the units of the columns.
 
-        Returns
-        -------
-        Estimate
-            Tables only, in the units of the columns. ``coefficients``: for each class its constant
-            and a coefficient for each feature. ``classes``: shares among the classes in use, with
-            the standard deviation of the noise; a class whose weight is within three standard
-            deviations of zero is ``lost in noise`` and has no score. ``means``: of each feature in
-            each class, with the standard deviation of the noise. ``precision``: within classes.
-
-        Raises
-        ------
-        RequestError
-            If the release has no such column of levels, or no feature; or fewer than two classes
-            are above the noise.
+        ``coefficients``: for each class its constant and a coefficient for each feature.
+        ``classes``: shares among the classes in use, with the standard deviation of the noise; a
+        class whose weight is within three standard deviations of zero is ``lost in noise`` and has
+        no score. ``means``: of each feature in each class, with the standard deviation of the
+        noise. ``precision``: within classes. Raises RequestError if the release has no such column
+        of levels, or no feature; or fewer than two classes are above the noise.
         """
         facts = _class_column(evidence.columns, self.classes)
         indicators = [i for i, column in enumerate(evidence.columns) if column == facts]
@@ -117,7 +108,9 @@ class Discriminant(Estimator):
                 classes=facts.name,
             )
         rest = _remaining_rows(evidence, used)
-        raw, denoised = (_within_classes(m, x, used, rest) for m in _matrices(evidence))
+        raw, denoised = (
+            _within_classes(m, x, used, rest) for m in (evidence.raw, evidence.repaired)
+        )
         within = Evidence(
             raw.scatter,
             project(denoised.scatter, math.inf),
@@ -175,17 +168,14 @@ def _intercept(evidence: Evidence) -> Indices:
     return [i for i, column in enumerate(evidence.columns) if column is None]
 
 
-def _matrices(evidence: Evidence) -> tuple[Array, Array]:
-    return evidence.raw, evidence.repaired
-
-
 def _remaining_rows(evidence: Evidence, used: Indices) -> Indices:
     """The intercept, if the weight of rows outside these classes is above the noise."""
     deviation = np.diag(evidence.deviations)
     for i in _intercept(evidence):
         least = _LOST * float(np.linalg.norm(deviation[[i, *used]]))
         if all(
-            m[i, i] - np.diag(m)[used].sum() > least + 1e-9 * m[i, i] for m in _matrices(evidence)
+            m[i, i] - np.diag(m)[used].sum() > least + 1e-9 * m[i, i]
+            for m in (evidence.raw, evidence.repaired)
         ):
             return [i]
     return []

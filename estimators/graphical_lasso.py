@@ -21,10 +21,15 @@ from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate, partial_correlations
 from gramercy.estimators.input_matrix import retained_share, with_diagonal_floor
 from gramercy.estimators.solvers.glasso import graphical_lasso, graphical_lasso_path
-from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training_evidence
-from gramercy.estimators.tuning.information import refit
-from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, Path, edge_mask, penalty_grid
-from gramercy.estimators.tuning.stability import Rule, choose_penalty
+from gramercy.estimators.tuning.cross_validation import (
+    Scored,
+    check_folds,
+    cross_validation,
+    training_evidence,
+)
+from gramercy.estimators.tuning.information import ebic, refit
+from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, edge_mask, penalty_grid
+from gramercy.estimators.tuning.stability import Rule, stars
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
@@ -83,17 +88,14 @@ class GraphicalLasso(DependenceEstimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if self.penalty == "cross-validation":
             check_folds(spec.folds)
 
     @property
     def source(self) -> Source:
-        """See `DependenceEstimator.source`."""
         return self.input
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         matrices: dict[str, Array] = {}
         tables: dict[str, pd.DataFrame] = {}
         if self.penalty == "auto":
@@ -105,13 +107,14 @@ class GraphicalLasso(DependenceEstimator):
             if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
                 inputs += [training_evidence(evidence, k) for k in range(len(evidence.folds))]
             grid = penalty_grid(*map(self.matrix, inputs))
-            scored: Scored = "graph" if self.refit else "estimate"
-            paths: dict[Rule, Path] = {
-                "ebic": self.sparse_path,
-                "cross-validation": self.path,
-                "stability": partial(self.sparse_path, tol=_OF_DRAWS),
-            }
-            choice = choose_penalty(self.penalty, evidence, paths[self.penalty], grid, scored)
+            if self.penalty == "ebic":
+                choice = ebic(evidence, self.sparse_path, grid)
+            elif self.penalty == "stability":
+                path = partial(self.sparse_path, tol=_OF_DRAWS)
+                choice = stars(evidence, evidence.repaired, path, grid)
+            else:
+                scored: Scored = "graph" if self.refit else "estimate"
+                choice = cross_validation(evidence, self.path, grid, scored=scored)
             penalty, tables["tuning"] = choice.penalty, choice.table
             if choice.frequencies is not None:
                 matrices["stability"] = choice.frequencies
@@ -141,16 +144,14 @@ class GraphicalLasso(DependenceEstimator):
 
     def _root(self, evidence: Evidence) -> Array:
         """Divisors of the columns: the roots of the denoised diagonal, which is positive."""
-        root: Array = np.sqrt(np.diagonal(with_diagonal_floor(evidence)))
-        return root
+        return np.sqrt(np.diagonal(with_diagonal_floor(evidence)))
 
     def _unscaled(self, evidence: Evidence, precision: Array) -> Array:
         """A precision matrix of `matrix`, in the units of the release."""
         if self.scale == "covariance":
             return precision
         root = self._root(evidence)
-        unscaled: Array = precision / np.outer(root, root) + 0.0  # no negative zeros
-        return unscaled
+        return precision / np.outer(root, root) + 0.0  # no negative zeros
 
     def sparse_path(
         self, evidence: Evidence, grid: Array, *, tol: float = _ON_PATH
@@ -186,8 +187,6 @@ class GraphicalLasso(DependenceEstimator):
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
     """A penalty from public facts: the noise law, the number of rows, the release.
 
-    Notes
-    -----
     The 95 % quantile of the largest of the p (p - 1) / 2 entries if there were only noise and
     sampling error. For the denoised matrix it is multiplied by the retained share to the power 1.5,
     which was found by simulation (AR, hub and random graphs; 10, 30, 60 columns; 500 to 50,000

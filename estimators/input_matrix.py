@@ -18,13 +18,8 @@ _MIN_SHARE = 0.02
 def with_diagonal_floor(evidence: Evidence) -> Array:
     """The denoised matrix plus a small multiple of the identity; positive definite, shape (p, p).
 
-    Raises
-    ------
-    RequestError
-        If the matrix is zero and the release has no noise.
+    Raises RequestError if the matrix is zero and the release has no noise.
 
-    Notes
-    -----
     The floor is a tenth of the noise's standard deviation on the diagonal, since denoising leaves
     eigenvalues of zero. It is at least a millionth of the average diagonal entry, since a table
     without noise may have fewer rows than columns.
@@ -34,19 +29,14 @@ def with_diagonal_floor(evidence: Evidence) -> Array:
     floor = max(_FLOOR * evidence.law.sd_diagonal, _MIN_FLOOR * average)
     if not floor > 0:
         raise wordings.matrix_is_zero()
-    matrix: Array = evidence.repaired + floor * np.eye(p)
-    return matrix
+    return evidence.repaired + floor * np.eye(p)
 
 
 def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:
     """`with_diagonal_floor`, scaled to a unit diagonal.
 
-    Returns
-    -------
-    correlation
-        Positive definite, shape (p, p).
-    root
-        Square roots of the diagonal before scaling, shape (p,).
+    `correlation`: positive definite, shape (p, p). `root`: square roots of the diagonal before
+    scaling, shape (p,).
     """
     matrix = with_diagonal_floor(evidence)
     root: Array = np.sqrt(np.diagonal(matrix))
@@ -57,9 +47,8 @@ def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:
 
 def retained_share(evidence: Evidence) -> float:
     """Off-diagonal norm after denoising over that before: the share of the noise that is left."""
-    before, after = (_off_diagonal_norm(matrix) for matrix in (evidence.raw, evidence.repaired))
+    before, after = (
+        float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))
+        for matrix in (evidence.raw, evidence.repaired)
+    )
     return min(max(after / before, _MIN_SHARE), 1.0) if before > 0 else 1.0
-
-
-def _off_diagonal_norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))

@@ -39,7 +39,6 @@ from gramercy.estimators.uncertainty.entries import (
     covariance,
     second_moment,
 )
-from gramercy.estimators.uncertainty.entry_covariance import describe_row_law
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     has_jackknife,
@@ -89,7 +88,6 @@ class Intervals(Estimator):
     level: Level = 0.95
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
         if self.of == "covariance":
             bounds, unknown = _covariance_bounds(evidence, self.level)
         else:
@@ -123,7 +121,10 @@ def error_laws(evidence: Evidence) -> pd.DataFrame:
     """The laws by which noise and sampling errors were computed."""
     rows = describe_sampling(evidence)
     if not has_jackknife(evidence):
-        rows = describe_row_law(unit=evidence.unit, intercept=has_intercept(evidence))
+        intercept = has_intercept(evidence)
+        centre = "the means that the column of ones shows" if intercept else "mean zero"
+        divided = ", divided by their length" if evidence.unit else ""
+        rows = f"Gaussian rows with {centre}{divided}"
     return pd.DataFrame(
         {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": ["yes", "no"]}
     )

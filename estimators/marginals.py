@@ -91,12 +91,6 @@ def neighbours(values: Array) -> tuple[Array, Array]:
     return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
 
 
-# Shares and quantiles from published marginals, with intervals.
-#
-# Every count of a histogram has independent noise of one standard deviation, and the counts of a
-# column add up to the number of rows, which is public or has noise of its own. Where the number is
-# public this is worth knowing: a cumulative count is then known from both of its ends.
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _OCCUPIED = 4.0  # standard deviations
 
@@ -137,14 +131,8 @@ def rows_counted(facts: ReleaseManifest, marginals: Sequence[Histogram]) -> Rows
 def share(histogram: Histogram, index: int, rows: RowsFacts) -> Share:
     """The share of rows in one bin.
 
-    Parameters
-    ----------
-    histogram
-        Of a column.
-    index
-        Index of the bin; -1 for missing cells, or for cells of no declared level.
-    rows
-        Number of rows or persons: see `rows_counted`.
+    `index`: index of the bin; -1 for missing cells, or for cells of no declared level. `rows`:
+    number of rows or persons: see `rows_counted`.
     """
     value = min(max(float(histogram.count[index]) / rows.value, 0.0), 1.0)
     noise = math.hypot(histogram.sd, value * rows.sd) / rows.value
@@ -157,24 +145,9 @@ def quantiles(
 ) -> list[Quantile]:
     """Quantiles of the cells that are present.
 
-    Parameters
-    ----------
-    histogram
-        Of a numeric column.
-    rows
-        Number of rows or persons: see `rows_counted`.
-    at
-        Probabilities, between 0 and 1.
-    level
-        Confidence level of each interval.
+    `histogram`: of a numeric column. `rows`: number of rows or persons: see `rows_counted`. `at`:
+    probabilities, between 0 and 1. Interpolated within bins.
 
-    Returns
-    -------
-    list of Quantile
-        Interpolated within bins.
-
-    Notes
-    -----
     An interval has the values at which the cumulative count differs from its target by no more than
     noise and sampling explain. Within a bin the cumulative count is interpolated, and may deviate
     from the straight line by as much as the densities of the neighbouring bins suggest: little
@@ -195,34 +168,18 @@ def quantiles(
 
 @dataclass(frozen=True)
 class _CumulativeCounts:
-    """Estimated number of cells below every edge of a column's bins.
+    """Estimated number of cells below every edge of a column's bins."""
 
-    Parameters
-    ----------
-    edges
-        Shape (bins + 1,).
-    counts
-        Nondecreasing from 0 to the number of cells that are present, shape (bins + 1,).
-    likely
-        The same with no cells in bins that look empty: see `estimators.marginals.occupied`.
-    bends
-        How far the cumulative count may deviate from a straight line within each bin, shape
-        (bins,).
-    variance
-        Of the noise on a count.
-    adjustment
-        Part of the difference from the known number of rows that is added to every count.
-    whole
-        Whether the cells are whole numbers: see `estimators.marginals.are_whole`.
-    """
-
-    edges: Array
-    counts: Array
+    edges: Array  # shape (bins + 1,)
+    counts: Array  # nondecreasing from 0 to the number of cells that are present, shape (bins + 1,)
+    # the same with no cells in bins that look empty: see `estimators.marginals.occupied`
     likely: Array
+    # how far the cumulative count may deviate from a straight line within each bin, shape (bins,)
     bends: Array
-    variance: float
+    variance: float  # of the noise on a count
+    # part of the difference from the known number of rows that is added to every count
     adjustment: float
-    whole: bool
+    whole: bool  # whether the cells are whole numbers: see `estimators.marginals.are_whole`
 
     @classmethod
     def of(cls, histogram: Histogram, rows: RowsFacts) -> _CumulativeCounts:
@@ -332,18 +289,14 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 
 def _beyond(difference: Array, variance: Array) -> Array:
     """The part of a difference that its noise does not explain."""
-    part: Array = np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
-    return part
+    return np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
 
 
 def marginals_frame(marginals: Sequence[Histogram], rows: RowsFacts) -> pd.DataFrame:
     """Published marginals, one line for each bin.
 
-    Returns
-    -------
-    DataFrame
-        ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing cells),
-        ``count``, and ``share`` with its ``standard_error``.
+    Returns ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
+    cells), ``count``, and ``share`` with its ``standard_error``.
     """
     frames = []
     for each in marginals:

@@ -52,7 +52,6 @@ class NeighbourhoodSelection(DependenceEstimator):
     penalty: Literal["auto"] | Positive = "auto"
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         penalty = auto_penalty(evidence) if self.penalty == "auto" else self.penalty
         coefficients = neighbourhood_coefficients(correlation_matrix(evidence)[0], penalty)
         weights = symmetrised(coefficients, self.rule)
@@ -64,22 +63,10 @@ class NeighbourhoodSelection(DependenceEstimator):
 def neighbourhood_coefficients(R: Array, penalty: float) -> Array:
     """Coefficients of every column on the others; not symmetric.
 
-    Parameters
-    ----------
-    R
-        Correlation matrix, positive semidefinite, shape (p, p).
-    penalty
-        Positive.
-
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Column j has the coefficients of column j, with exact zeros; zero on the diagonal.
-
-    Raises
-    ------
-    ValueError, RequestError
-        See `columnwise`; and if the penalty is not positive and finite.
+    `R`: correlation matrix, positive semidefinite, shape (p, p). `penalty`: positive. Returns shape
+    (p, p): column j has the coefficients of column j, with exact zeros; zero on the diagonal.
+    Raises ValueError, RequestError: see `columnwise`; and if the penalty is not positive and
+    finite.
     """
     if not 0 < penalty < math.inf:
         raise wordings.not_positive("penalty")
@@ -99,15 +86,12 @@ def symmetrised(coefficients: Array, rule: Rule) -> Array:
     selected = smaller if rule == "and" else ~smaller
     # Take the upper triangle: a tie of opposite signs must be symmetric, too.
     upper = np.triu(np.where(selected, coefficients, transposed), 1)
-    weights: Array = upper + upper.T + 0.0  # no negative zeros
-    return weights
+    return upper + upper.T + 0.0  # no negative zeros
 
 
 def auto_penalty(evidence: Evidence) -> float:
     """A penalty from public facts: the noise law, the number of rows, the release.
 
-    Notes
-    -----
     As for the graphical lasso: the 95 % quantile of the largest of the p (p - 1) / 2 correlations
     if there were only noise and sampling error, multiplied by the retained share to the power 2.
     The power was found by simulation (AR, banded, hub and random graphs; 10, 30, 100 columns, of

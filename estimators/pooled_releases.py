@@ -78,11 +78,9 @@ class PooledReleases(Estimator):
 
     @property
     def other_releases(self) -> tuple[str, ...]:
-        """See `Estimator.other_releases`."""
         return self.releases
 
     def check_together(self, releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
-        """See `Estimator.check_together`."""
         names = [name for name, _ in releases]
         if len(set(names)) < len(names):
             raise wordings.pool_too_small(", ".join(names))
@@ -90,18 +88,11 @@ class PooledReleases(Estimator):
         check_same_kind(releases)
 
     def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
-        """See `Estimator.evidence_of`."""
         check_pool(releases, self.rows)
         return pool(releases, self.rows, units_of_first=True)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`; `evidence` is that of a pool.
-
-        Raises
-        ------
-        RequestError
-            If it is not.
-        """
+        """Raises RequestError if it is not."""
         if not evidence.parts:
             raise families.POOL(
                 "A pool is estimated from several releases, and not from the evidence of one.",

@@ -67,29 +67,20 @@ class QuadraticDiscriminant(Estimator):
     prior: Literal["shares", "equal"] = "shares"
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if spec.by is None or self.group is not None:
             raise wordings.groups_missing()
         if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
+        """Tables only, in the units of the columns.
 
-        Returns
-        -------
-        Estimate
-            Tables only, in the units of the columns. ``classes``: the share of each class among
-            those in use, with the standard deviation of the noise, and the constant of its score,
-            log det T / 2 + log q; a class whose number of rows or weight is within the noise is
-            ``lost in noise`` and has no score. ``means``: of each feature in each class, with the
-            standard deviation of the noise. ``precisions``: a line for each feature of each class.
-
-        Raises
-        ------
-        RequestError
-            If the release has no groups, no intercept or unit rows; or if fewer than two classes
-            are above the noise.
+        ``classes``: the share of each class among those in use, with the standard deviation of the
+        noise, and the constant of its score, log det T / 2 + log q; a class whose number of rows or
+        weight is within the noise is ``lost in noise`` and has no score. ``means``: of each feature
+        in each class, with the standard deviation of the noise. ``precisions``: a line for each
+        feature of each class. Raises RequestError if the release has no groups, no intercept or
+        unit rows; or if fewer than two classes are above the noise.
         """
         groups = {name: group for name, group in evidence.groups if name != OTHER}
         if not groups:

@@ -90,29 +90,21 @@ class LinearRegression(Estimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
         self._design(spec.names, spec.source_columns)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
+        """Tables only.
 
-        Returns
-        -------
-        Estimate
-            Tables only. ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``,
-            ``p_value``, ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value
-            include, ``fitted``, the coefficient for prediction, and whether it is ``known``;
-            with `selection`, also whether the term is ``selected``.
-            ``standardised``: the same in standard deviations. ``fit``: R squared of the fitted
-            coefficients, residual standard deviation, and the numbers in use. ``terms``: the
-            outcome, and the reference of each column of levels.
-
-        Raises
-        ------
-        RequestError
-            If rows were divided by their length, there is no intercept, or a column is unknown.
+        ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``, ``p_value``,
+        ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value include,
+        ``fitted``, the coefficient for prediction, and whether it is ``known``; with `selection`,
+        also whether the term is ``selected``. ``standardised``: the same in standard deviations.
+        ``fit``: R squared of the fitted coefficients, residual standard deviation, and the numbers
+        in use. ``terms``: the outcome, and the reference of each column of levels. Raises
+        RequestError if rows were divided by their length, there is no intercept, or a column is
+        unknown.
         """
         return self.estimate_of(evidence, *self.design_and_result(evidence))
 
@@ -129,7 +121,13 @@ class LinearRegression(Estimator):
             "coefficients": coefficients,
             "standardised": standardised(result, coefficients),
             "fit": _fit_table(evidence, result),
-            "terms": _terms_table(evidence.names, columns),
+            "terms": pd.DataFrame(
+                {
+                    "role": ["outcome", *["reference"] * len(columns.references)],
+                    "column": [evidence.names[columns.outcome], *columns.references],
+                    "level": ["", *columns.references.values()],
+                }
+            ),
         }
         tuning = {"level": self.level, "terms": float(len(labels))}
         if result is not None:
@@ -183,18 +181,6 @@ def _fit_table(evidence: Evidence, result: Regression | None) -> pd.DataFrame:
     )
 
 
-def _terms_table(names: Sequence[str], columns: Design) -> pd.DataFrame:
-    """The outcome, and the reference of each column of levels."""
-    roles = ["outcome", *["reference"] * len(columns.references)]
-    return pd.DataFrame(
-        {
-            "role": roles,
-            "column": [names[columns.outcome], *columns.references],
-            "level": ["", *columns.references.values()],
-        }
-    )
-
-
 LOST = "noise hides the outcome"
 HIDDEN = "noise or other terms hide it"
 
@@ -202,20 +188,8 @@ HIDDEN = "noise or other terms hide it"
 def inference(result: Regression | None, terms: Sequence[str], level: float) -> pd.DataFrame:
     """One line for each term, the intercept first.
 
-    Parameters
-    ----------
-    result
-        None if nothing is known.
-    terms
-        Names of the 1 + k terms.
-    level
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        See `estimators.regression.LinearRegression.fit`. NaN for what is unknown, and the
-        ``reason``.
+    `terms`: names of the 1 + k terms. As `LinearRegression.fit` says. NaN for what is unknown, and
+    the ``reason``.
     """
     numbers = ("coefficient", "standard_error", "t", "p_value", "lower", "upper", "bias")
     if result is None:
@@ -233,7 +207,13 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
     else:
         tail = student_tail(distance, result.freedom)
     p_value = np.maximum(tail_probability(distance, share, result.shape), tail)
-    reach = result.bias + error * _quantile(level, share, result)
+    if result.by_folds:
+        squares = squared_reaches(level, result.freedom, 1 - share, share, result.shape)
+        quantile = np.sqrt(sum(squares))
+    else:
+        normal = critical_value(1 - level, share, result.shape)
+        quantile = np.maximum(normal, student_quantile(level, result.freedom))
+    reach = result.bias + error * quantile
     values = (estimate, error, t, p_value, estimate - reach, estimate + reach, result.bias)
     columns = {
         name: np.where(known, each, np.nan) for name, each in zip(numbers, values, strict=True)
@@ -252,26 +232,11 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
 def standardised(result: Regression | None, table: pd.DataFrame) -> pd.DataFrame:
     """Coefficients in standard deviations of the outcome for one of the regressor.
 
-    Parameters
-    ----------
-    result, table
-        A regression, and the table of `inference`.
-
-    Returns
-    -------
-    DataFrame
-        ``term``, ``estimate``, ``lower`` and ``upper``, without the intercept; NaN where a
-        coefficient, or the variance of its regressor, is unknown.
+    `result`, `table`: a regression, and the table of `inference`. Returns ``term``, ``estimate``,
+    ``lower`` and ``upper``, without the intercept; NaN where a coefficient, or the variance of its
+    regressor, is unknown.
     """
     factor = np.nan if result is None else result.standardised[1:]
     numbers = {"estimate": "coefficient", "lower": "lower", "upper": "upper"}
     scaled = {name: table[source].iloc[1:] * factor for name, source in numbers.items()}
     return pd.DataFrame({"term": table["term"].iloc[1:], **scaled}).reset_index(drop=True)
-
-
-def _quantile(level: float, share: Array, result: Regression) -> Array:
-    """Half the width of an interval of this level, in standard errors."""
-    if result.by_folds:
-        return np.sqrt(sum(squared_reaches(level, result.freedom, 1 - share, share, result.shape)))
-    normal = critical_value(1 - level, share, result.shape)
-    return np.maximum(normal, student_quantile(level, result.freedom))

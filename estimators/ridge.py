@@ -44,17 +44,14 @@ class Ridge(DependenceEstimator):
     input: Literal["denoised", "raw"] = "denoised"
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if self.penalty == "cross-validation":
             check_folds(spec.folds)
 
     @property
     def source(self) -> Source:
-        """See `DependenceEstimator.source`."""
         return self.input
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         tables = {}
         if isinstance(self.penalty, str):
             penalty = auto_penalty(evidence, self.input)
@@ -78,25 +75,9 @@ class Ridge(DependenceEstimator):
 def ridge_precision(matrix: Array, penalty: float) -> Array:
     """The ridge estimate, which is the unique minimiser, in closed form.
 
-    Parameters
-    ----------
-    matrix
-        S, symmetric, shape (p, p); may be indefinite.
-    penalty
-        Positive.
+    `matrix`: S, symmetric, shape (p, p); may be indefinite. `penalty`: positive. Returns shape (p,
+    p): symmetric, positive definite. Raises ValueError if the penalty is not positive and finite.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric, positive definite.
-
-    Raises
-    ------
-    ValueError
-        If the penalty is not positive and finite.
-
-    Notes
-    -----
     With S = M diag(phi) M^T, T = M diag(t) M^T, t = 2 / (phi + sqrt(phi^2 + 8 penalty)); for
     phi < 0, the equal expression (sqrt(phi^2 + 8 penalty) - phi) / (4 penalty) avoids
     cancellation.
@@ -107,22 +88,9 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
 def ridge_path(matrix: Array, penalties: Iterable[float]) -> Iterator[Array]:
     """`ridge_precision` for every penalty, from one eigendecomposition.
 
-    Parameters
-    ----------
-    matrix
-        S, symmetric, shape (p, p).
-    penalties
-        Positive, in any order.
-
-    Yields
-    ------
-    ndarray, shape (p, p)
-        Symmetric, positive definite; in the order of the penalties.
-
-    Raises
-    ------
-    ValueError
-        If a penalty is not positive and finite, before anything is computed.
+    `matrix`: S, symmetric, shape (p, p). `penalties`: positive, in any order. Returns shape (p, p):
+    symmetric, positive definite; in the order of the penalties. Raises ValueError if a penalty is
+    not positive and finite, before anything is computed.
     """
     grid = [float(penalty) for penalty in penalties]
     if not all(penalty > 0 and math.isfinite(penalty) for penalty in grid):
@@ -142,8 +110,6 @@ def _minimiser(phi: Array, vectors: Array, penalty: float) -> Array:
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
     """A penalty from public facts: the noise law, the shape, and the released trace.
 
-    Notes
-    -----
     At phi = 0 the estimate is 1 / sqrt(2 penalty), so sqrt(2 penalty) is the smallest eigenvalue
     that the estimate resolves. It is set to a share of the error of an eigenvalue, from noise
     (sd sqrt p) and sampling (sqrt(p/n) times the average eigenvalue), and to at most a share of the

@@ -53,7 +53,6 @@ class Scio(DependenceEstimator):
     penalty: Literal["auto"] | Annotated[float, Field(strict=True, gt=0, lt=1)] = "auto"
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         if self.penalty == "auto":
             penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY)
         else:
@@ -61,7 +60,8 @@ class Scio(DependenceEstimator):
         unit, root = correlation_matrix(evidence)
         scaled = scio(unit, penalty)
         matrix = scaled / np.outer(root, root)
-        smallest = _smallest_eigenvalue(scaled)
+        own = np.sqrt(np.diagonal(scaled))
+        smallest = float(np.linalg.eigvalsh(scaled / np.outer(own, own))[0])
         if smallest > _ROUNDING * len(scaled):
             return precision_estimate(matrix, penalty=penalty, smallest_eigenvalue=smallest)
         tuning = {"penalty": penalty, "smallest_eigenvalue": smallest}
@@ -72,37 +72,15 @@ class Scio(DependenceEstimator):
 def scio(S: Array, penalty: float) -> Array:
     """The symmetrised minimisers, not always positive definite.
 
-    Parameters
-    ----------
-    S
-        Symmetric, positive semidefinite, with a positive diagonal; shape (p, p).
-    penalty
-        Between 0 and 1, on the scale of S T.
-
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric, with exact zeros. The diagonal is positive: b_i = b^T S b + penalty sum |b_j| at
-        the minimum, and b = 0 is not a minimum for a penalty below 1.
-
-    Raises
-    ------
-    ValueError
-        If the penalty is not between 0 and 1, or S is invalid.
-    RequestError
-        If the iteration did not converge: S is nearly singular, and the penalty too small.
+    `S`: symmetric, positive semidefinite, with a positive diagonal; shape (p, p). `penalty`:
+    between 0 and 1, on the scale of S T. Returns shape (p, p): symmetric, with exact zeros. The
+    diagonal is positive: b_i = b^T S b + penalty sum |b_j| at the minimum, and b = 0 is not a
+    minimum for a penalty below 1. Raises ValueError if the penalty is not between 0 and 1, or S is
+    invalid. Raises RequestError if the iteration did not converge: S is nearly singular, and the
+    penalty too small.
     """
     if not 0 < penalty < 1:
-        raise families.ESTIMATOR_SETTING(
-            "penalty must be between 0 and 1.",
-        )
+        raise families.ESTIMATOR_SETTING("penalty must be between 0 and 1.")
     p = len(S)
     coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
-    symmetric: Array = symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))
-    return symmetric
-
-
-def _smallest_eigenvalue(matrix: Array) -> float:
-    """Smallest eigenvalue after scaling to a unit diagonal."""
-    root = np.sqrt(np.diagonal(matrix))
-    return float(np.linalg.eigvalsh(matrix / np.outer(root, root))[0])
+    return symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))

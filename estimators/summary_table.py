@@ -55,21 +55,13 @@ class SummaryTable(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         if self.by is not None:
             _column_of_levels(spec.columns, self.by)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`.
-
-        Raises
-        ------
-        RequestError
-            If the release has no intercept, its rows were divided by their own length, or `by` is
-            not a column of levels.
-        """
+        """Raises RequestError if the release does not suit these settings."""
         units = table_units(evidence)
         if units is None:
             raise wordings.analysis_needs_means(self.name)
@@ -124,12 +116,7 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
 def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
     """Estimates, errors and intervals; NaN where noise hides the estimate."""
     lower, upper = entries.interval(level)
-    values = {
-        "": entries.estimate,
-        "error": entries.standard_error,
-        "lower": lower,
-        "upper": upper,
-    }
+    values = {"": entries.estimate, "error": entries.standard_error, "lower": lower, "upper": upper}
     return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
 
 

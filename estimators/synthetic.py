@@ -52,14 +52,12 @@ class Synthetic(Estimator):
     integers: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
 
     def check(self, spec: ReleaseSpec) -> None:
-        """See `Estimator.check`."""
         if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
         numeric = [column.name for column in spec.columns if isinstance(column, ColumnFacts)]
         check_numeric(self.integers, numeric)
 
     def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
         copula = Copula.of(evidence)
         rows = copula.draw(self.rows, self.missing, self.integers)
         correlations = compared_correlations(copula, rows)

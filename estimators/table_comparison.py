@@ -33,21 +33,14 @@ _ARRAYS = ("estimate", "standard_error", "lower", "upper")
 
 @dataclass(frozen=True)
 class Measurements:
-    """What one release, or a pool, says about its table; all arrays have shape (m,).
+    """What one release, or a pool, says about its table; all arrays have shape (m,)."""
 
-    Parameters
-    ----------
-    estimate, standard_error, lower, upper
-        Each number with its standard error and its interval; NaN where it is unknown.
-    freedom
-        Degrees of freedom of the standard errors: those of the jackknife, or infinity.
-    """
-
+    # each number with its standard error and its interval; NaN where it is unknown
     estimate: Array
     standard_error: Array
     lower: Array
     upper: Array
-    freedom: float
+    freedom: float  # degrees of freedom of the standard errors: those of the jackknife, or infinity
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -71,16 +64,16 @@ def is_in_own_units(evidence: Evidence) -> bool:
 def numbers(evidence: Evidence) -> pd.DataFrame:
     """The m numbers that `measure` gives for releases with these columns.
 
-    Returns
-    -------
-    DataFrame
-        ``kind`` (`MEAN`, of a level its share; `DEVIATION`, of numeric columns; `CORRELATION`),
-        ``column`` and, for a correlation, ``other``. Without an intercept, and for unit rows, there
-        are correlations only.
+    Returns ``kind`` (`MEAN`, of a level its share; `DEVIATION`, of numeric columns; `CORRELATION`),
+    ``column`` and, for a correlation, ``other``. Without an intercept, and for unit rows, there are
+    correlations only.
     """
     units = table_units(evidence)
     names = _names(evidence) if units is None else units.names
-    lines = [(CORRELATION, names[i], names[j]) for i, j in zip(*_pairs(len(names)), strict=True)]
+    lines = [
+        (CORRELATION, names[i], names[j])
+        for i, j in zip(*np.triu_indices(len(names), 1), strict=True)
+    ]
     if units is not None:
         numeric = np.array(names)[_numeric(evidence)].tolist()
         own = [(MEAN, name, "") for name in names] + [(DEVIATION, name, "") for name in numeric]
@@ -91,12 +84,7 @@ def numbers(evidence: Evidence) -> pd.DataFrame:
 def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
     """The numbers of one release, or of a pool, in the order of `numbers`.
 
-    Parameters
-    ----------
-    evidence
-        A release or a pool.
-    level
-        Confidence level of each interval.
+    `evidence`: a release or a pool.
     """
     parts = [_parts(each, level, choice) for each, choice in _chosen(evidence)]
     estimate, error, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -117,10 +105,6 @@ def _numeric(evidence: Evidence) -> NDArray[np.bool_]:
     return np.array([isinstance(column, ColumnFacts) for column in evidence.columns[1:]], bool)
 
 
-def _pairs(q: int) -> Choice:
-    return np.triu_indices(q, 1)
-
-
 def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
     """Entries of each kind, and which of them are numbers of their own."""
     units = table_units(evidence)
@@ -128,7 +112,7 @@ def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
         yield table_means(evidence, units), (np.arange(len(units.names)),)
         yield table_deviations(evidence, units), np.nonzero(_numeric(evidence))
     correlations = _known_correlations(evidence, units)
-    yield correlations, _pairs(len(correlations.estimate))
+    yield correlations, np.triu_indices(len(correlations.estimate), 1)
 
 
 def _known_correlations(evidence: Evidence, units: TableUnits | None) -> Entries:
@@ -167,31 +151,20 @@ def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class OverTime:
-    """The numbers of several periods.
+    """The numbers of several periods."""
 
-    Parameters
-    ----------
-    series
-        One line for each period and number: ``period``, ``kind``, ``column``, ``other``,
-        ``estimate``, ``standard_error``, ``lower`` and ``upper``; NaN where noise hides a number.
-    changes
-        One line for each number: ``kind``, ``column``, ``other``, and as in `changes`.
-    """
-
+    # one line for each period and number: ``period``, ``kind``, ``column``, ``other``,
+    # ``estimate``, ``standard_error``, ``lower`` and ``upper``; NaN where noise hides a number
     series: pd.DataFrame
+    # one line for each number: ``kind``, ``column``, ``other``, and as in `changes`
     changes: pd.DataFrame
 
 
 def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
     """The numbers of several periods, in the order of the last one.
 
-    Parameters
-    ----------
-    periods
-        Releases by the labels of their periods; at least one. A number that one of them lacks is
-        unknown there.
-    level
-        Confidence level of each interval.
+    `periods`: releases by the labels of their periods; at least one. A number that one of them
+    lacks is unknown there.
     """
     measured = {label: measure(each, level) for label, each in periods.items()}
     lines = {label: pd.MultiIndex.from_frame(numbers(each)) for label, each in periods.items()}
@@ -209,20 +182,11 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
 def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
     """The numbers of two groups of one release, or of two releases, and their differences.
 
-    Parameters
-    ----------
-    first, second
-        Their evidence. A number of the first that the second lacks is unknown there.
-    level
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        One line for each number: ``kind``, ``column``, ``other`` (of correlations), ``first``,
-        ``second``, ``difference`` (the first minus the second), its ``standard_error``, ``lower``,
-        ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where
-        noise hides a number.
+     A number of the first that the second lacks is unknown there.
+    Returns one line for each number: ``kind``, ``column``, ``other`` (of correlations), ``first``,
+    ``second``, ``difference`` (the first minus the second), its ``standard_error``, ``lower``,
+    ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where noise
+    hides a number.
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])
@@ -242,17 +206,10 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
 def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
     """Whether each number is the same in all tables.
 
-    Parameters
-    ----------
-    tables
-        The same numbers of at least one table.
-
-    Returns
-    -------
-    DataFrame
-        One line for each number: ``periods`` in which it is known, ``p_value`` of no change, and
-        ``adjusted``, the least false discovery rate (Benjamini and Hochberg 1995) at which the
-        change is found among all numbers; NaN if it is known in fewer than two.
+    `tables`: the same numbers of at least one table. Returns one line for each number: ``periods``
+    in which it is known, ``p_value`` of no change, and ``adjusted``, the least false discovery rate
+    (Benjamini and Hochberg 1995) at which the change is found among all numbers; NaN if it is known
+    in fewer than two.
     """
     x = np.array([each.estimate for each in tables])
     errors = np.array([each.standard_error for each in tables])
@@ -280,28 +237,18 @@ def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
 class Change:
     """The difference of two released matrices with independent noise.
 
-    Parameters
-    ----------
-    difference
-        The later matrix minus the earlier one, without the means of the noise; shape (p, p).
-    sd
-        Standard deviation of the noise in each difference; shape (p, p).
-    gaussian
-        Whether both releases have Gaussian noise with independent entries, and divisors that are
-        public or known to a tenth: then the test has a chi-squared law.
-    shared
-        Errors of noisy divisors, each of which has all entries at once: their standard deviations;
-        shape (k, p, p). They are part of `sd`.
-
-    Notes
-    -----
     This compares the two tables, not the populations behind them. Most of their rows may be the
     same, so their sampling errors are not independent, and are left out.
     """
 
+    # the later matrix minus the earlier one, without the means of the noise; shape (p, p)
     difference: Array
-    sd: Array
+    sd: Array  # standard deviation of the noise in each difference; shape (p, p)
+    # whether both releases have Gaussian noise with independent entries, and divisors that are
+    # public or known to a tenth: then the test has a chi-squared law
     gaussian: bool
+    # errors of noisy divisors, each of which has all entries at once: their standard deviations;
+    # shape (k, p, p). They are part of `sd`.
     shared: Array
 
     @property
@@ -339,9 +286,9 @@ def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
     penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
     return (
         first.dataset.id == second.dataset.id
-        and first.kind != "marginals"
+        and first.publication.has_matrix
         and all(getattr(first, key) == getattr(second, key) for key in keys)
-        and (first.kind != "precision" or len(penalties) == 1)
+        and len(penalties) == 1
     )
 
 

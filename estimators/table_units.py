@@ -38,66 +38,42 @@ _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation th
 
 @dataclass(frozen=True)
 class TableMoments:
-    """Moments of the columns of a table; q columns without the intercept.
+    """Moments of the columns of a table; q columns without the intercept."""
 
-    Parameters
-    ----------
-    mean
-        In the columns' units; for a level, its share of the rows. Shape (q,).
-    covariance
-        About the means, in products of the columns' units; may be indefinite. Shape (q, q).
-    """
-
-    mean: Array
+    mean: Array  # in the columns' units; for a level, its share of the rows. Shape (q,).
+    # about the means, in products of the columns' units; may be indefinite. Shape (q, q).
     covariance: Array
 
     @property
     def standard_deviation(self) -> Array:
         """In the columns' units; NaN for a variance that is not positive. Shape (q,)."""
         variance = np.diag(self.covariance)
-        deviation: Array = np.sqrt(np.where(variance > 0, variance, np.nan))
-        return deviation
+        return np.sqrt(np.where(variance > 0, variance, np.nan))
 
     @property
     def correlation(self) -> Array:
         """Not clipped to [-1, 1]; NaN for variances that are not positive. Shape (q, q)."""
         deviation = self.standard_deviation
-        correlation: Array = self.covariance / np.outer(deviation, deviation)
-        return correlation
+        return self.covariance / np.outer(deviation, deviation)
 
 
 @dataclass(frozen=True)
 class TableUnits:
-    """The public facts that carry a matrix to the columns' own units.
+    """The public facts that carry a matrix to the columns' own units."""
 
-    Parameters
-    ----------
-    names
-        The q columns without the intercept.
-    centre, scale
-        Constants of the numeric columns; 0 and 1 for levels. Shape (q,).
-    present
-        Share of rows with a value, 1 for levels and where it is unknown; positive, shape (q,).
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the q columns without the intercept
+    # constants of the numeric columns; 0 and 1 for levels. Shape (q,).
     centre: Array
     scale: Array
+    # share of rows with a value, 1 for levels and where it is unknown; positive, shape (q,)
     present: Array
 
     def moments(self, matrix: Array) -> TableMoments:
         """Means and covariances: a smooth function of the matrix.
 
-        Parameters
-        ----------
-        matrix
-            Second moment with the intercept first, in any units; as released, denoised, or of some
-            of the folds. Shape (q + 1, q + 1).
-
-        Returns
-        -------
-        TableMoments
-            NaN everywhere if the weight of all rows, S_00, is not positive.
+        `matrix`: second moment with the intercept first, in any units; as released, denoised, or of
+        some of the folds. Shape (q + 1, q + 1). NaN everywhere if the weight
+        of all rows, S_00, is not positive.
         """
         m, second = self._about_centres(matrix)
         return TableMoments(self.centre + self.scale * m, self._scales * (second - np.outer(m, m)))
@@ -107,18 +83,10 @@ class TableUnits:
     ) -> TableMoments:
         """Standard deviations of the noise in `moments`, to first order.
 
-        Parameters
-        ----------
-        matrix
-            As in `moments`.
-        deviations
-            Standard deviation of the noise on every entry of `matrix`; the entries of the noise are
-            uncorrelated, as in all noise laws except ``noisy-rows``. Shape (q + 1, q + 1).
-        terms
-            The noise of a pool, whose entries may be correlated; used instead of `deviations`.
+        `deviations`: standard deviation of the noise on every entry of `matrix`; the entries of the
+        noise are uncorrelated, as in all noise laws except ``noisy-rows``. Shape (q + 1, q + 1).
+        `terms`: the noise of a pool, whose entries may be correlated; used instead of `deviations`.
 
-        Notes
-        -----
         With E the noise divided by S_00 and o_ij the divisor of T_ij, the error of a covariance is
         E_ij / o_ij - m_j E_0i / o_i - m_i E_0j / o_j + (2 m_i m_j - M_ij) E_00.
         """
@@ -178,10 +146,7 @@ class TableUnits:
         has noise with a standard deviation above 0.3. Such an estimate is shown as unknown, never
         as a correlation of 1 or -1.
 
-        Parameters
-        ----------
-        matrix, deviations, terms
-            As in `noise`, of the matrix as released.
+        `matrix`, `deviations`, `terms`: as in `noise`, of the matrix as released.
         """
         covariance = self.moments(matrix).covariance
         noise = self.noise(matrix, deviations, terms).covariance
@@ -253,25 +218,13 @@ def _positive(value: float) -> float:
 def effect_of_missing_cells(moments: TableMoments, units: TableUnits, share: float) -> Array:
     """The largest change of each correlation that a share of missing cells can explain.
 
-    Parameters
-    ----------
-    moments
-        Computed as if no cell were missing.
-    units
-        The columns' own units.
-    share
-        Share of the cells of a column that are missing at random, between 0 and 1.
+    `moments`: computed as if no cell were missing. `units`: the columns' own units. `share`: share
+    of the cells of a column that are missing at random, between 0 and 1. Returns shape (q, q): the
+    largest absolute difference between the given correlation and that of the cells that are
+    present, if such a share is missing in one of the two columns, in both independently, or in both
+    at the same rows. 1 where the whole variance can be due to missing cells, and where it is not
+    positive.
 
-    Returns
-    -------
-    ndarray, shape (q, q)
-        The largest absolute difference between the given correlation and that of the cells that are
-        present, if such a share is missing in one of the two columns, in both independently, or in
-        both at the same rows. 1 where the whole variance can be due to missing cells, and where it
-        is not positive.
-
-    Notes
-    -----
     With o = 1 - share, and m the means of the present cells minus the centres, zeros in the place
     of missing cells turn a variance V into o V + o (1 - o) m^2, and a covariance C into o C (one
     column), o^2 C (independently) or o C + o (1 - o) m_i m_j (at the same rows).

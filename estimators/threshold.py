@@ -80,11 +80,9 @@ class ThresholdedCovariance(DependenceEstimator):
 
     @property
     def source(self) -> Source:
-        """See `DependenceEstimator.source`."""
         return "raw"
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         tuning, threshold = self._threshold(evidence)
         sparse = threshold_entries(
             evidence.raw, threshold, self.rule, keep_diagonal=self.keep_diagonal
@@ -102,7 +100,9 @@ class ThresholdedCovariance(DependenceEstimator):
         constant = self.constant
         if constant == "auto":
             constant = paper_constant(evidence, self.threshold)
-        threshold = paper_threshold(evidence, constant)
+        log = math.log(len(evidence.raw))
+        sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
+        threshold = sampling + 4 * evidence.typical_noise * math.sqrt(log)
         return {"threshold": threshold, "constant": constant}, threshold
 
 
@@ -115,21 +115,10 @@ def threshold_entries(
 ) -> Array:
     """Set entries to zero that do not exceed a threshold.
 
-    Parameters
-    ----------
-    matrix
-        Symmetric, shape (p, p).
-    threshold
-        A number for all entries, or an array with one for each entry, shape (p, p).
-    rule
-        ``hard``: other entries are unchanged. ``soft``: they move towards zero by the threshold.
-    keep_diagonal
-        Whether the diagonal is left unchanged.
-
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric; may be indefinite.
+    `matrix`: symmetric, shape (p, p). `threshold`: a number for all entries, or an array with one
+    for each entry, shape (p, p). `rule`: ``hard``: other entries are unchanged. ``soft``: they move
+    towards zero by the threshold. `keep_diagonal`: whether the diagonal is left unchanged. Returns
+    shape (p, p): symmetric; may be indefinite.
     """
     hard = np.where(np.abs(matrix) > threshold, matrix, 0.0)
     sparse: Array = (hard if rule == "hard" else soft_threshold(matrix, threshold)) + 0.0
@@ -150,18 +139,9 @@ def psd_projection(matrix: Array) -> Array:
     return (product + product.T) / 2
 
 
-def paper_threshold(evidence: Evidence, constant: float) -> float:
-    """The published threshold, in the units of the matrix; see the module."""
-    log = math.log(len(evidence.raw))
-    sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
-    return sampling + 4 * evidence.typical_noise * math.sqrt(log)
-
-
 def paper_constant(evidence: Evidence, name: PaperThreshold) -> float:
     """The constant of the published thresholds, which the papers leave open, from public facts.
 
-    Notes
-    -----
     Wang and Xu require gamma to be large enough. Here it is twice the average of the denoised
     diagonal, so that gamma sqrt(log p / n) is 2 sqrt(log p) standard deviations of the sampling
     error of uncorrelated columns of average variance: the size of the largest of p^2 / 2 such
@@ -178,8 +158,6 @@ def paper_constant(evidence: Evidence, name: PaperThreshold) -> float:
 def auto_level(p: int) -> float:
     """Threshold in standard deviations of an entry: sqrt(2 log p).
 
-    Notes
-    -----
     Chosen by simulation among fixed levels from 0.5 to 4, Bonferroni at 5 % and 50 %, 2 sqrt(log
     p), and Benjamini-Hochberg at 5 % and 20 % (AR, banded, hub and random covariances; 10, 30, 100
     columns, of equal and unequal variance; 500 to 50,000 rows; noise on an entry from 0.001 to 0.5
@@ -199,16 +177,13 @@ def auto_level(p: int) -> float:
 def entry_standard_errors(evidence: Evidence) -> Array:
     """Standard deviation of every released entry about its population value, shape (p, p).
 
-    Notes
-    -----
     It combines noise and sampling error, which are independent. With Gaussian rows
     a sample covariance has variance (S_ii S_jj + S_ij^2) / n; the denoised matrix is used for S.
     """
     S = evidence.repaired
     power = np.maximum(np.diagonal(S), 0.0)
     sampling = (np.outer(power, power) + S * S) / max(evidence.rows, 1.0)
-    errors: Array = np.sqrt(evidence.deviations**2 + sampling)
-    return errors
+    return np.sqrt(evidence.deviations**2 + sampling)
 
 
 def _correlations(sparse: Array, power: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.solvers.block import checked_symmetric
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.evidence import Evidence
@@ -16,8 +17,6 @@ from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
-
-_ROUNDING = 1e-10  # largest asymmetry, as a share of the largest entry
 
 
 def evidence_from_matrix(
@@ -54,13 +53,7 @@ def evidence_from_matrix(
     ValueError
         If `S` is not a finite symmetric matrix, or another argument does not fit it.
     """
-    given = np.array(S, dtype=np.float64)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
-        raise wordings.not_square("S")
-    if not np.isfinite(given).all():
-        raise wordings.not_finite("S")
-    if np.abs(given - given.T).max() > _ROUNDING * np.abs(given).max():
-        raise wordings.not_symmetric("S")
+    given = checked_symmetric(S)
     p = len(given)
     for argument, entries in (("names", names), ("columns", columns)):
         if len(entries) not in {0, p}:
@@ -73,12 +66,9 @@ def evidence_from_matrix(
     if not 0 < n_samples < math.inf:
         raise wordings.not_positive("n_samples")
     if not trace > 0:
-        raise families.MATRIX(
-            "{argument} must be positive.",
-            argument="trace",
-        )
+        raise families.MATRIX("{argument} must be positive.", argument="trace")
     law = NoiseLaw.none() if law is None else law
-    raw: Array = given / 2 + given.T / 2 - law.mean * np.eye(p)
+    raw: Array = given - law.mean * np.eye(p)
     return Evidence(
         raw,
         denoise(raw, law, trace, n_samples, unit=unit),
@@ -108,10 +98,7 @@ def evidence_from_rows(X: ArrayLike, *, names: Sequence[str] = ()) -> Evidence:
     """
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise families.MATRIX(
-            "{argument} must have at least one row and one column.",
-            argument="X",
-        )
+        raise families.MATRIX("{argument} must have at least one row and one column.", argument="X")
     return evidence_from_matrix(rows.T @ rows / len(rows), len(rows), names=names)
 
 

@@ -55,7 +55,6 @@ class WishartPrior(DependenceEstimator):
     level: Annotated[float, Field(strict=True, ge=0, lt=1)] = 0.95
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        """See `DependenceEstimator.fit_columns`."""
         unit, root = correlation_matrix(evidence)
         rows = effective_rows(evidence, root)
         strength = marginal_strength(unit, rows) if self.strength == "auto" else self.strength
@@ -73,15 +72,8 @@ class WishartPrior(DependenceEstimator):
 def effective_rows(evidence: Evidence, root: Array) -> float:
     """The number of rows whose sampling error is that of the release's rows and noise together.
 
-    Parameters
-    ----------
-    evidence
-        With the denoised matrix.
-    root
-        Square roots of its diagonal, shape (p,).
+    `evidence`: with the denoised matrix. `root`: square roots of its diagonal, shape (p,).
 
-    Notes
-    -----
     A correlation of independent columns has the sampling variance 1 / n. That of the noise is the
     mean over all pairs, reduced by the share of the noise that denoising leaves.
     """
@@ -96,14 +88,8 @@ def effective_rows(evidence: Evidence, root: Array) -> float:
 def posterior_scale(S: Array, rows: float, strength: float) -> Array:
     """The scale matrix V of the posterior, shape (p, p).
 
-    Parameters
-    ----------
-    S
-        Positive semidefinite, shape (p, p).
-    rows
-        Number n of rows.
-    strength
-        Number k of rows that the prior counts for; positive.
+    `S`: positive semidefinite, shape (p, p). `strength`: number k of rows that the prior counts
+    for; positive.
     """
     values, vectors = np.linalg.eigh(S)
     scale = (vectors / (strength + rows * np.maximum(values, 0.0))) @ vectors.T
@@ -114,20 +100,9 @@ def posterior_scale(S: Array, rows: float, strength: float) -> Array:
 def decided(S: Array, rows: float, strength: float, level: float) -> Array:
     """The posterior mode, with zeros for entries whose credible intervals contain zero.
 
-    Parameters
-    ----------
-    S, rows, strength
-        See `posterior_scale`.
-    level
-        Level of the intervals; at 0 nothing is set to zero.
+    `level`: level of the intervals; at 0 nothing is set to zero. Returns shape (p, p): symmetric;
+    positive definite at level 0.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric; positive definite at level 0.
-
-    Notes
-    -----
     An entry of W_p(f, V) has the mean f V_ij and the variance f (V_ij^2 + V_ii V_jj); its interval
     is that of a normal variable.
     """
@@ -138,22 +113,13 @@ def decided(S: Array, rows: float, strength: float, level: float) -> Array:
     np.fill_diagonal(kept, True)
     if level == 0:
         kept[:] = True
-    mode: Array = np.where(kept, (rows + strength) * V, 0.0)
-    return mode
+    return np.where(kept, (rows + strength) * V, 0.0)
 
 
 def marginal_strength(S: Array, rows: float) -> float:
     """The strength of the prior with the largest marginal likelihood, on a grid.
 
-    Parameters
-    ----------
-    S, rows
-        See `posterior_scale`.
-
-    Returns
-    -------
-    float
-        Between a ten-thousandth and ten thousand times the number of rows.
+    Between a ten-thousandth and ten thousand times the number of rows.
     """
     p, values = len(S), np.maximum(np.linalg.eigvalsh(S), 0.0)
     strengths = rows * _GRID

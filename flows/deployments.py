@@ -29,7 +29,7 @@ from gramercy.common.home import Home
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.registration import registered_request
+from gramercy.pipeline.plan.request_files import registered_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
@@ -55,11 +55,7 @@ def served_tag(home: Home) -> str:
 
 
 def deployments(
-    context: Context,
-    requests: Sequence[Request],
-    cron: str,
-    timezone: str | None,
-    pool: str = POOL,
+    context: Context, requests: Sequence[Request], cron: str, timezone: str | None, pool: str = POOL
 ) -> list[RunnerDeployment]:
     """The deployments of prefect.yaml, with a release deployment for each of these requests.
 
@@ -167,8 +163,7 @@ def _check_schedule(cron: str, timezone: str) -> None:
         invalid = str(caught.errors()[0]["loc"][0])
     if invalid == "timezone" or not timezone:
         raise families.USAGE(
-            "--timezone must be the name of a time zone.",
-            "Write one such as Europe/Berlin.",
+            "--timezone must be the name of a time zone.", "Write one such as Europe/Berlin."
         )
     if invalid or len(cron.split()) != 5:
         raise families.USAGE(
@@ -290,11 +285,7 @@ class WorkPool:
         return removed
 
     def _create(self) -> None:
-        pool = WorkPoolCreate(
-            name=self.name,
-            type="process",
-            base_job_template=job_template(),
-        )
+        pool = WorkPoolCreate(name=self.name, type="process", base_job_template=job_template())
         with self._client() as client:
             client.create_work_pool(pool, overwrite=True)
 

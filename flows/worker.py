@@ -21,12 +21,7 @@ import anyio
 import httpx
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled
-from prefect.workers.base import (
-    BaseJobConfiguration,
-    BaseVariables,
-    BaseWorker,
-    BaseWorkerResult,
-)
+from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from gramercy.flows.untrusted import estimate_minutes
 
@@ -67,10 +62,7 @@ class HomeWorker(BaseWorker[FixedJob, BaseVariables, BaseWorkerResult]):
         return "gramercy"
 
     async def run(
-        self,
-        flow_run: FlowRun,
-        configuration: FixedJob,
-        task_status: TaskStatus[int] | None = None,
+        self, flow_run: FlowRun, configuration: FixedJob, task_status: TaskStatus[int] | None = None
     ) -> BaseWorkerResult:
         """Run one flow run in a process of its own, until it ends or is cancelled."""
         async with self._places:  # Prefect's own limit loses a place with every deleted deployment

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gramercy.api.catalogue import Catalogue, Keys
-    from gramercy.api.pool import PooledRelease
+    from gramercy.api.periods import PooledRelease
     from gramercy.api.release import Release
     from gramercy.schemas.evidence import PooledRows
 
@@ -102,7 +102,7 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
 
 
 def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledRelease:
-    """Pool releases of one data set, or of several; see `gramercy.api.pool.PooledRelease`.
+    """Pool releases of one data set, or of several; see `gramercy.api.periods.PooledRelease`.
 
     Post-processing, at no privacy cost. Releases of one table (one data set, version and curator)
     share the sampling error, so they are averaged with weights inverse to the variance of their
@@ -131,6 +131,6 @@ def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledR
     Traceback (most recent call last):
     gramercy.schemas.errors.RequestError: GRM-580: A pool needs two or more different releases. ...
     """
-    from gramercy.api.pool import PooledRelease
+    from gramercy.api.periods import PooledRelease
 
     return PooledRelease(releases, rows)

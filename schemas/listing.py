@@ -14,9 +14,10 @@ from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import DatasetFacts, RowsFacts
 from gramercy.schemas.ledger_history import Anchor
-from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
 from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.publications import Publication, ReleaseKind, publications
 
 LISTING_FORMAT: Literal[1] = 1
 
@@ -75,6 +76,11 @@ class ListedFacts(Model):
     guarantee: ListedGuarantee
     period: Label | None = None
     names: Names = ()
+
+    @property
+    def publication(self) -> Publication:
+        """What is published."""
+        return publications[self.kind]
 
     @classmethod
     def of(cls, manifest: ReleaseManifest) -> Self:

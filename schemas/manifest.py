@@ -35,12 +35,12 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
 
 FORMAT: Literal[1] = 1
 CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card
-ReleaseKind = Literal["second-moment", "rows", "reports", "precision", "marginals"]
 
 
 def _day(text: str) -> str:
@@ -152,6 +152,11 @@ class ReleaseSpec(Model):
         return tuple(shares)
 
     @property
+    def has_histograms(self) -> bool:
+        """Whether the constants come from the release's own histograms, which it publishes."""
+        return self.scaling is not None and self.scaling.kind == "private"
+
+    @property
     def groups_count(self) -> int:
         """Number of groups of rows; 1 if they are not grouped."""
         return 1 if self.by is None else len(group_names(self.by))
@@ -195,8 +200,7 @@ class ReleaseManifest(ReleaseSpec):
     Parameters
     ----------
     kind
-        ``second-moment``; ``rows`` or ``reports``, with the second moment computed from them; or
-        ``precision``.
+        The name of its `Publication`.
     release, published
         Id and day of the release.
     rows
@@ -230,6 +234,11 @@ class ReleaseManifest(ReleaseSpec):
     groups: Annotated[tuple[GroupFacts, ...], FailFast()] = ()
     card: dict[str, Any]
     software: dict[str, str]
+
+    @property
+    def publication(self) -> Publication:
+        """What is published."""
+        return publications[self.kind]
 
     def group_noise(self, rows: float) -> NoiseLaw:
         """The noise law of the matrix of a group with a noisy number of rows."""

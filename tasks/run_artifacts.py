@@ -13,11 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from prefect import get_client
-from prefect.artifacts import (
-    create_link_artifact,
-    create_markdown_artifact,
-    create_table_artifact,
-)
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
@@ -88,7 +84,7 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
     attach_anchor(dataset, ledger.head())
     log_ledger_head(context)
     log_fact(f"SHA-256 of the bundle's SHA256SUMS: {bundle.sha256}.")
-    if facts.kind != "marginals":
+    if facts.publication.has_matrix:
         title = f"Eigenvalues of {name}, compared with noise alone"
         _table("noise", dataset, title, _eigenvalues(bundle))
     _link(context, f"bundle-{dataset}", f"Bundle of {name}", folder, RELEASE_PAGE)
@@ -153,7 +149,7 @@ def _privacy(facts: ReleaseManifest) -> dict[str, object]:
         "arithmetic": facts.calibration.arithmetic,
         **facts.calibration.constants,
         **facts.guarantee.model_dump(),
-        **({} if facts.kind == "marginals" else _matrix_noise(facts)),
+        **(_matrix_noise(facts) if facts.publication.has_matrix else {}),
     }
 
 

@@ -31,6 +31,35 @@ MAY_IMPORT = {
     "flows": BASE | {"pipeline", "tasks"},
     "cli": LOWER | {"api", "pipeline", "tasks", "flows"},
 }
+# Inside a package, by folder. Modules that stand next to these folders are below all of them.
+INSIDE: dict[str, dict[str, set[str]]] = {
+    "gramercy.pipeline": {
+        "catalogue": {"publish", "plan"},
+        "verify": {"publish", "plan"},
+        "publish": {"plan"},
+        "plan": set(),
+        "demo": set(),
+    },
+    "gramercy.tables": {
+        "counts": {"sums", "persons", "formats"},
+        "sums": {"persons", "formats"},
+        "persons": {"formats"},
+        "formats": set(),
+    },
+}
+# Imports against these directions that are still to be removed.
+UPWARDS = {
+    ("gramercy.pipeline.plan.table_header", "gramercy.pipeline.publish.expectations"),
+}
+# Circles that are still to be removed.
+CIRCLES = [
+    # Only for the types of annotations.
+    {
+        "gramercy.mechanisms.gaussian",
+        "gramercy.mechanisms.histograms",
+        "gramercy.mechanisms.mechanism",
+    },
+]
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
 USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/publish/expectations.py"}
@@ -78,6 +107,64 @@ def test_imports_go_downwards(layer: str) -> None:
         assert "great_expectations" not in tops or name in USES_GREAT_EXPECTATIONS
         inside = {m.split(".")[1] for m in modules if m.startswith("gramercy.") and m.count(".")}
         assert inside <= MAY_IMPORT.keys() | {"__version__"}, name
+
+
+def module_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix().removesuffix(".py").replace("/", ".")
+
+
+@functools.cache
+def module_imports() -> dict[str, set[str]]:
+    """The modules that each module of the package imports, also in functions and for types."""
+    paths = {module_name(path).removesuffix(".__init__"): path for path in sources()}
+    found = {}
+    for module, path in paths.items():
+        names = imported_modules(path)
+        modules = {name if name in paths else name.rpartition(".")[0] for name in names}
+        found[module] = modules & paths.keys() - {module}
+    return found
+
+
+def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """Modules that import each other, directly or by others."""
+    reach: dict[str, set[str]] = {}
+    for module, direct in imports.items():
+        seen: set[str] = set()
+        to_visit = [*direct]
+        while to_visit:
+            if (current := to_visit.pop()) not in seen:
+                seen.add(current)
+                to_visit += imports[current]
+        reach[module] = seen
+    in_circle = [module for module in imports if module in reach[module]]
+    found: list[set[str]] = []
+    for module in in_circle:
+        group = {other for other in in_circle if other in reach[module] and module in reach[other]}
+        if group not in found:
+            found.append(group)
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+    assert [group for group in circles(module_imports()) if group not in CIRCLES] == []
+
+
+@pytest.mark.parametrize("package", INSIDE)
+def test_imports_inside_a_package_go_downwards(package: str) -> None:
+    allowed, found = INSIDE[package], set[tuple[str, str]]()
+    folders = {path.parent.name for path in (ROOT / package.replace(".", "/")).glob("*/*.py")}
+    assert folders == allowed.keys()
+    for module, imports in module_imports().items():
+        for imported in imports:
+            if not (module.startswith(f"{package}.") and imported.startswith(f"{package}.")):
+                continue
+            above, below = (
+                each.removeprefix(f"{package}.").split(".")[0] for each in (module, imported)
+            )
+            if below in allowed and below not in allowed.get(above, set()) | {above}:
+                found.add((module, imported))
+    assert found - UPWARDS == set()
 
 
 def test_every_module_has_import_rules() -> None:

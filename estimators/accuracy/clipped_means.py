@@ -41,21 +41,11 @@ _ROUNDED = 0.01  # relative width of a bin by which a window may be larger
 def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array:
     """The largest differences that clipping may have made to the means of all numeric columns.
 
-    Parameters
-    ----------
-    evidence, units
-        A release with an intercept, and the columns' own units.
-    level
-        Confidence level, with regard to the noise in the mean weight.
+    `evidence`, `units`: a release with an intercept, and the columns' own units. `level`:
+    confidence level, with regard to the noise in the mean weight. Returns shape (numeric columns,):
+    in the columns' units, not negative; zero if no row within the bounds can be clipped, and NaN if
+    noise hides the weight of all rows.
 
-    Returns
-    -------
-    ndarray, shape (numeric columns,)
-        In the columns' units, not negative; zero if no row within the bounds can be clipped, and
-        NaN if noise hides the weight of all rows.
-
-    Notes
-    -----
     Missing cells count as the column's centre, and means are divided by the share o of cells that
     are present; so is the bound.
     """
@@ -93,10 +83,7 @@ def clamped_columns(evidence: Evidence) -> tuple[str, ...]:
     Cells far from the centre are few, unless the column has a long tail, which goes on beyond the
     bound. Its mean and standard deviation are then those of the clamped cells.
 
-    Parameters
-    ----------
-    evidence
-        A release with its histograms; without them, no column is named.
+    `evidence`: a release with its histograms; without them, no column is named.
     """
     published = {each.column: each for each in evidence.marginals}
     return tuple(

@@ -43,32 +43,17 @@ _ASSUMED_MISSING = 0.05  # share of missing cells where it is unknown
 
 @dataclass(frozen=True)
 class ScaledMoments:
-    """Moments of a release in scaled units, without the intercept; q columns.
+    """Moments of a release in scaled units, without the intercept; q columns."""
 
-    Parameters
-    ----------
-    mean
-        Weighted means; zero without an intercept. Shape (q,).
-    released, noise
-        Covariance of the matrix as released, or its second moment without an intercept, with the
-        standard deviation of its noise. Shape (q, q).
-    denoised
-        The same of the denoised matrix.
-    facts
-        The columns; empty if unknown.
-    present
-        Share of rows with a value, shape (q,).
-    intercept
-        Whether moments are about the means.
-    """
-
-    mean: Array
+    mean: Array  # weighted means; zero without an intercept. Shape (q,).
+    # covariance of the matrix as released, or its second moment without an intercept, with the
+    # standard deviation of its noise. Shape (q, q).
     released: Array
     noise: Array
-    denoised: Array
-    facts: tuple[ColumnFacts | LevelsFacts | None, ...]
-    present: Array
-    intercept: bool
+    denoised: Array  # the same of the denoised matrix
+    facts: tuple[ColumnFacts | LevelsFacts | None, ...]  # the columns; empty if unknown
+    present: Array  # share of rows with a value, shape (q,)
+    intercept: bool  # whether moments are about the means
 
     @classmethod
     def of(cls, evidence: Evidence) -> ScaledMoments | None:
@@ -98,8 +83,7 @@ class ScaledMoments:
     def variance(self) -> Array:
         """Variances, denoised where that leaves something; shape (q,)."""
         denoised = np.diag(self.denoised)
-        variance: Array = np.where(denoised > 0, denoised, np.diag(self.released))
-        return variance
+        return np.where(denoised > 0, denoised, np.diag(self.released))
 
     def correlation_noise(self) -> Array:
         """Noise in every correlation; infinite where it is lost, zero on the diagonal."""
@@ -183,25 +167,14 @@ _RATIO = 2**0.25  # of the last, unbounded bin's ends
 
 @dataclass(frozen=True)
 class LawBias:
-    """What normalisation does to rows of one law; q columns.
+    """What normalisation does to rows of one law; q columns."""
 
-    Parameters
-    ----------
-    correlation
-        Correlations after normalisation minus those before, shape (q, q).
-    spread
-        Standard deviations before normalisation, relative to those after; shape (q,).
-    """
-
-    correlation: Array
-    spread: Array
+    correlation: Array  # correlations after normalisation minus those before, shape (q, q)
+    spread: Array  # standard deviations before normalisation, relative to those after; shape (q,)
 
 
 def normalisation_bias(
-    evidence: Evidence,
-    moments: ScaledMoments,
-    known: NDArray[np.bool_],
-    rows_per_person: int,
+    evidence: Evidence, moments: ScaledMoments, known: NDArray[np.bool_], rows_per_person: int
 ) -> dict[str, LawBias]:
     """What normalisation does, by law of the rows; nothing to columns that are not `known`."""
     columns = np.flatnonzero(known)
@@ -337,38 +310,27 @@ _LEAST_REACH = 2.0  # standard deviations of the noise
 
 @dataclass(frozen=True)
 class CorrelationAccuracy:
-    """Errors of the correlations of a release, other than sampling; q columns.
+    """Errors of the correlations of a release, other than sampling; q columns."""
 
-    Parameters
-    ----------
-    noise
-        Standard deviation of the noise in every correlation, to first order; infinite where the
-        correlation is lost in it. Shape (q, q), zero on the diagonal.
-    bias
-        By law of the rows, the correlations after normalisation minus those before, and what
-        missing cells may do. Shape (q, q) each, zero where the correlation is lost.
-    if_centres_are_off
-        The largest absolute change of the correlations if the leading direction is a mean; zero
-        with an intercept. Shape (q, q).
-    spread
-        Standard deviations of the rows relative to those after normalisation: the least over the
-        laws, and 1 without an intercept. Shape (q,).
-    leading_share
-        Share of the largest eigenvalue in the trace.
-    """
-
+    # standard deviation of the noise in every correlation, to first order; infinite where the
+    # correlation is lost in it. Shape (q, q), zero on the diagonal.
     noise: Array
+    # by law of the rows, the correlations after normalisation minus those before, and what missing
+    # cells may do. Shape (q, q) each, zero where the correlation is lost.
     bias: Mapping[str, Array]
+    # the largest absolute change of the correlations if the leading direction is a mean; zero with
+    # an intercept. Shape (q, q).
     if_centres_are_off: Array
+    # standard deviations of the rows relative to those after normalisation: the least over the
+    # laws, and 1 without an intercept. Shape (q,).
     spread: Array
-    leading_share: float
+    leading_share: float  # share of the largest eigenvalue in the trace
 
     @property
     def pairs(self) -> NDArray[np.bool_]:
         """Pairs of columns whose correlation is not lost in the noise, each once."""
         known = np.isfinite(self.noise)
-        upper: NDArray[np.bool_] = np.triu(known, 1)
-        return upper
+        return np.triu(known, 1)
 
     @property
     def lost_share(self) -> float:
@@ -415,17 +377,9 @@ def correlation_accuracy(
 ) -> CorrelationAccuracy | None:
     """Noise in the correlations of a release, and the bias of its normalisation.
 
-    Parameters
-    ----------
-    evidence
-        A release of a second moment, with its histograms if it has some.
-    rows_per_person
-        Number of rows that are normalised together.
-
-    Returns
-    -------
-    CorrelationAccuracy or None
-        None if there are fewer than two columns, or if the weight of all rows is lost.
+    `evidence`: a release of a second moment, with its histograms if it has some. `rows_per_person`:
+    number of rows that are normalised together. None if there are fewer than two columns, or if the
+    weight of all rows is lost.
     """
     moments = ScaledMoments.of(evidence)
     if moments is None or len(moments.mean) < 2:
@@ -438,6 +392,7 @@ def correlation_accuracy(
         laws = normalisation_bias(evidence, moments, known, rows_per_person)
     bias = {name: each.correlation for name, each in laws.items()}
     bias["missing"] = moments.jointly_missing() if evidence.present else moments.missing_unknown()
+    trace = float(np.trace(moments.denoised))
     return CorrelationAccuracy(
         noise,
         {name: np.where(np.isfinite(noise), each, 0.0) for name, each in bias.items()},
@@ -445,7 +400,7 @@ def correlation_accuracy(
         np.min([each.spread for each in laws.values()], axis=0)
         if laws and moments.intercept
         else np.ones(q),
-        _leading_share(moments.denoised),
+        float(np.linalg.eigvalsh(moments.denoised)[-1]) / trace if trace > 0 else 0.0,
     )
 
 
@@ -456,14 +411,7 @@ def _change_without_leading(second: Array) -> Array:
         return np.zeros_like(second)
     leading = np.outer(vectors[:, -1], vectors[:, -1])
     rest = second - (values[-1] - max(values[-2], 0.0)) * leading
-    change: Array = np.abs(as_correlation(second) - as_correlation(rest))
-    return change
-
-
-def _leading_share(second: Array) -> float:
-    """Share of the largest eigenvalue in the trace; 0 for a matrix of zeros."""
-    trace = float(np.trace(second))
-    return float(np.linalg.eigvalsh(second)[-1]) / trace if trace > 0 else 0.0
+    return np.abs(as_correlation(second) - as_correlation(rest))
 
 
 def _root_mean_square(values: Array) -> float:

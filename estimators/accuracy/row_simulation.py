@@ -25,21 +25,11 @@ _EVERY = 4  # one of so many columns is heavy-tailed where tails differ between 
 
 @dataclass(frozen=True)
 class Marginal:
-    """A histogram of a column, in scaled units.
+    """A histogram of a column, in scaled units."""
 
-    Parameters
-    ----------
-    edges
-        Increasing, shape (k + 1,).
-    weights
-        Not negative, with a positive sum, shape (k,).
-    tail
-        Assumed in addition, where the noise hides the counts; shape (k,).
-    """
-
-    edges: Array
-    weights: Array
-    tail: Array
+    edges: Array  # increasing, shape (k + 1,)
+    weights: Array  # not negative, with a positive sum, shape (k,)
+    tail: Array  # assumed in addition, where the noise hides the counts; shape (k,)
 
     def quantiles(self, levels: Array) -> Array:
         """Values at these levels from 0 to 1, linear within a bin."""
@@ -82,8 +72,7 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
 
 def _student(degrees: float, cells: Array) -> Array:
-    drawn: Array = cells * _mixing(degrees, len(cells))[:, None]
-    return drawn
+    return cells * _mixing(degrees, len(cells))[:, None]
 
 
 @lru_cache(maxsize=8)
@@ -152,14 +141,8 @@ def _marginal(published: Histogram, column: ColumnFacts) -> Marginal | None:
 def seen(edges: Array, counts: Array, hidden: float, body: float = _BODY) -> Array:
     """The counts from the largest one outwards, up to a gap; zero in bins that may be empty.
 
-    Parameters
-    ----------
-    edges, counts
-        A histogram, shapes (k + 1,) and (k,).
-    hidden
-        Largest count of a bin that the noise may hide.
-    body
-        Gaps closer to zero than this do not count.
+    `edges`, `counts`: a histogram, shapes (k + 1,) and (k,). `hidden`: largest count of a bin that
+    the noise may hide. `body`: gaps closer to zero than this do not count.
     """
     weights = np.where(counts > hidden, counts, 0.0)
     near = np.minimum(np.abs(edges[:-1]), np.abs(edges[1:])) < body
@@ -180,17 +163,11 @@ def with_tails(edges: Array, weights: Array, hidden: float) -> Array:
     there. The mass beyond a distance falls as a power of the distance; the power follows from the
     last bin and the bins from half its distance. Gaussian tails stay nearly empty.
 
-    Parameters
-    ----------
-    edges, weights
-        See `Marginal`; zero is the centre of the column.
-    hidden
-        Largest weight of a bin that the noise may hide.
+    `hidden`: largest weight of a bin that the noise may hide.
     """
     above = _with_upper_tail(edges, weights, hidden)
     below = _with_upper_tail(-edges[::-1], weights[::-1], hidden)[::-1]
-    continued: Array = np.maximum(above, below)
-    return continued
+    return np.maximum(above, below)
 
 
 def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
@@ -235,27 +212,13 @@ _FIT_STEPS, _MOST_CHANGE = 6, 4.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How rows are normalised.
+    """How rows are normalised."""
 
-    Parameters
-    ----------
-    radius
-        Clipping radius in scaled units; None for unit rows.
-    intercept
-        Whether every row starts with 1.
-    limits
-        Bounds to which cells are clamped, in scaled units; shape (2, q).
-    clamps_truth
-        Whether the correlations to compare with are those of clamped cells.
-    rows_per_person
-        Number of consecutive rows that are weighted together.
-    """
-
-    radius: float | None
-    intercept: bool
-    limits: Array
-    clamps_truth: bool = True
-    rows_per_person: int = 1
+    radius: float | None  # clipping radius in scaled units; None for unit rows
+    intercept: bool  # whether every row starts with 1
+    limits: Array  # bounds to which cells are clamped, in scaled units; shape (2, q)
+    clamps_truth: bool = True  # whether the correlations to compare with are those of clamped cells
+    rows_per_person: int = 1  # number of consecutive rows that are weighted together
 
     def weights(self, rows: Array) -> Array:
         """The weight w of every row, shape (n,)."""
@@ -270,47 +233,29 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class Target:
-    """Moments of the rows after normalisation, in scaled units; q columns.
+    """Moments of the rows after normalisation, in scaled units; q columns."""
 
-    Parameters
-    ----------
-    mean, deviation
-        Weighted mean and standard deviation, shape (q,). Without an intercept, zero, and if rows
-        are clipped the root of the mean of w z^2.
-    correlation
-        Positive semidefinite, shape (q, q).
-    is_level
-        Which columns are indicators, shape (q,); their mean is the share of a level.
-    """
-
+    # weighted mean and standard deviation, shape (q,). Without an intercept, zero, and if rows are
+    # clipped the root of the mean of w z^2.
     mean: Array
     deviation: Array
-    correlation: Array
+    correlation: Array  # positive semidefinite, shape (q, q)
+    # which columns are indicators, shape (q,); their mean is the share of a level
     is_level: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """Moments of simulated rows.
+    """Moments of simulated rows."""
 
-    Parameters
-    ----------
-    correlation, normalised
-        Correlations of the rows before and after normalisation, shape (q, q). After it about the
-        weighted means, or about zero without an intercept; before it about the means.
-    variance
-        Weighted variance after normalisation relative to the mean weight, shape (q,).
-    spread
-        Standard deviations of the rows before normalisation, relative to those after; shape (q,).
-    mean_weight
-        The mean of w.
-    """
-
+    # correlations of the rows before and after normalisation, shape (q, q). After it about the
+    # weighted means, or about zero without an intercept; before it about the means.
     correlation: Array
     normalised: Array
-    variance: Array
+    variance: Array  # weighted variance after normalisation relative to the mean weight, shape (q,)
+    # standard deviations of the rows before normalisation, relative to those after; shape (q,)
     spread: Array
-    mean_weight: float
+    mean_weight: float  # the mean of w
 
 
 def standard_rows(correlation: Array) -> Array:
@@ -337,8 +282,7 @@ def one_factor_rows(columns: int, correlation: float) -> Array:
     rows = _number_of_rows(columns)
     source = stream()
     factor = source.standard_normal((rows, 1)) * math.sqrt(correlation)
-    cells: Array = factor + source.standard_normal((rows, columns)) * math.sqrt(1 - correlation)
-    return cells
+    return factor + source.standard_normal((rows, columns)) * math.sqrt(1 - correlation)
 
 
 def _number_of_rows(columns: int) -> int:
@@ -350,14 +294,8 @@ def simulate(cells: Array, law: Law, target: Target, how: Normalisation) -> Simu
 
     Means and deviations are fitted column by column; the dependence is that of `cells`.
 
-    Parameters
-    ----------
-    cells
-        See `standard_rows`.
-    law
-        The law of the rows up to mean and deviation.
-    target, how
-        Moments after normalisation, and the normalisation.
+    `law`: the law of the rows up to mean and deviation. `target`, `how`: moments after
+    normalisation, and the normalisation.
     """
     cells = cells[: len(cells) // how.rows_per_person * how.rows_per_person]
     drawn = law(cells)
@@ -378,12 +316,7 @@ def simulate(cells: Array, law: Law, target: Target, how: Normalisation) -> Simu
 def before_and_after(rows: Array, how: Normalisation) -> Simulated:
     """Correlations of rows before and after their normalisation.
 
-    Parameters
-    ----------
-    rows
-        In scaled units, without the intercept; shape (n, q).
-    how
-        The normalisation.
+    `rows`: in scaled units, without the intercept; shape (n, q).
     """
     clamped = np.clip(rows, *how.limits)
     truth = clamped if how.clamps_truth else rows

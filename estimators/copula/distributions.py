@@ -43,10 +43,8 @@ _WEIGHTED = _polynomials()
 def hermite_coefficients(marginal: Marginal) -> Array:
     """Coefficients of h_0, h_1, ..., and the variance.
 
-    Returns
-    -------
-    ndarray, shape (terms + 2,)
-        The first one is the mean, and the last number is the variance of g(z).
+    Returns shape (terms + 2,): the first one is the mean, and the last number is the variance of
+    g(z).
     """
     values = marginal.values(_GRID)
     mean = float(_WEIGHTED[0] @ values)
@@ -58,17 +56,8 @@ def hermite_coefficients(marginal: Marginal) -> Array:
 def latent_correlations(expanded: Array, covariances: Array) -> Array:
     """Latent correlations that give the covariances, as far as any do.
 
-    Parameters
-    ----------
-    expanded
-        See `hermite_coefficients`; shape (q, terms + 2).
-    covariances
-        Of the columns; shape (q, q).
-
-    Returns
-    -------
-    ndarray, shape (q, q)
-        Between -0.999 and 0.999 off the diagonal; 1 on it.
+    `covariances`: of the columns; shape (q, q). Returns shape (q, q): between -0.999 and 0.999 off
+    the diagonal; 1 on it.
     """
     a = expanded[:, 1:-1]
     low, high = (np.full(covariances.shape, end) for end in (-_LARGEST, _LARGEST))
@@ -103,25 +92,16 @@ _REACH = 10.0  # standard deviations around the bounds where its mean may be
 
 @dataclass(frozen=True)
 class ClampedNormal:
-    """A normal variable, clamped to the bounds of its column.
+    """A normal variable, clamped to the bounds of its column."""
 
-    Parameters
-    ----------
-    mean, deviation
-        Before clamping, in the column's units.
-    lower, upper
-        Bounds.
-    """
-
+    # before clamping, in the column's units
     mean: float
     deviation: float
     lower: float
     upper: float
 
     def values(self, latent: Array) -> Array:
-        """See `Marginal.values`."""
-        cells: Array = np.clip(self.mean + self.deviation * latent, self.lower, self.upper)
-        return cells
+        return np.clip(self.mean + self.deviation * latent, self.lower, self.upper)
 
 
 def clamped_normal(mean: float, deviation: float, lower: float, upper: float) -> ClampedNormal:
@@ -131,15 +111,9 @@ def clamped_normal(mean: float, deviation: float, lower: float, upper: float) ->
     at the bounds, the variable before clamping is infinitely wide; from 98 % of that variance on it
     is taken to be so, and a column of zeros and ones with these bounds stays one.
 
-    Parameters
-    ----------
-    mean, deviation
-        After clamping; brought into the possible range.
-    lower, upper
-        Finite bounds.
+    `mean`, `deviation`: after clamping; brought into the possible range. `lower`, `upper`: finite
+    bounds.
 
-    Notes
-    -----
     For every width, the mean after clamping increases with the mean before; with the mean fixed,
     the variance increases with the width. Both are found by bisection.
     """
@@ -156,12 +130,7 @@ def clamped_normal(mean: float, deviation: float, lower: float, upper: float) ->
         m = _latent_mean(target, s)
         first, second = _clamped_moments(m, s)
         low, high = (
-            ((low + high) / 2, high)
-            if second - first**2 < variance
-            else (
-                low,
-                (low + high) / 2,
-            )
+            ((low + high) / 2, high) if second - first**2 < variance else (low, (low + high) / 2)
         )
     return ClampedNormal(lower + m * width, s * width, lower, upper)
 
@@ -199,22 +168,14 @@ _STEPS = 60  # of a fixed point
 
 @dataclass(frozen=True)
 class HistogramMarginal:
-    """Evenly spread cells within every bin.
+    """Evenly spread cells within every bin."""
 
-    Parameters
-    ----------
-    lower, upper
-        Ends of the bins, equal for a single value; in the column's units, shape (bins,).
-    cumulative
-        Share of the cells below every bin, and 1; shape (bins + 1,).
-    """
-
+    # ends of the bins, equal for a single value; in the column's units, shape (bins,)
     lower: Array
     upper: Array
-    cumulative: Array
+    cumulative: Array  # share of the cells below every bin, and 1; shape (bins + 1,)
 
     def values(self, latent: Array) -> Array:
-        """See `Marginal.values`."""
         probability = np.clip(ndtr(latent), 0.0, np.nextafter(1.0, 0.0))
         index = np.searchsorted(self.cumulative, probability, side="right") - 1
         index = np.minimum(index, self.lower.size - 1)
@@ -229,22 +190,10 @@ def histogram_marginal(
 ) -> HistogramMarginal | None:
     """The distribution that a noisy histogram gives.
 
-    Parameters
-    ----------
-    histogram
-        Of a numeric column.
-    lower, upper
-        Bounds to which cells were clamped.
-    scale
-        Of the column; narrower bins by a factor of a million hold one value.
+    `histogram`: of a numeric column. `lower`, `upper`: bounds to which cells were clamped. `scale`:
+    of the column; narrower bins by a factor of a million hold one value. None if noise explains all
+    counts.
 
-    Returns
-    -------
-    HistogramMarginal or None
-        None if noise explains all counts.
-
-    Notes
-    -----
     Cumulative counts are made nondecreasing by least squares. In each tail, which has a tenth of
     the rows, noise is a large part of the counts of wide bins, far from the centre; there the
     density is taken to be monotone, apart from bins that exceed it by more than noise explains, and
@@ -338,5 +287,4 @@ def _tail(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float) ->
     kept[: counts.size if explained.all() else int(np.argmin(explained))] = 0.0
     mass = float(kept.sum())
     total = max(float(counts.sum()), 0.0)
-    scaled: Array = kept * (total / mass if mass > 0 else 0.0)
-    return scaled
+    return kept * (total / mass if mass > 0 else 0.0)

@@ -15,38 +15,23 @@ from gramercy.estimators.copula.released import (
     OrderedChoice,
     ReleasedColumns,
     TableColumn,
+    spans,
 )
 from gramercy.estimators.noise.draws import stream
 
 Array = NDArray[np.float64]
 
 
-def spans(sizes: Sequence[int]) -> list[slice]:
-    """Neighbouring slices of these sizes."""
-    ends = np.cumsum(sizes)
-    return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
-
-
 @dataclass(frozen=True)
 class Indicators:
-    """Target covariances of numeric columns, and of the indicators of all levels and of none.
+    """Target covariances of numeric columns, and of the indicators of all levels and of none."""
 
-    Parameters
-    ----------
-    slices
-        Those of every table column.
-    covariance
-        Shape (m, m); its blocks on the diagonal are zero.
-    deviation
-        Standard deviations by the distributions of the columns; infinite for constant ones, so that
-        their correlations are zero. Shape (m,).
-    expanded
-        Hermite coefficients of every numeric column; None for levels.
-    """
-
-    slices: list[slice]
-    covariance: Array
+    slices: list[slice]  # those of every table column
+    covariance: Array  # shape (m, m); its blocks on the diagonal are zero
+    # standard deviations by the distributions of the columns; infinite for constant ones, so that
+    # their correlations are zero. Shape (m,).
     deviation: Array
+    # Hermite coefficients of every numeric column; None for levels
     expanded: tuple[Array | None, ...]
 
     @classmethod
@@ -120,21 +105,12 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Latent:
-    """The latent variables of a copula.
+    """The latent variables of a copula."""
 
-    Parameters
-    ----------
-    columns
-        Of the table, with the chosen kind of choice for levels.
-    correlation
-        Positive definite; the identity within a table column. Shape (d, d).
-    errors
-        Sum of the squared errors of the correlations of every table column in a simulation; zero
-        without columns of levels. Shape (columns,).
-    """
-
-    columns: tuple[TableColumn, ...]
-    correlation: Array
+    columns: tuple[TableColumn, ...]  # of the table, with the chosen kind of choice for levels
+    correlation: Array  # positive definite; the identity within a table column. Shape (d, d).
+    # sum of the squared errors of the correlations of every table column in a simulation; zero
+    # without columns of levels. Shape (columns,).
     errors: Array
 
     @property
@@ -158,8 +134,6 @@ def latent_slices(columns: Sequence[TableColumn]) -> list[slice]:
 def latent_variables(released: ReleasedColumns) -> Latent:
     """Latent variables that reproduce the released correlations, as far as any do.
 
-    Notes
-    -----
     All columns of levels are tried with ordered and with free choices; each column then has the
     kind that left it the smaller errors, and the best of the three attempts is returned.
     """
@@ -282,20 +256,10 @@ def _white_noise(d: int) -> Array:
 def nearest_correlation(matrix: Array, fixed: NDArray[np.bool_]) -> Array:
     """A positive definite correlation matrix near a given one.
 
-    Parameters
-    ----------
-    matrix
-        Symmetric, shape (p, p).
-    fixed
-        Entries that are those of the identity in the result, the diagonal among them; shape (p, p).
+    `matrix`: symmetric, shape (p, p). `fixed`: entries that are those of the identity in the
+    result, the diagonal among them; shape (p, p). Returns shape (p, p): the same matrix if it is
+    one already.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        The same matrix if it is one already.
-
-    Notes
-    -----
     Alternating projections with Dykstra's correction (Higham 2002), at most 40 of them; then the
     smallest step towards the identity that leaves no eigenvalue below 1e-8.
     """
@@ -314,5 +278,4 @@ def nearest_correlation(matrix: Array, fixed: NDArray[np.bool_]) -> Array:
         values = np.linalg.eigvalsh(matrix)
     missing = _SMALLEST - float(values[0])
     step = missing / (1 - values[0]) if missing > 0 else 0.0
-    nearest: Array = (1 - step) * matrix + step * identity
-    return nearest
+    return (1 - step) * matrix + step * identity

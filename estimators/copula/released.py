@@ -61,18 +61,10 @@ class LevelChoice(Protocol):
 
 @dataclass(frozen=True)
 class OrderedChoice:
-    """Levels by thresholds of one variable; see `LevelChoice`.
+    """Levels by thresholds of one variable; see `LevelChoice`."""
 
-    Parameters
-    ----------
-    shares
-        Of all levels, and of cells of no declared level; sum 1, shape (K,).
-    scores
-        By which levels are sorted; shape (K,).
-    """
-
-    shares: Array
-    scores: Array
+    shares: Array  # of all levels, and of cells of no declared level; sum 1, shape (K,)
+    scores: Array  # by which levels are sorted; shape (K,)
 
     @property
     def size(self) -> int:
@@ -81,7 +73,6 @@ class OrderedChoice:
 
     @property
     def slopes(self) -> Array:
-        """See `LevelChoice.slopes`."""
         slopes = np.zeros((self.shares.size, self.size))
         if self.size:
             density = np.exp(-(self._thresholds**2) / 2) / np.sqrt(2 * np.pi)
@@ -89,11 +80,9 @@ class OrderedChoice:
         return slopes
 
     def chosen(self, latent: Array) -> NDArray[np.intp]:
-        """See `LevelChoice.chosen`."""
         if not self.size:
             return np.full(len(latent), self._order[0])
-        indices: NDArray[np.intp] = self._order[np.searchsorted(self._thresholds, latent[:, 0])]
-        return indices
+        return self._order[np.searchsorted(self._thresholds, latent[:, 0])]
 
     @property
     def _order(self) -> NDArray[np.intp]:
@@ -108,15 +97,9 @@ class OrderedChoice:
 
 @dataclass(frozen=True)
 class FreeChoice:
-    """Levels by the largest of several values; see `LevelChoice`.
+    """Levels by the largest of several values; see `LevelChoice`."""
 
-    Parameters
-    ----------
-    shares
-        Of all levels, and of cells of no declared level; sum 1, shape (K,).
-    """
-
-    shares: Array
+    shares: Array  # of all levels, and of cells of no declared level; sum 1, shape (K,)
 
     @property
     def possible(self) -> NDArray[np.intp]:
@@ -129,7 +112,6 @@ class FreeChoice:
         return self.possible.size if self.possible.size > 1 else 0
 
     def chosen(self, latent: Array) -> NDArray[np.intp]:
-        """See `LevelChoice.chosen`."""
         if not self.size:
             return np.full(len(latent), self.possible[0])
         # The largest log(share) + g belongs to the smallest of these exponential variables.
@@ -139,12 +121,9 @@ class FreeChoice:
 
     @property
     def slopes(self) -> Array:
-        """See `LevelChoice.slopes`.
+        """Given that level k has the largest value, Phi(y_k) is V^share_k with V uniform.
 
-        Notes
-        -----
-        Given that level k has the largest value, Phi(y_k) is V^share_k with V uniform. Which of the
-        other levels is largest does not depend on y_k.
+        Which of the other levels is largest does not depend on y_k.
         """
         slopes = np.zeros((self.shares.size, self.size))
         for j, k in enumerate(self.possible[: self.size]):
@@ -167,21 +146,11 @@ _EXPLAINED = 3.0  # standard deviations of noise that explain a share of no leve
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric column with its distribution.
+    """A numeric column with its distribution."""
 
-    Parameters
-    ----------
-    facts
-        Of the contract or the release.
-    marginal
-        Of the cells that are present.
-    missing
-        Share of missing cells.
-    """
-
-    facts: ColumnFacts
-    marginal: Marginal
-    missing: float
+    facts: ColumnFacts  # of the contract or the release
+    marginal: Marginal  # of the cells that are present
+    missing: float  # share of missing cells
 
 
 @dataclass(frozen=True)
@@ -195,28 +164,25 @@ class Category:
 TableColumn = Number | Category
 
 
+def spans(sizes: Sequence[int]) -> list[slice]:
+    """Neighbouring slices of these sizes."""
+    ends = np.cumsum(sizes)
+    return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+
+
 @dataclass(frozen=True)
 class ReleasedColumns:
-    """All columns of the table, and the correlations of their matrix columns.
+    """All columns of the table, and the correlations of their matrix columns."""
 
-    Parameters
-    ----------
-    columns
-        In the table's order.
-    correlation
-        Of all numeric columns and indicators of levels, in the order of the matrix; zero where
-        nothing is known. Shape (q, q).
-    """
-
-    columns: tuple[TableColumn, ...]
+    columns: tuple[TableColumn, ...]  # in the table's order
+    # of all numeric columns and indicators of levels, in the order of the matrix; zero where
+    # nothing is known. Shape (q, q).
     correlation: Array
 
     @property
     def slices(self) -> list[slice]:
         """The matrix columns of every table column."""
-        sizes = [1 if isinstance(c, Number) else len(c.facts.levels) for c in self.columns]
-        ends = np.cumsum(sizes)
-        return [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+        return spans([1 if isinstance(c, Number) else len(c.facts.levels) for c in self.columns])
 
 
 def released_columns(evidence: Evidence) -> ReleasedColumns:
@@ -225,11 +191,8 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
     Columns have their published histograms; without histograms, means and standard deviations of
     the denoised matrix, and shares of levels from it.
 
-    Raises
-    ------
-    RequestError
-        If rows were divided by their own length, or there is no intercept; or if the noise hides
-        the weight of the rows, and there are no histograms.
+    Raises RequestError if rows were divided by their own length, or there is no intercept; or if
+    the noise hides the weight of the rows, and there are no histograms.
     """
     units = table_units(evidence)
     if units is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,64 +27,35 @@ _MOST_PAIRS = 20_000  # of a comparison
 
 @dataclass(frozen=True)
 class Copula:
-    """A Gaussian copula of the columns of a table.
+    """A Gaussian copula of the columns of a table."""
 
-    Parameters
-    ----------
-    released
-        Distributions and correlations of the release.
-    latent
-        The variables behind them.
-    """
-
-    released: ReleasedColumns
-    latent: Latent
+    released: ReleasedColumns  # distributions and correlations of the release
+    latent: Latent  # the variables behind them
 
     @classmethod
     def of(cls, evidence: Evidence) -> Copula:
-        """The copula of a release.
-
-        Raises
-        ------
-        RequestError
-            See `released_columns`.
-        """
+        """The copula of a release."""
         released = released_columns(evidence)
         return cls(released, latent_variables(released))
 
     def draw(self, rows: int, missing: bool = True, integers: Sequence[str] = ()) -> pd.DataFrame:
         """Synthetic rows from a public seed; more rows start with the same ones.
 
-        Parameters
-        ----------
-        rows
-            Positive.
-        missing
-            Whether cells are missing, with the published shares and independently of all others.
-        integers
-            Numeric columns whose cells are rounded to whole numbers.
-
-        Returns
-        -------
-        DataFrame
-            The columns of the table: numbers, and levels as the contract declares them. Missing
-            cells, and cells of no declared level, are missing values.
-
-        Raises
-        ------
-        RequestError
-            If `rows` is not positive, or `integers` has other than numeric columns.
+        `rows`: positive. `missing`: whether cells are missing, with the published shares and
+        independently of all others. `integers`: numeric columns whose cells are rounded to whole
+        numbers. Returns the columns of the table: numbers, and levels as the contract declares
+        them. Missing cells, and cells of no declared level, are missing values. Raises RequestError
+        if `rows` is not positive, or `integers` has other than numeric columns.
         """
         if rows < 1:
-            raise families.ANALYSIS(
-                "The number of synthetic rows must be at least 1.",
-            )
+            raise families.ANALYSIS("The number of synthetic rows must be at least 1.")
         columns = self.latent.columns
         check_numeric(integers, [c.facts.name for c in columns if isinstance(c, Number)])
         source, gaps, root = stream(), Stream(_MISSING_SEED), self.latent.root
         slices = self.latent.slices
         batches = []
-        for size in _sizes(rows):
+        for start in range(0, rows, _BATCH):
+            size = min(_BATCH, rows - start)
             latent = source.standard_normal((size, len(root))) @ root
             hidden = gaps.random_sample((size, len(columns)))
             batches.append(
@@ -102,10 +73,7 @@ class Copula:
 def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
     """Check that all wanted columns are numeric.
 
-    Raises
-    ------
-    RequestError
-        With the numeric columns, those most similar to a wrong name first.
+    Raises RequestError with the numeric columns, those most similar to a wrong name first.
     """
     if unknown := tuple(name for name in wanted if name not in numeric):
         raise families.ANALYSIS(
@@ -114,11 +82,6 @@ def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
             unknown=unknown,
             known=most_similar_first(unknown[0], numeric),
         )
-
-
-def _sizes(rows: int) -> Iterator[int]:
-    for start in range(0, rows, _BATCH):
-        yield min(_BATCH, rows - start)
 
 
 def _cells(
@@ -130,25 +93,14 @@ def _cells(
     levels: list[object] = list(column.facts.levels)
     texts = isinstance(levels[0], str)
     labels = np.array([*levels, None if texts else np.nan], dtype=object if texts else float)
-    chosen: NDArray[np.generic] = labels[column.choice.chosen(latent)]
-    return chosen
+    return labels[column.choice.chosen(latent)]
 
 
 def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
     """What each column has in the release, and in synthetic rows.
 
-    Parameters
-    ----------
-    copula
-        Of the release.
-    rows
-        Drawn from it.
-
-    Returns
-    -------
-    DataFrame
-        ``column``, ``quantity`` (``mean``, ``standard deviation`` or ``missing``; ``share`` for a
-        level, and ``no level``), ``level`` as text, ``release`` and ``synthetic``.
+    Returns ``column``, ``quantity`` (``mean``, ``standard deviation`` or ``missing``; ``share`` for
+    a level, and ``no level``), ``level`` as text, ``release`` and ``synthetic``.
     """
     lines: list[tuple[str, str, str | None, float, float]] = []
     for column in copula.released.columns:
@@ -163,7 +115,8 @@ def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
                 lines.append((name, "share", text, share, float((cells == level).mean())))
             lines.append((name, "no level", None, float(shares[-1]), absent))
             continue
-        mean, deviation = _moments(column)
+        coefficients = hermite_coefficients(column.marginal)
+        mean, deviation = float(coefficients[0]), float(np.sqrt(max(coefficients[-1], 0.0)))
         lines.append((name, "mean", None, mean, float(cells.mean())))
         lines.append((name, "standard deviation", None, deviation, float(cells.std(ddof=0))))
         lines.append((name, "missing", None, column.missing, absent))
@@ -171,22 +124,13 @@ def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
     return table.astype({"column": "str", "quantity": "str", "level": "str"})
 
 
-def _moments(column: Number) -> tuple[float, float]:
-    """Mean and standard deviation of a numeric column's distribution."""
-    coefficients = hermite_coefficients(column.marginal)
-    return float(coefficients[0]), float(np.sqrt(max(coefficients[-1], 0.0)))
-
-
 def compared_correlations(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
     """Correlations of the release and of synthetic rows.
 
     Levels have indicators of 0 and 1; two levels of one column are left out.
 
-    Returns
-    -------
-    DataFrame
-        ``row``, ``col``, ``release`` and ``synthetic``: the 20,000 pairs of largest difference, in
-        the order of the matrix. NaN for synthetic columns of one value.
+    Returns ``row``, ``col``, ``release`` and ``synthetic``: the 20,000 pairs of largest difference,
+    in the order of the matrix. NaN for synthetic columns of one value.
     """
     names: list[str] = []
     owners: list[int] = []

@@ -44,30 +44,18 @@ _STYLING = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")  # how formulaic marks the pla
 
 @dataclass(frozen=True)
 class Terms:
-    """The columns of a regression by name.
+    """The columns of a regression by name."""
 
-    Parameters
-    ----------
-    outcome
-        Left-hand side.
-    predictors
-        Right-hand side, in order, without repetitions; empty for an intercept alone.
-    excluded
-        Columns after a minus sign.
-    """
-
-    outcome: str
+    outcome: str  # left-hand side
+    # right-hand side, in order, without repetitions; empty for an intercept alone
     predictors: tuple[str, ...]
-    excluded: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()  # columns after a minus sign
 
 
 def check_formula(formula: str) -> None:
     """Check the syntax of a formula, without knowing the columns.
 
-    Raises
-    ------
-    InvalidValue
-        If it cannot be parsed, or has terms that are not columns.
+    Raises InvalidValue if it cannot be parsed, or has terms that are not columns.
     """
     _terms(formula, ())
 
@@ -75,17 +63,8 @@ def check_formula(formula: str) -> None:
 def parse_formula(formula: str, columns: Sequence[str]) -> Terms:
     """The columns in a formula.
 
-    Parameters
-    ----------
-    formula
-        Such as ``y ~ a + b``.
-    columns
-        Names that ``.`` stands for, except the outcome.
-
-    Raises
-    ------
-    InvalidValue
-        If it cannot be parsed, or has terms that are not columns.
+    `formula`: such as ``y ~ a + b``. `columns`: names that ``.`` stands for, except the outcome.
+    Raises InvalidValue if it cannot be parsed, or has terms that are not columns.
     """
     others = all_others(_terms(formula, columns).outcome, columns)
     return _terms(formula, others.predictors)
@@ -105,10 +84,7 @@ def is_level_of(name: str, column: str) -> bool:
 def checked_name(name: str, known: Sequence[str]) -> str:
     """The name if it is known.
 
-    Raises
-    ------
-    RequestError
-        With the most similar known names.
+    Raises RequestError with the most similar known names.
     """
     if name in known:
         return name
@@ -191,20 +167,11 @@ Facts = ColumnFacts | LevelsFacts | None
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of the matrix that a regression uses.
+    """The columns of the matrix that a regression uses."""
 
-    Parameters
-    ----------
-    outcome
-        Index of the outcome.
-    regressors
-        Indices of the k regressors, without the intercept.
-    references
-        The reference level of each predictor with levels.
-    """
-
-    outcome: int
-    regressors: tuple[int, ...]
+    outcome: int  # index of the outcome
+    regressors: tuple[int, ...]  # indices of the k regressors, without the intercept
+    # the reference level of each predictor with levels
     references: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -221,17 +188,9 @@ def predictor_names(columns: Sequence[Facts]) -> list[str]:
 def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Design:
     """The design of a regression.
 
-    Parameters
-    ----------
-    terms
-        Columns by name. A level such as ``kind=a`` may be named too.
-    names, columns
-        Names of the matrix columns, and the table column of each.
-
-    Raises
-    ------
-    RequestError
-        If a column is unknown, the outcome has levels, or the outcome is also a predictor.
+    `terms`: columns by name. A level such as ``kind=a`` may be named too. `names`, `columns`: names
+    of the matrix columns, and the table column of each. Raises RequestError if a column is unknown,
+    the outcome has levels, or the outcome is also a predictor.
     """
     table = predictor_names(columns)
     known = [*table, *(name for name in names[1:] if name not in table)]

@@ -40,21 +40,11 @@ _SURE = 5.0  # standard deviations of the noise: below, the weight of the rows i
 
 
 class Moments(NamedTuple):
-    """Moments of the outcome, first, and of the k regressors.
+    """Moments of the outcome, first, and of the k regressors."""
 
-    Parameters
-    ----------
-    weight
-        Mean weight s of the rows; NaN if it is not positive.
-    mean
-        Not moved towards the centres; shape (1 + k,).
-    covariance
-        C, shape (1 + k, 1 + k); may be indefinite.
-    """
-
-    weight: float
-    mean: Array
-    covariance: Array
+    weight: float  # mean weight s of the rows; NaN if it is not positive
+    mean: Array  # not moved towards the centres; shape (1 + k,)
+    covariance: Array  # C, shape (1 + k, 1 + k); may be indefinite
 
     def of(self, regressors: NDArray[np.bool_]) -> Moments:
         """Moments of the outcome and of some of the regressors, shape (k,)."""
@@ -64,31 +54,18 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Centring:
-    """How moments about the means follow from a second moment: a smooth function of it.
+    """How moments about the means follow from a second moment: a smooth function of it."""
 
-    Parameters
-    ----------
-    columns
-        Indices of the outcome and the regressors in the matrix, shape (1 + k,).
-    factor
-        T / S.
-    present
-        Share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
-        which has zeros in T.
-    noise
-        Largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
-        entries, except for the law ``noisy-rows``.
-    least_weight
-        Lower bound on s: one half where noise may hide the weight.
-    weight_share, mean_share
-        Shares that are kept of 1 - s, and of the means; shape (1 + k,).
-    """
-
-    columns: list[int]
-    factor: float
+    columns: list[int]  # indices of the outcome and the regressors in the matrix, shape (1 + k,)
+    factor: float  # T / S
+    # share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
+    # which has zeros in T
     present: Array
+    # largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
+    # entries, except for the law ``noisy-rows``.
     noise: float
-    least_weight: float
+    least_weight: float  # lower bound on s: one half where noise may hide the weight
+    # shares that are kept of 1 - s, and of the means; shape (1 + k,)
     weight_share: float
     mean_share: Array
 
@@ -221,79 +198,39 @@ _LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may le
 
 @dataclass(frozen=True)
 class Regression:
-    """The intercept, first, and k coefficients, in the columns' own units; shape (1 + k,) each.
+    """The intercept, first, and k coefficients, in the columns' own units; shape (1 + k,) each."""
 
-    Parameters
-    ----------
-    fitted
-        Coefficients of the fit, for prediction.
-    coefficients
-        Coefficients with less bias, for inference.
-    noise_error, sampling_error
-        Standard errors by noise and by sampling; with folds, what the jackknife finds beyond the
-        noise.
-    bias
-        Bound on the bias by directions that noise hides.
-    known
-        Which coefficients noise does not hide.
-    shape
-        Gamma shape of the noise in each coefficient; see `uncertainty.tails`.
-    standardised
-        Standard deviation of a regressor over that of the outcome; NaN within the noise and for the
-        intercept.
-    selected
-        Which coefficients are in the fit: all of them, or those that the lasso selects, and the
-        intercept. Those for inference, and their errors, do not depend on it.
-    r_squared
-        Share of the outcome's variance that the fit explains; NaN if that variance is lost.
-    residual_sd
-        Standard deviation of the residuals, in the units of the outcome.
-    delta
-        The regularisation, in squared scaled units.
-    noise
-        Standard deviation of the noise in a moment, in scaled units.
-    tails
-        Factor of the sampling variance for rows with heavy tails.
-    freedom
-        Number of rows minus that of coefficients; with folds, that of the jackknife.
-    by_folds
-        Whether sampling errors are those of the jackknife.
-    """
-
-    fitted: Array
-    coefficients: Array
+    fitted: Array  # coefficients of the fit, for prediction
+    coefficients: Array  # coefficients with less bias, for inference
+    # standard errors by noise and by sampling; with folds, what the jackknife finds beyond the
+    # noise
     noise_error: Array
     sampling_error: Array
-    bias: Array
-    known: NDArray[np.bool_]
-    shape: Array
+    bias: Array  # bound on the bias by directions that noise hides
+    known: NDArray[np.bool_]  # which coefficients noise does not hide
+    shape: Array  # Gamma shape of the noise in each coefficient; see `uncertainty.tails`
+    # standard deviation of a regressor over that of the outcome; NaN within the noise and for the
+    # intercept
     standardised: Array
+    # which coefficients are in the fit: all of them, or those that the lasso selects, and the
+    # intercept. Those for inference, and their errors, do not depend on it.
     selected: NDArray[np.bool_]
+    # share of the outcome's variance that the fit explains; NaN if that variance is lost
     r_squared: float
-    residual_sd: float
-    delta: float
-    noise: float
-    tails: float
-    freedom: float
-    by_folds: bool
+    residual_sd: float  # standard deviation of the residuals, in the units of the outcome
+    delta: float  # the regularisation, in squared scaled units
+    noise: float  # standard deviation of the noise in a moment, in scaled units
+    tails: float  # factor of the sampling variance for rows with heavy tails
+    freedom: float  # number of rows minus that of coefficients; with folds, that of the jackknife
+    by_folds: bool  # whether sampling errors are those of the jackknife
 
 
 def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> Regression | None:
     """The regression of a release.
 
-    Parameters
-    ----------
-    evidence
-        With an intercept; rows were not divided by their own length.
-    design
-        The columns.
-    sparse
-        Whether the fit has only those regressors that a lasso selects.
-
-    Returns
-    -------
-    Regression or None
-        None if the noise hides the weight of all rows, or the variance of the outcome.
+    `evidence`: with an intercept; rows were not divided by their own length. `sparse`: whether the
+    fit has only those regressors that a lasso selects. None if the noise hides the weight of all
+    rows, or the variance of the outcome.
     """
     centring = Centring.of(evidence, design)
     if centring is None:
@@ -318,7 +255,8 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     else:
         centred = sampling_of_scores(moments, fit.positive, spread)
     freedom = max(rows - 1 - k, 1.0)
-    sampling = _diagonal(units.response_about_means(fit.inverse), centred * (tails / freedom))
+    about_means = units.response(np.column_stack([np.zeros(k), fit.inverse]))
+    sampling = _diagonal(about_means, centred * (tails / freedom))
 
     full = np.zeros(len(evidence.raw))  # the residual in all columns of the release
     full[0], full[centring.columns] = -float(residual @ moments.mean), residual
@@ -326,11 +264,22 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     noise = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
     by_noise = _diagonal(response, noise * centring.factor**2)
 
-    folds = jackknife(evidence, lambda matrix: _coefficients(centring, units, delta, matrix))
+    def statistic(matrix: Array) -> Array:
+        moments = centring.moments(matrix)
+        if not np.isfinite(moments.covariance).all():
+            return np.full(len(moments.mean), np.nan)
+        return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
+
+    folds = jackknife(evidence, statistic)
     if folds is not None:
         freedom = folds.freedom
         beyond = np.maximum(folds.standard_error**2 - by_noise, 0.0)
         sampling = np.where(np.isfinite(beyond), beyond, sampling)
+    # The errors by noise are entries of L E L^T, where the last row of L is the residual.
+    linear = np.zeros((len(response) + 1, len(full)))
+    linear[:-1, order], linear[-1] = response, full
+    shape = gamma_shape(evidence.law, linear)[:-1, -1]
+
     leakage, scale = units.leakage(fit.leakage)
     size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
     selected, prediction = np.ones(k, dtype=bool), fit
@@ -354,7 +303,7 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
         np.sqrt(sampling),
         leakage * size,
         leakage <= _MOST_LEAKAGE * scale,
-        _noise_shape(evidence, order, response, full),
+        shape,
         units.standardised(moments.covariance, centring.noise),
         np.append(True, selected),
         r_squared,
@@ -367,26 +316,10 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     )
 
 
-def _coefficients(centring: Centring, units: Units, delta: float, matrix: Array) -> Array:
-    moments = centring.moments(matrix)
-    if not np.isfinite(moments.covariance).all():
-        return np.full(len(moments.mean), np.nan)
-    return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
-
-
 def _diagonal(response: Array, covariance: Array) -> Array:
     """Variances after a linear map, never negative."""
     variances: Array = np.maximum(((response @ covariance) * response).sum(axis=1), 0.0)
     return variances
-
-
-def _noise_shape(evidence: Evidence, order: list[int], response: Array, residual: Array) -> Array:
-    """The errors are entries of L E L^T, where the last row of L is the residual."""
-    linear = np.zeros((len(response) + 1, len(residual)))
-    linear[:-1, order] = response
-    linear[-1] = residual
-    shape: Array = gamma_shape(evidence.law, linear)[:-1, -1]
-    return shape
 
 
 def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:
@@ -406,21 +339,13 @@ class Units:
 
     Moments are those of the columns o_j z_j, where z = (x - centre) / scale. A unit of o_j z_j is
     scale / o_j units of the table.
-
-    Parameters
-    ----------
-    centre, unit
-        Of the outcome, first, and the k regressors; shape (1 + k,).
-    means
-        In the table's units, shape (1 + k,).
-    weight
-        Mean weight of the rows.
     """
 
+    # of the outcome, first, and the k regressors; shape (1 + k,)
     centre: Array
     unit: Array
-    means: Array
-    weight: float
+    means: Array  # in the table's units, shape (1 + k,)
+    weight: float  # mean weight of the rows
 
     @classmethod
     def of(cls, evidence: Evidence, design: Design, moments: Moments, present: Array) -> Units:
@@ -452,38 +377,23 @@ class Units:
     def response(self, of_scores: Array) -> Array:
         """Errors of (intercept, coefficients) from those of the scores u; shape (1 + k, 1 + k).
 
-        Parameters
-        ----------
-        of_scores
-            Errors of the coefficients from those of u, shape (k, 1 + k).
+        `of_scores`: errors of the coefficients from those of u, shape (k, 1 + k).
         """
         slopes = self.slopes[:, None] * of_scores
         intercept = -self.means[1:] @ slopes
         intercept[0] += self.unit[0] / self.weight
         return np.vstack([intercept, slopes])
 
-    def response_about_means(self, inverse: Array) -> Array:
-        """The same from the errors of (u_0, u_x - m_x u_0), for M of shape (k, k)."""
-        return self.response(np.column_stack([np.zeros(len(inverse)), inverse]))
-
     def leakage(self, leakage: Array) -> tuple[Array, Array]:
         """Norms of the rows of I - M C_xx, and those with which they are compared.
 
-        Parameters
-        ----------
-        leakage
-            Shape (k, k).
-
-        Returns
-        -------
-        tuple of ndarray, shape (1 + k,) each
-            For the intercept: of the combination of rows on which its error depends, and of its
-            coefficients. Each is in the table's units per unit of the coefficients.
+        `leakage`: shape (k, k). Returns tuple of ndarray, shape (1 + k,) each: for the intercept:
+        of the combination of rows on which its error depends, and of its coefficients. Each is in
+        the table's units per unit of the coefficients.
         """
         of_intercept = self.means[1:] * self.slopes
         norms = np.append(
-            np.linalg.norm(of_intercept @ leakage),
-            self.slopes * np.linalg.norm(leakage, axis=1),
+            np.linalg.norm(of_intercept @ leakage), self.slopes * np.linalg.norm(leakage, axis=1)
         )
         scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
         return norms, scale
@@ -498,30 +408,16 @@ class Units:
 
 @dataclass(frozen=True)
 class FilteredFit:
-    """Coefficients of k regressors, in the units of the moments.
+    """Coefficients of k regressors, in the units of the moments."""
 
-    Parameters
-    ----------
-    fitted
-        b, for prediction; shape (k,).
-    coefficients
-        b2, for inference; shape (k,).
-    inverse
-        M, shape (k, k).
-    leakage
-        I - M C_xx, with negative eigenvalues as zero: how a coefficient mixes with others in
-        directions that noise hides. Shape (k, k), zero without noise.
-    positive
-        C_xx with negative eigenvalues as zero.
-    filter_trace, filter_norm
-        tr f, and b^T V f V^T b: the size of the noise that the fit follows.
-    """
-
-    fitted: Array
-    coefficients: Array
-    inverse: Array
+    fitted: Array  # b, for prediction; shape (k,)
+    coefficients: Array  # b2, for inference; shape (k,)
+    inverse: Array  # M, shape (k, k)
+    # I - M C_xx, with negative eigenvalues as zero: how a coefficient mixes with others in
+    # directions that noise hides. Shape (k, k), zero without noise.
     leakage: Array
-    positive: Array
+    positive: Array  # C_xx with negative eigenvalues as zero
+    # tr f, and b^T V f V^T b: the size of the noise that the fit follows
     filter_trace: float
     filter_norm: float
 
@@ -560,12 +456,7 @@ def filtered_fit(moments: Moments, delta: float) -> FilteredFit:
 def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
     """Covariance of E e; shape (p, p).
 
-    Parameters
-    ----------
-    noise
-        Covariance of the entries of E.
-    residual
-        e, shape (p,).
+    `noise`: covariance of the entries of E. `residual`: e, shape (p,).
     """
     covariance = np.zeros((len(residual), len(residual)))
     for left, right in noise.products:
@@ -583,14 +474,8 @@ def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
 def sampling_of_scores(moments: Moments, positive: Array, variance: float) -> Array:
     """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
 
-    Parameters
-    ----------
-    moments
-        Moments of the outcome, first, and the k regressors, of whose cells none is missing.
-    positive
-        C_xx without negative eigenvalues, shape (k, k).
-    variance
-        Of the residuals.
+    `moments`: moments of the outcome, first, and the k regressors, of whose cells none is missing.
+    `positive`: C_xx without negative eigenvalues, shape (k, k). `variance`: of the residuals.
     """
     scores = np.zeros_like(moments.covariance)
     scores[0, 0] = variance * moments.weight
@@ -603,14 +488,8 @@ def incomplete_scores(
 ) -> Array:
     """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
 
-    Parameters
-    ----------
-    moments, positive, variance
-        See `sampling_of_scores`.
-    residual
-        Coefficients (1, -b) of the residual, shape (1 + k,).
-    present
-        Share o_j of the cells that are present, positive; shape (1 + k,).
+    `residual`: coefficients (1, -b) of the residual, shape (1 + k,). `present`: share o_j of the
+    cells that are present, positive; shape (1 + k,).
     """
     c = moments.covariance.copy()
     c[1:, 1:] = positive
@@ -640,16 +519,9 @@ def lasso_selection(
 ) -> NDArray[np.bool_]:
     """Which of k regressors are selected, shape (k,).
 
-    Parameters
-    ----------
-    noisy, denoised
-        Moments of the matrix as released, and of the denoised one.
-    noise
-        Standard deviation of the noise in a moment off the diagonal.
-    rows
-        Number of rows.
-    tails
-        Factor of the sampling variance for rows with heavy tails.
+    `noisy`, `denoised`: moments of the matrix as released, and of the denoised one. `noise`:
+    standard deviation of the noise in a moment off the diagonal. `tails`: factor of the sampling
+    variance for rows with heavy tails.
     """
     moment = project(denoised.covariance[1:, 1:], np.inf)
     clear = np.flatnonzero(np.diag(moment) > _CLEAR * np.sqrt(2) * noise)

@@ -34,12 +34,7 @@ def project_spectrum(values: Array, trace: float) -> Array:
 def project_to_trace(values: Array, trace: float) -> Array:
     """The nearest increasing, non-negative sequence with sum `trace`; shape (p,).
 
-    Parameters
-    ----------
-    values
-        Shape (p,), finite.
-    trace
-        Not negative, finite.
+    `values`: shape (p,), finite. `trace`: not negative, finite.
     """
     return _shifted(scipy.optimize.isotonic_regression(values).x, trace)
 
@@ -61,25 +56,12 @@ _NODES, _REACH = 100, 20.0
 def estimate_trace(released: float, sd: float, bound: float, unit: bool) -> float:
     """Estimate the trace without noise.
 
-    Parameters
-    ----------
-    released
-        Released trace minus the mean of the noise.
-    sd
-        Standard deviation of the noise on it.
-    bound
-        Public upper bound; may be infinite.
-    unit
-        Whether rows were divided by their own length. Then the trace is the bound, except for rows
-        without a length: zero rows, and lines that could not be read.
+    `released`: released trace minus the mean of the noise. `sd`: standard deviation of the noise on
+    it. `bound`: public upper bound; may be infinite. `unit`: whether rows were divided by their own
+    length. Then the trace is the bound, except for rows without a length: zero rows, and lines that
+    could not be read. The result is from 0 to `bound`, and positive unless `released` is not and
+    `sd` is 0.
 
-    Returns
-    -------
-    float
-        From 0 to `bound`, and positive unless `released` is not and `sd` is 0.
-
-    Notes
-    -----
     In general the posterior mean, for a prior density proportional to 1 / (t + b / 16) on [0, b], b
     the bound: clipped rows may be about as long as the radius, or several times shorter. Without a
     bound, `sd` takes the place of b / 16. The mean is close to the released trace where that is
@@ -133,24 +115,11 @@ _MARGIN = 4.0  # divided by p: two standard deviations of the squared norm of a 
 def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -> Array:
     """The best eigenvalues for the released eigenvectors, if noise has this law.
 
-    Parameters
-    ----------
-    values
-        Released eigenvalues minus the mean of the noise, ascending, with sum `trace`; shape (p,).
-    law
-        Noise law in the units of `values`.
-    trace
-        Trace of the matrix without noise, positive.
-    rows
-        Number of rows; used for ``noisy-rows`` only.
+    `values`: released eigenvalues minus the mean of the noise, ascending, with sum `trace`; shape
+    (p,). `law`: noise law in the units of `values`. `trace`: trace of the matrix without noise,
+    positive. `rows`: number of rows; used for ``noisy-rows`` only. Returns shape (p,): increasing,
+    non-negative, with sum `trace`.
 
-    Returns
-    -------
-    ndarray, shape (p,)
-        Increasing, non-negative, with sum `trace`.
-
-    Notes
-    -----
     All matrices have the same trace: that of the noise is removed from its draws.
 
     1. A spectrum c is fitted so that the eigenvalues of diag(c) + noise equal the released ones on
@@ -172,7 +141,10 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
     """
     p, source, mean = values.size, stream(), trace / values.size
     noise_at = _simulated_noise(source, number_of_draws(_FIT_DRAWS, p), p, law, rows)
-    width = _dead_zone(*_residuals(values, np.full(p, mean), noise_at))
+    # The dead zone, in standard deviations: eigenvalues that cannot be noise have a narrow one.
+    residual, deviations = _residuals(values, np.full(p, mean), noise_at)
+    sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
+    width = np.interp(sure, _SURE, _HALF_WIDTHS)
     share = _signal_share(values, law, trace, rows)
     spectrum = project_to_trace(mean + math.sqrt(share) * (values - mean), trace)
     for _ in range(_STEPS if p <= _FEW_STEPS_ABOVE else _FEW_STEPS):
@@ -210,19 +182,11 @@ def _residuals(
     return values - noisy.mean(axis=0), noisy.std(axis=0, ddof=1)
 
 
-def _dead_zone(residual: Array, deviations: Array) -> Array:
-    """Half widths, in standard deviations, from the residuals of a flat spectrum."""
-    sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
-    widths: Array = np.interp(sure, _SURE, _HALF_WIDTHS)
-    return widths
-
-
 def _within_noise(residual: Array, width: Array) -> Array:
     """The part of the residuals that is ignored: at most `width` each, less if all are larger."""
     size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(width))
     limit = width * (noise / size if size > noise else 1.0)
-    ignored: Array = np.clip(residual, -limit, limit)
-    return ignored
+    return np.clip(residual, -limit, limit)
 
 
 def _simulated_noise(
@@ -256,25 +220,15 @@ def _without_trace(drawn: Array) -> Array:
     return traceless
 
 
-# Denoising a released matrix: more accuracy at no privacy cost, as it is post-processing.
-#
-# If the noise law is rotation-invariant, the best estimator without knowledge of the data keeps the
-# eigenvectors and shrinks the eigenvalues. The best shrinkage follows from the public noise law;
-# nothing is tuned. Noise with independent entries of one scale is not rotation-invariant, but the
-# effect on eigenvectors is small, and the same shrinkage is used.
-
 Repair = Literal["denoised", "shrunk", "projected"]
 
 
 def repair_name(law: NoiseLaw, rows: float | None = None) -> Repair:
     """The method that `denoise` uses for noise of this law.
 
-    Returns
-    -------
-    str
-        ``denoised``: the law is rotation-invariant, and the shrinkage is the best possible.
-        ``shrunk``: the same shrinkage for independent entries of one scale, where it is nearly the
-        best. ``projected``: projection only, because the noise is unknown or zero.
+    Returns ``denoised``: the law is rotation-invariant, and the shrinkage is the best possible.
+    ``shrunk``: the same shrinkage for independent entries of one scale, where it is nearly the
+    best. ``projected``: projection only, because the noise is unknown or zero.
     """
     if law.sd_off_diagonal == 0 or (law.family == "noisy-rows" and not rows):
         return "projected"
@@ -291,27 +245,14 @@ def denoise(
 ) -> Array:
     """Estimate the matrix before noise, with the same eigenvectors.
 
-    Parameters
-    ----------
-    matrix
-        Released matrix minus the mean of the noise, symmetric, shape (p, p); often indefinite.
-    law
-        Noise law in the units of `matrix`.
-    trace
-        Public upper bound on the trace: 1 for the second moment of rows in the unit ball.
-    rows
-        Number of rows; used for ``noisy-rows`` only, which is projected if it is None.
-    unit
-        Whether rows were divided by their own length. Then the trace is `trace`, unless the
-        released trace contradicts it: see `estimate_trace`.
+    `matrix`: released matrix minus the mean of the noise, symmetric, shape (p, p); often
+    indefinite. `law`: noise law in the units of `matrix`. `trace`: public upper bound on the trace:
+    1 for the second moment of rows in the unit ball. `rows`: number of rows; used for
+    ``noisy-rows`` only, which is projected if it is None. `unit`: whether rows were divided by
+    their own length. Then the trace is `trace`, unless the released trace contradicts it: see
+    `estimate_trace`. Returns shape (p, p): symmetric, positive semidefinite, trace at most `trace`.
+    See `repair_name`.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric, positive semidefinite, trace at most `trace`. See `repair_name`.
-
-    Notes
-    -----
     First the trace is estimated, by `estimate_trace`, and the released matrix is given this trace
     by adding a multiple of the identity. Then its eigenvalues are shrunk by simulation of the
     noise, by `shrunken_spectrum`. With 16 and 60 draws up to 300 columns; above, with fewer, and
@@ -324,9 +265,14 @@ def denoise(
     with single_blas_thread():
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
-            shrunk = project_spectrum(values, trace)
-        else:
-            shrunk = _shrink(values, law, trace, rows or 1.0, unit)
+            return _assemble(vectors, project_spectrum(values, trace))
+        # The trace without noise, from the released one and its error at a flat spectrum.
+        p, released, n = values.size, float(values.sum()), rows or 1.0
+        likely = trace if unit and math.isfinite(trace) else min(max(released, 0.0), trace)
+        deviations = law.row_deviations(np.full(p, likely / p), n)
+        sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
+        wanted = estimate_trace(released, sd, trace, unit)
+        shrunk = shrunken_spectrum(values + (wanted - released) / p, law, wanted, n)
         return _assemble(vectors, shrunk)
 
 
@@ -334,15 +280,6 @@ def project(matrix: Array, trace: float = 1.0) -> Array:
     """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
     values, vectors = np.linalg.eigh(matrix)
     return _assemble(vectors, project_spectrum(values, trace))
-
-
-def _shrink(values: Array, law: NoiseLaw, bound: float, rows: float, unit: bool) -> Array:
-    p, released = values.size, float(values.sum())
-    likely = bound if unit and math.isfinite(bound) else min(max(released, 0.0), bound)
-    deviations = law.row_deviations(np.full(p, likely / p), rows)
-    sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
-    trace = estimate_trace(released, sd, bound, unit)
-    return shrunken_spectrum(values + (trace - released) / p, law, trace, rows)
 
 
 def _assemble(vectors: Array, values: Array) -> Array:

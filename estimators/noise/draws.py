@@ -47,12 +47,8 @@ def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
 def equivalent_rows(moment: Array, rows: int) -> Array:
     """The smallest set of rows with the same sum of x x^T; shape (p, min(rows, p)).
 
-    Parameters
-    ----------
-    moment
-        Second moment, positive semidefinite; shape (p, p).
-    rows
-        Number of rows that the moment is the average of.
+    `moment`: second moment, positive semidefinite; shape (p, p). `rows`: number of rows that the
+    moment is the average of.
     """
     values, vectors = np.linalg.eigh(moment)
     omitted = len(moment) - min(rows, len(moment))
@@ -68,19 +64,8 @@ def equivalent_rows(moment: Array, rows: int) -> Array:
 def draw_row_noise(source: Stream, like: Array, variance: float, rows: int) -> Array:
     """Error of the second moment due to Gaussian noise on every row, minus its mean; shape (p, p).
 
-    Parameters
-    ----------
-    source
-        Random numbers.
-    like
-        See `equivalent_rows`.
-    variance
-        Variance of the noise on a cell.
-    rows
-        Number of rows.
+    `variance`: variance of the noise on a cell.
 
-    Notes
-    -----
     (X^T Z + Z^T X + Z^T Z) / n - v I depends on X through X^T X alone, since rotations of the rows
     do not change the law of Z. So X is replaced by min(n, p) rows; the noise on the other rows is a
     Wishart matrix.
@@ -95,11 +80,8 @@ def draw_row_noise_parts(
 ) -> tuple[Array, Array]:
     """The parts of `draw_row_noise` that do not depend on the rows.
 
-    Returns
-    -------
-    tuple of ndarray
-        The noise Z on the first rows, shape (first, p), and Z^T Z - n v I for all n rows, shape
-        (p, p).
+    Returns the noise Z on the first rows, shape (first, p), and Z^T Z - n v I for all n
+    rows, shape (p, p).
     """
     noise = source.standard_normal((first, p)) * math.sqrt(variance)
     squares: Array = noise.T @ noise - rows * variance * np.eye(p)
@@ -116,8 +98,7 @@ def wishart(source: Stream, p: int, dof: float) -> Array:
     """A draw of W_p(dof, I), by its Bartlett decomposition."""
     factor = np.tril(source.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(source.chisquare(dof - np.arange(p))))
-    drawn: Array = factor @ factor.T
-    return drawn
+    return factor @ factor.T
 
 
 def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
@@ -129,5 +110,4 @@ def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
         else source.laplace(scale=math.sqrt(0.5), size=size)
     )
     upper = np.triu(drawn)
-    symmetric: Array = (upper + np.triu(drawn, 1).T) * law.deviations(p)
-    return symmetric
+    return (upper + np.triu(drawn, 1).T) * law.deviations(p)

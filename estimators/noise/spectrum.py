@@ -24,17 +24,10 @@ _UNIT_DIAGONAL: tuple[Family, ...] = ("gaussian-iid", "laplace")
 
 @dataclass(frozen=True)
 class NoiseSpectrum:
-    """Eigenvalues of noise alone.
+    """Eigenvalues of noise alone."""
 
-    Parameters
-    ----------
-    values
-        Expected eigenvalues, largest first; shape (p,).
-    lower, upper
-        All eigenvalues are within these bounds with probability 99 %.
-    """
-
-    values: Array
+    values: Array  # expected eigenvalues, largest first; shape (p,)
+    # all eigenvalues are within these bounds with probability 99 %
     lower: float
     upper: float
 
@@ -45,21 +38,13 @@ class NoiseSpectrum:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues of a release, before and after denoising, and of its noise.
+    """Eigenvalues of a release, before and after denoising, and of its noise."""
 
-    Parameters
-    ----------
-    released, repaired
-        Eigenvalues before and after denoising, largest first; shape (p,).
-    noise
-        Expected eigenvalues of the noise alone, largest first; shape (p,).
-    lower, upper
-        Eigenvalues of the noise alone are within these bounds with probability 99 %.
-    """
-
+    # eigenvalues before and after denoising, largest first; shape (p,)
     released: Array
     repaired: Array
-    noise: Array
+    noise: Array  # expected eigenvalues of the noise alone, largest first; shape (p,)
+    # eigenvalues of the noise alone are within these bounds with probability 99 %
     lower: float
     upper: float
 
@@ -72,18 +57,10 @@ class Spectrum:
 def spectrum(raw: Array, repaired: Array, law: NoiseLaw, rows: float | None = None) -> Spectrum:
     """Eigenvalues of a released matrix, of its denoised form, and of its noise.
 
-    Parameters
-    ----------
-    raw, repaired
-        Shape (p, p), symmetric.
-    law
-        Noise law of `raw`.
-    rows
-        Number of rows. Noise on rows depends on the rows, and is simulated for `repaired`; if
-        `rows` is None, its nominal standard deviations are used.
+    `raw`, `repaired`: shape (p, p), symmetric. `law`: noise law of `raw`. `rows`: number of rows.
+    Noise on rows depends on the rows, and is simulated for `repaired`; if `rows` is None, its
+    nominal standard deviations are used.
 
-    Notes
-    -----
     A p x p GOE matrix (``gaussian-isotropic``) with deviation s off the diagonal has a spectrum
     on [-2 s sqrt(p), 2 s sqrt(p)] by Wigner's semicircle law; `noise` has its quantiles. The
     largest eigenvalue exceeds the edge by s p^(-1/6) times a Tracy-Widom variable (beta = 1), whose
@@ -116,8 +93,7 @@ def semicircle_quantiles(p: int) -> Array:
     """Quantiles (k - 1/2)/p of the semicircle law on [-1, 1], largest first; shape (p,)."""
     x = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
     below = 0.5 + (x * np.sqrt(1 - x * x) + np.arcsin(x)) / math.pi
-    quantiles: Array = np.interp((np.arange(p, 0, -1) - 0.5) / p, below, x)
-    return quantiles
+    return np.interp((np.arange(p, 0, -1) - 0.5) / p, below, x)
 
 
 def _semicircle(p: int) -> NoiseSpectrum:
@@ -166,8 +142,7 @@ def _stretched_quantiles(law: NoiseLaw, p: int) -> Array:
         [np.linalg.eigvalsh(draw(source, few, smaller)) for _ in range(_LARGE_DRAWS)], axis=0
     )
     wanted, levels = (np.arange(p) + 0.5) / p, (np.arange(few) + 0.5) / few
-    stretched: Array = np.interp(wanted, levels, simulated)[::-1] * math.sqrt(p / few)
-    return stretched
+    return np.interp(wanted, levels, simulated)[::-1] * math.sqrt(p / few)
 
 
 def _row_noise_spectrum(moment: Array, variance: float, rows: int) -> NoiseSpectrum:

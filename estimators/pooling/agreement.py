@@ -25,18 +25,9 @@ def _pool_normalisations_differ(first: str, other: str) -> RequestError:
 def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> None:
     """Refuse releases that cannot be pooled.
 
-    Parameters
-    ----------
-    releases
-        The releases of the pool.
-    rows
-        Whether all are of the ``same`` rows, or all of ``disjoint`` rows; None: see `tables`.
-
-    Raises
-    ------
-    RequestError
-        If one of them is given twice, or for the reasons of `tables` and of
-        `estimators.pooling.agreement`.
+    `rows`: whether all are of the ``same`` rows, or all of ``disjoint`` rows; None: see `tables`.
+    Raises RequestError if one of them is given twice, or for the reasons of `tables` and of
+    `estimators.pooling.agreement`.
     """
     digests = {each.sha256 for each in releases}
     if len(digests) < max(len(releases), 2):
@@ -50,20 +41,8 @@ def check_pool(releases: Sequence[ReleaseEvidence], rows: PooledRows | None) -> 
 def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None) -> list[list[int]]:
     """The indices of the releases of each table.
 
-    Parameters
-    ----------
-    releases
-        Name and facts of each release.
-    rows
-        See `check_pool`. If None, releases with one curator, data set and version are of the same
-        rows; those of different periods of a data set have no row in common, and other data sets
-        or curators are taken to share none.
-
-    Raises
-    ------
-    RequestError
-        If `rows` is needed, because releases are of several versions of one data set; or if
-        releases of the same rows state different numbers of rows or persons.
+    Raises RequestError if `rows` is needed, because releases are of several versions of one data
+    set; or if releases of the same rows state different numbers of rows or persons.
     """
     of_tables = _tables(releases, rows)
     for first, *others in of_tables:
@@ -96,7 +75,8 @@ def _tables(
     for (curator, dataset, _), (first, *_others) in of_tables.items():
         versions = of_datasets.setdefault((curator, dataset), [])
         for other in versions:
-            if not _periods_differ(releases[other][1], releases[first][1]):
+            periods = releases[other][1].period, releases[first][1].period
+            if None in periods or periods[0] == periods[1]:  # a row is in one period only
                 raise families.POOL(
                     "'{first}' and '{other}' are of two versions of one data set, which may have "
                     "rows in common.",
@@ -108,23 +88,11 @@ def _tables(
     return list(of_tables.values())
 
 
-def _periods_differ(one: ReleaseSpec, other: ReleaseSpec) -> bool:
-    """Whether two releases are of two periods of a data set: a row is in one period only."""
-    return one.period is not None and other.period is not None and one.period != other.period
-
-
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
     """Refuse releases that cannot be pooled, as far as facts show that are known before a release.
 
-    Parameters
-    ----------
-    releases
-        Name and facts of each release.
-
-    Raises
-    ------
-    RequestError
-        If columns, levels, the intercept, the normalisation or the protected unit differ.
+    Raises RequestError if columns, levels, the intercept, the normalisation or the protected unit
+    differ.
     """
     (first, one), *others = releases
     for name, each in others:
@@ -154,19 +122,10 @@ def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
 def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None:
     """Refuse releases whose matrices cannot be brought to common units.
 
-    Parameters
-    ----------
-    names
-        Name of each release, for messages.
-    evidences
-        What they have published.
-
-    Raises
-    ------
-    RequestError
-        If columns, levels, the intercept or the normalisation differ; if constants differ, where
-        rows were divided by their own length or there is no intercept; if noise is on the rows; or
-        if a column has no values in one release.
+    `names`: name of each release, for messages. Raises RequestError if columns, levels, the
+    intercept or the normalisation differ; if constants differ, where rows were divided by their own
+    length or there is no intercept; if noise is on the rows; or if a column has no values in one
+    release.
     """
     first, one = names[0], evidences[0]
     for name, each in zip(names, evidences, strict=True):
@@ -179,7 +138,7 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
             each.divisor == "itself",
         ):
             raise _pool_normalisations_differ(first, name)
-        linear = one.radius is not None and _has_intercept(one)
+        linear = one.radius is not None and one.columns[0] is None
         moved = () if linear else _moved(one, each, centres_only=one.radius is not None)
         if moved:
             raise families.POOL(
@@ -223,10 +182,6 @@ def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, 
             other=other[0],
             columns=columns,
         )
-
-
-def _has_intercept(evidence: Evidence) -> bool:
-    return evidence.columns[0] is None
 
 
 def _moved(one: Evidence, other: Evidence, *, centres_only: bool) -> tuple[str, ...]:

@@ -27,43 +27,22 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CommonUnits:
-    """The units of a pool.
+    """The units of a pool."""
 
-    Parameters
-    ----------
-    names
-        Names of the p columns of the matrix.
-    columns
-        Their table columns, whose centres and scales are the units; None for the intercept.
-    present
-        Share of the rows that have a value, of each column; shape (p,).
-    radius
-        The second moment in units of the scaled columns is divided by its square.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the p columns of the matrix
+    # their table columns, whose centres and scales are the units; None for the intercept
     columns: tuple[ColumnFacts | LevelsFacts | None, ...]
-    present: Array
-    radius: float
+    present: Array  # share of the rows that have a value, of each column; shape (p,)
+    radius: float  # the second moment in units of the scaled columns is divided by its square
 
 
 @dataclass(frozen=True)
 class MatrixMap:
-    """The linear map of the matrices of one release to common units.
+    """The linear map of the matrices of one release to common units."""
 
-    Parameters
-    ----------
-    linear
-        L, shape (p, p): a matrix S is mapped to L S L^T, apart from the diagonal.
-    diagonal
-        Factors of S_jj, S_0j and S_00 in the mapped entry jj; shape (p, 3).
-    order
-        The column of the release for each column of the pool.
-    """
-
-    linear: Array
-    diagonal: Array
-    order: NDArray[np.intp]
+    linear: Array  # L, shape (p, p): a matrix S is mapped to L S L^T, apart from the diagonal
+    diagonal: Array  # factors of S_jj, S_0j and S_00 in the mapped entry jj; shape (p, 3)
+    order: NDArray[np.intp]  # the column of the release for each column of the pool
 
     def __call__(self, matrix: Array) -> Array:
         """The matrix in common units; symmetric, shape (p, p)."""
@@ -79,13 +58,8 @@ class MatrixMap:
 def matrix_map(evidence: Evidence, units: CommonUnits) -> MatrixMap:
     """The map from the units of a release to common units.
 
-    Parameters
-    ----------
-    evidence
-        A release with the columns of `units`, in any order. If centres differ, its first column is
-        the intercept.
-    units
-        The units of the pool.
+    `evidence`: a release with the columns of `units`, in any order. If centres differ, its first
+    column is the intercept.
     """
     index: Mapping[str, int] = {name: i for i, name in enumerate(evidence.names)}
     order = np.array([index[name] for name in units.names])
@@ -129,21 +103,10 @@ def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
 def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[NoiseTerm, ...]]:
     """The law of the sum, and the terms that are needed to describe it.
 
-    Parameters
-    ----------
-    terms
-        Independent parts of the noise.
-    p
-        Number of columns.
+    `terms`: independent parts of the noise. Returns the law, and no terms if the law has the exact
+    covariance of all entries. Otherwise the law has the root mean square of the variances, on the
+    diagonal and off it.
 
-    Returns
-    -------
-    tuple
-        The law, and no terms if the law has the exact covariance of all entries. Otherwise the law
-        has the root mean square of the variances, on the diagonal and off it.
-
-    Notes
-    -----
     The sum of matrices of one family is not of this family, unless it is Gaussian or Wishart. Its
     tails are lighter than those of the family, which is kept, so that intervals are at least as
     wide as needed. Degrees of freedom are those of Satterthwaite.
@@ -162,7 +125,9 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
         dof=_degrees_of_freedom(terms, shares),
     )
     kinds = {term.law.family in _INDEPENDENT for term in terms}
-    if len(kinds) == 1 and all(_is_multiple_of_identity(term.linear) for term in terms):
+    if len(kinds) == 1 and all(
+        (each.linear == each.linear[0, 0] * np.eye(p)).all() for each in terms
+    ):
         return law, ()
     return law, tuple(terms)
 
@@ -180,10 +145,6 @@ def _degrees_of_freedom(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> 
     return sum(shares) ** 2 / inverse if inverse > 0 else None
 
 
-def _is_multiple_of_identity(linear: Array) -> bool:
-    return bool((linear == linear[0, 0] * np.eye(len(linear))).all())
-
-
 # Weights of the releases of a pool: inverse to the variance of their entries.
 #
 # One weight for a release keeps the pool a linear map of the releases, so that its noise is exact
@@ -196,15 +157,8 @@ def _is_multiple_of_identity(linear: Array) -> bool:
 def weights(variances: Sequence[Array]) -> Array:
     """Weights that add up to 1, inverse to the variances.
 
-    Parameters
-    ----------
-    variances
-        Variance of every entry of each matrix, shape (p, p) each.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        Equal among matrices without errors, if there are any.
+    `variances`: variance of every entry of each matrix, shape (p, p) each. Returns shape (k,):
+    equal among matrices without errors, if there are any.
     """
     typical = np.array([typical_error(variance) for variance in variances])
     exact = typical == 0
@@ -219,15 +173,8 @@ def weights(variances: Sequence[Array]) -> Array:
 def typical_error(variance: Array) -> float:
     """The geometric mean of the standard deviations of all pairs of columns.
 
-    Parameters
-    ----------
-    variance
-        Variance of every entry of a matrix, shape (p, p). The diagonal counts if p = 1.
-
-    Returns
-    -------
-    float
-        0 if an entry has no error.
+    `variance`: variance of every entry of a matrix, shape (p, p). The diagonal counts if p = 1.
+    0 if an entry has no error.
     """
     p = len(variance)
     values = variance[np.triu_indices(p, 1)] if p > 1 else variance.ravel()
@@ -239,17 +186,8 @@ def sampling_variance(
 ) -> Array:
     """Sampling variance of every entry for one row, under the assumed law of the rows.
 
-    Parameters
-    ----------
-    matrices, rows
-        The matrices of the tables in common units, and their numbers of rows.
-    unit, intercept
-        See `estimators.uncertainty.entry_covariance.sampling_covariance`.
-
-    Returns
-    -------
-    ndarray, shape (p, p)
-        At the average matrix of all tables.
+    `matrices`, `rows`: the matrices of the tables in common units, and their numbers of rows.
+    Returns shape (p, p): at the average matrix of all tables.
     """
     average = np.average(np.array(matrices), axis=0, weights=np.maximum(rows, 1.0))
     moment = project(average, np.inf)

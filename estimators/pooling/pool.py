@@ -38,13 +38,9 @@ def pool(
 ) -> Evidence:
     """The evidence of several releases together, with their weights and errors in `parts`.
 
-    Parameters
-    ----------
-    releases, rows
-        As accepted by `check_pool`.
-    units_of_first
-        Whether the matrix has the columns' order, centres and scales of the first release;
-        otherwise, of one with a large weight, whose noise denoising then describes best.
+    `releases`, `rows`: as accepted by `check_pool`. `units_of_first`: whether the matrix has the
+    columns' order, centres and scales of the first release; otherwise, of one with a large weight,
+    whose noise denoising then describes best.
     """
     first = 0 if units_of_first else None
     weights, evidences = np.zeros(len(releases)), list[Evidence]()
@@ -63,23 +59,12 @@ def pooled(
 ) -> tuple[Evidence, Array]:
     """The evidence of several releases together.
 
-    Parameters
-    ----------
-    evidences
-        Two or more releases that agree in what `estimators.pooling.agreement` checks.
-    same_rows
-        Whether they are of the same rows; otherwise, of rows that are all different.
-    units_of
-        Index of the release whose columns' order, centres and scales the pool has; default: that
-        of the release with the largest weight.
+    `evidences`: two or more releases that agree in what `estimators.pooling.agreement` checks.
+    `same_rows`: whether they are of the same rows; otherwise, of rows that are all different.
+    `units_of`: index of the release whose columns' order, centres and scales the pool has; default:
+    that of the release with the largest weight. Returns the evidence, and the weights of the
+    releases; shape (k,).
 
-    Returns
-    -------
-    tuple
-        The evidence, and the weights of the releases; shape (k,).
-
-    Notes
-    -----
     Of the same rows, `rows` is the average number, which may be noisy. Of different rows it is
     1 / sum(w_a^2 / n_a), which gives the sampling error of the weighted average. It is the sum of
     all rows where noise is negligible.
@@ -189,11 +174,7 @@ def _trace_bound(evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share
 
 
 def _strata(
-    evidences: Sequence[Evidence],
-    maps: Sequence[MatrixMap],
-    share: Array,
-    raw: Array,
-    rows: float,
+    evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array, raw: Array, rows: float
 ) -> tuple[Fold, ...]:
     """The folds of all releases, each of which is a stratum; empty if a release has no folds."""
     if not all(each.folds for each in evidences):
@@ -210,11 +191,7 @@ def _strata(
 
 
 def _same_folds(
-    evidences: Sequence[Evidence],
-    maps: Sequence[MatrixMap],
-    share: Array,
-    raw: Array,
-    rows: float,
+    evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array, raw: Array, rows: float
 ) -> tuple[Fold, ...]:
     """The folds of the release with the largest weight that has folds, about the pool's matrix."""
     having = [k for k, each in enumerate(evidences) if each.folds]

@@ -92,10 +92,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise families.MATRIX(
-                "All rows are of one class.",
-                "Pass rows of two classes or more.",
-            )
+            raise families.MATRIX("All rows are of one class.", "Pass rows of two classes or more.")
         names = tuple(getattr(self, "feature_names_in_", ()))
         evidence = evidence_from_classes(rows, codes, len(classes), names=names)
         return self._fit(evidence, self.get_params() | {"classes": None}, classes)
@@ -132,8 +129,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             columns of the released table; categories need no encoding.
         """
         scores = self._scores(X)
-        result: Array = scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-        return result
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row, shape (n,); see `decision_function`."""
@@ -148,8 +144,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities under Gaussian rows, shape (n, K)."""
-        proba: Array = np.exp(self.predict_log_proba(X))
-        return proba
+        return np.exp(self.predict_log_proba(X))
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -19,25 +19,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.common.plotting import Picture
-from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
-from gramercy.schemas import families
-from gramercy.schemas.errors import InvalidValue
-from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.model import parse
-from gramercy.schemas.noise import NoiseLaw
-
-if TYPE_CHECKING:
-    pass
-
 from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.estimators.tuning.stability import Rule
+from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.estimators.wishart_prior import WishartPrior
+from gramercy.schemas import families
+from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.model import parse
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
@@ -184,8 +180,7 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.edges_ is None:
             raise families.MATRIX(
-                "{estimator} does not estimate a graph.",
-                estimator=type(self).__name__,
+                "{estimator} does not estimate a graph.", estimator=type(self).__name__
             )
         return weighted_graph(self._names, self.edges_)
 

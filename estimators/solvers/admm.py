@@ -39,8 +39,6 @@ def admm(
 
     See `estimators.solvers.block.BlockSolver`.
 
-    Notes
-    -----
     The state is Z + U of the scaled form. Its soft threshold is the sparse matrix Z, and the
     remainder is U. So S + rho U is feasible for the dual problem, and the gap is exact. Z is
     returned, not the dense X, and only if it has a Cholesky factorisation. The gap is proportional

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from gramercy.schemas import families, wordings
 
 Array = NDArray[np.float64]
 
@@ -25,21 +27,13 @@ _MARGIN = 1e-12  # a sum counts as negative below minus this multiple of the siz
 
 @dataclass(frozen=True)
 class WarmStart:
-    """A starting point: the solution of a similar problem.
+    """A starting point: the solution of a similar problem."""
 
-    Parameters
-    ----------
-    matrix
-        Its precision matrix, symmetric, shape (p, p).
-    dual
-        Close to its inverse, positive definite, shape (p, p). It may be outside this problem's box.
-    log_pivots
-        Logarithms of the pivots of `matrix`, whose sum is its log-determinant, shape (p,); only if
-        `dual` is its inverse to full precision. Each connected component has its own pivots.
-    """
-
-    matrix: Array
+    matrix: Array  # its precision matrix, symmetric, shape (p, p)
+    # close to its inverse, positive definite, shape (p, p). It may be outside this problem's box.
     dual: Array
+    # logarithms of the pivots of `matrix`, whose sum is its log-determinant, shape (p,); only if
+    # `dual` is its inverse to full precision. Each connected component has its own pivots.
     log_pivots: Array | None = None
 
     def restricted_to(self, block: NDArray[np.intp]) -> WarmStart:
@@ -57,30 +51,17 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a solver.
+    """The result of a solver."""
 
-    Parameters
-    ----------
-    kind
-        ``minimiser``; ``unbounded``: a minimiser does not exist, and `matrix` proves it;
-        ``unconverged``: neither was found within the limit.
-    matrix
-        Symmetric, shape (p, p): the minimiser or the certificate, each positive definite.
-    gap
-        Duality gap of the minimiser: an upper bound on its objective minus the minimum.
-    iterations
-        Number of eigendecompositions, sweeps over the columns, or Newton steps.
-    dual
-        The dual point that proves the gap of a minimiser; shape (p, p).
-    inverse, log_pivots
-        Inverse and log pivots of the minimiser, if the solver has them; see `WarmStart`.
-    """
-
+    # ``minimiser``; ``unbounded``: a minimiser does not exist, and `matrix` proves it;
+    # ``unconverged``: neither was found within the limit
     kind: Literal["minimiser", "unbounded", "unconverged"]
+    # symmetric, shape (p, p): the minimiser or the certificate, each positive definite
     matrix: Array
-    gap: float
-    iterations: int
-    dual: Array | None = None
+    gap: float  # duality gap of the minimiser: an upper bound on its objective minus the minimum
+    iterations: int  # number of eigendecompositions, sweeps over the columns, or Newton steps
+    dual: Array | None = None  # the dual point that proves the gap of a minimiser; shape (p, p)
+    # inverse and log pivots of the minimiser, if the solver has them; see `WarmStart`
     inverse: Array | None = None
     log_pivots: Array | None = None
 
@@ -115,6 +96,24 @@ class BlockSolver(Protocol):
     ) -> Outcome: ...
 
 
+def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
+    """An exactly symmetric copy; raises ValueError if the asymmetry is more than rounding."""
+    matrix = real_array(given, argument)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise wordings.not_square(argument)
+    if not np.isfinite(matrix).all():
+        raise wordings.not_finite(argument)
+    if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
+        raise wordings.not_symmetric(argument)
+    return matrix / 2 + matrix.T / 2
+
+
+def real_array(given: ArrayLike, argument: str) -> Array:
+    if np.iscomplexobj(given):
+        raise families.MATRIX("{argument} must be real.", argument=argument)
+    return np.array(given, dtype=np.float64)
+
+
 def submatrix(matrix: Array, block: NDArray[np.intp]) -> Array:
     """Rows and columns of these indices; three times as fast as `np.ix_`."""
     return matrix[block].take(block, axis=1)
@@ -122,8 +121,7 @@ def submatrix(matrix: Array, block: NDArray[np.intp]) -> Array:
 
 def soft_threshold(matrix: Array, threshold: Array | float) -> Array:
     """sign(x) max(|x| - threshold, 0) for every entry x."""
-    shrunk: Array = np.sign(matrix) * np.maximum(np.abs(matrix) - threshold, 0.0)
-    return shrunk
+    return np.sign(matrix) * np.maximum(np.abs(matrix) - threshold, 0.0)
 
 
 def slope(S: Array, penalties: Array | float, direction: Array) -> float:

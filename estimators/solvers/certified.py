@@ -35,28 +35,17 @@ _MAX_ROOT = 2.0**-3  # upper bound on sqrt(2 gap)
 def solve_within(S: Array, penalty: float, distance: float) -> Array:
     """The minimiser of -log det T + tr(S T) + penalty sum |T_ij|, within a proven distance.
 
-    Parameters
-    ----------
-    S
-        Positive semidefinite, with trace at most 1, up to rounding; shape (p, p).
-    penalty
-        Positive.
-    distance
-        Upper bound in the Frobenius norm, at least that of `mechanisms.output_perturbation`.
-
-    Raises
-    ------
-    StepFailed
-        If a certificate was not found. The message is the same for every table.
+    `S`: positive semidefinite, with trace at most 1, up to rounding; shape (p, p). `penalty`:
+    positive. `distance`: upper bound in the Frobenius norm, at least that of
+    `mechanisms.output_perturbation`. Raises StepFailed if a certificate was not found. The message
+    is the same for every table.
     """
     try:
         solution = _solve((S + S.T) / 2, penalty, distance)
     except (ArithmeticError, ValueError):  # LinAlgError is a ValueError
         solution = None
     if solution is None:
-        raise families.NOT_CERTIFIED(
-            "output: the solution could not be certified.",
-        )
+        raise families.NOT_CERTIFIED("output: the solution could not be certified.")
     return solution
 
 

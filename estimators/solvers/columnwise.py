@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from gramercy.estimators.solvers.block import soft_threshold
+from gramercy.estimators.solvers.block import checked_symmetric, soft_threshold
 from gramercy.schemas import families, wordings
 
 Array = NDArray[np.float64]
@@ -33,47 +33,24 @@ _MIN_EIGENVALUE = (
 
 @dataclass(frozen=True)
 class ColumnSolutions:
-    """Minimisers with a proven accuracy.
+    """Minimisers with a proven accuracy."""
 
-    Parameters
-    ----------
-    coefficients
-        One minimiser in each column, with exact zeros; shape (p, k).
-    residual
-        Largest distance of zero from a subgradient, on a unit diagonal, relative to the size of its
-        terms.
-    sweeps
-        Largest number of passes over all coefficients.
-    """
-
-    coefficients: Array
+    coefficients: Array  # one minimiser in each column, with exact zeros; shape (p, k)
+    # largest distance of zero from a subgradient, on a unit diagonal, relative to the size of its
+    # terms
     residual: float
-    sweeps: int
+    sweeps: int  # largest number of passes over all coefficients
 
 
 def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE) -> ColumnSolutions:
     """Solve k problems together: each step is the product of a row of S and many columns.
 
-    Parameters
-    ----------
-    S
-        Symmetric, positive semidefinite, with a positive diagonal; shape (p, p).
-    C
-        The linear terms c_j; shape (p, k).
-    penalties
-        Not negative; infinite where a coefficient is fixed at zero; shape (p, k).
-    tol
-        Largest residual; see `ColumnSolutions`.
+    `S`: symmetric, positive semidefinite, with a positive diagonal; shape (p, p). `C`: the linear
+    terms c_j; shape (p, k). `penalties`: not negative; infinite where a coefficient is fixed at
+    zero; shape (p, k). `tol`: largest residual; see `ColumnSolutions`. Raises ValueError if S is
+    invalid, or shapes do not match, or a penalty is negative. Raises RequestError if the iteration
+    did not converge: S is nearly singular, and the penalties are small.
 
-    Raises
-    ------
-    ValueError
-        If S is invalid, or shapes do not match, or a penalty is negative.
-    RequestError
-        If the iteration did not converge: S is nearly singular, and the penalties are small.
-
-    Notes
-    -----
     Friedman, Hastie and Tibshirani (2010), "Regularization paths for generalized linear models via
     coordinate descent", with "covariance updates". Coefficient i of every column in turn is
     replaced by its minimiser, soft(c_i - S_i. b + S_ii b_i, penalty_i) / S_ii, which gives exact
@@ -91,11 +68,7 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     if C.shape != penalties.shape:
         raise wordings.shapes_differ("penalties", "C")
     if len(C) != len(S):
-        raise families.MATRIX(
-            "{argument} must have {rows} rows.",
-            argument="C",
-            rows=len(S),
-        )
+        raise families.MATRIX("{argument} must have {rows} rows.", argument="C", rows=len(S))
     if not (penalties >= 0).all():
         raise wordings.negative_entries("penalties")
     if not np.isfinite(C).all():
@@ -112,19 +85,11 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
 
 
 def _unit_diagonal(S: Array) -> tuple[Array, Array]:
-    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
-        raise wordings.not_square("S")
-    if not np.isfinite(S).all():
-        raise wordings.not_finite("S")
-    if np.abs(S - S.T).max() > 1e-10 * np.abs(S).max():
-        raise wordings.not_symmetric("S")
+    symmetric = checked_symmetric(S)
     if np.diagonal(S).min() <= 0:
-        raise families.MATRIX(
-            "{argument} must have a positive diagonal.",
-            argument="S",
-        )
+        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
     root = np.sqrt(np.diagonal(S))
-    unit: Array = (S / 2 + S.T / 2) / np.outer(root, root)
+    unit: Array = symmetric / np.outer(root, root)
     np.fill_diagonal(unit, 1.0)
     if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
         raise families.MATRIX(

@@ -46,8 +46,6 @@ def coordinate_descent(
 
     See `estimators.solvers.block.BlockSolver`. Never ``unbounded``.
 
-    Notes
-    -----
     The dual point is W, moved to the boundary of the box where T is not zero. The minimiser's dual
     is there, so the gap decreases with the square of the error.
     """
@@ -107,10 +105,7 @@ def _lasso(W: Array, s: Array, penalties: Array, b: Array, j: int, share: float)
     `share` times the largest change of the first pass, and b' W b < 1, or after many passes.
     Compiled by numba on first use.
 
-    Returns
-    -------
-    ndarray, shape (p,)
-        W b.
+    Returns shape (p,): W b.
     """
     p = len(s)
     rest = s - W @ b

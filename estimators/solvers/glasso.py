@@ -34,18 +34,14 @@ from gramercy.estimators.solvers.block import (
     Outcome,
     WarmStart,
     certificate,
+    checked_symmetric,
     duality_gap,
     is_optimal,
     slope,
     submatrix,
 )
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
-from gramercy.estimators.solvers.glasso_problem import (
-    GlassoProblem,
-    UnitScaling,
-    checked_symmetric,
-    no_minimiser,
-)
+from gramercy.estimators.solvers.glasso_problem import GlassoProblem, UnitScaling, no_minimiser
 from gramercy.estimators.solvers.newton import newton
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
@@ -209,11 +205,13 @@ def graphical_lasso_path(
     matrix = checked_symmetric(S)
     checked = [GlassoProblem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not checked:
-        raise families.ESTIMATOR_SETTING(
-            "penalties must have at least one penalty.",
-        )
-    key = cmp_to_key(_compare)
-    order = sorted(range(len(checked)), key=lambda k: key(checked[k]))
+        raise families.ESTIMATOR_SETTING("penalties must have at least one penalty.")
+
+    def compare(a: int, b: int) -> int:
+        """By descending penalties."""
+        return checked[a].is_below(checked[b]) - checked[b].is_below(checked[a])
+
+    order = sorted(range(len(checked)), key=cmp_to_key(compare))
     if any(checked[a].is_below(checked[b]) for a, b in pairwise(order)):
         raise families.ESTIMATOR_SETTING(
             "Of any two matrices in penalties, one must be at least the other in every entry.",
@@ -231,38 +229,20 @@ def graphical_lasso_path(
                     raise
                 path.end = error
                 break
-            if max_edges is not None and _edges(solutions[k].precision) > max_edges:
+            edges = (int(np.count_nonzero(solutions[k].precision)) - len(matrix)) // 2
+            if max_edges is not None and edges > max_edges:
                 break
     path.extend(solutions[k] for k in sorted(solutions))
     return path
 
 
-def _compare(first: GlassoProblem, second: GlassoProblem) -> int:
-    """Order by descending penalties."""
-    return first.is_below(second) - second.is_below(first)
-
-
-def _edges(precision: Array) -> int:
-    return (int(np.count_nonzero(precision)) - len(precision)) // 2
-
-
 @dataclass(frozen=True)
 class _PathState:
-    """Warm start for a problem with the same S, and penalties that are not larger.
+    """Warm start for a problem with the same S, and penalties that are not larger."""
 
-    Parameters
-    ----------
-    scaling
-        The scaling of `start`.
-    start
-        The minimiser.
-    connected
-        Whether the graph was connected; then it also is at smaller penalties.
-    """
-
-    scaling: UnitScaling
-    start: WarmStart
-    connected: bool
+    scaling: UnitScaling  # the scaling of `start`
+    start: WarmStart  # the minimiser
+    connected: bool  # whether the graph was connected; then it also is at smaller penalties
 
 
 def _solve(
@@ -277,8 +257,7 @@ def _solve(
         raise wordings.not_positive("tol")
     if solver != "auto" and solver not in _SOLVERS:
         raise families.ESTIMATOR_SETTING(
-            "solver must be one of {known}.",
-            known=("auto", *_SOLVERS),
+            "solver must be one of {known}.", known=("auto", *_SOLVERS)
         )
     p, diagonal = len(problem.S), problem.diagonal()
     if diagonal.min() <= 0:
@@ -421,10 +400,7 @@ def _not_converged(problem: GlassoProblem) -> RequestError:
 def components(S: Array, penalties: Array) -> list[Indices]:
     """The columns of each component of two columns or more; other columns are isolated.
 
-    Parameters
-    ----------
-    S, penalties
-        Symmetric, shape (p, p).
+    `S`, `penalties`: symmetric, shape (p, p).
     """
     linked = np.abs(S) > penalties
     np.fill_diagonal(linked, False)
@@ -443,10 +419,7 @@ def components(S: Array, penalties: Array) -> list[Indices]:
 def solve_pair(S: Array, penalties: Array) -> Outcome:
     """Solve two connected columns: W_12 is the point of its interval that is closest to zero.
 
-    Parameters
-    ----------
-    S, penalties
-        Symmetric, S with a unit diagonal, shape (2, 2).
+    `S`, `penalties`: symmetric, S with a unit diagonal, shape (2, 2).
     """
     sign, w = math.copysign(1.0, S[0, 1]), abs(S[0, 1]) - penalties[0, 1]
     det = (1 - w) * (1 + w)
@@ -466,12 +439,7 @@ def solve_unpenalised(S: Array, tol: float, conditions: bool) -> Outcome:
 
     ``unbounded`` if S is indefinite, and ``unconverged`` if it is singular to within rounding.
 
-    Parameters
-    ----------
-    S
-        Symmetric, with a unit diagonal, shape (p, p).
-    tol, conditions
-        See `estimators.solvers.block.is_optimal`.
+    `S`: symmetric, with a unit diagonal, shape (p, p).
     """
     penalties = np.zeros_like(S)
     values, vectors = np.linalg.eigh(S)

@@ -9,7 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramercy.estimators.solvers.block import is_positive_definite, soft_threshold
+from gramercy.estimators.solvers.block import (
+    checked_symmetric,
+    is_positive_definite,
+    real_array,
+    soft_threshold,
+)
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import NoMinimiser
 
@@ -20,57 +25,25 @@ _MARGIN = 1e-3  # share of the diagonal by which a feasible matrix must be posit
 _MAX_ENTRY = 1e100  # larger entries, on a unit diagonal, would overflow when squared
 
 
-def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
-    """An exactly symmetric copy; raises ValueError if the asymmetry is more than rounding."""
-    matrix = _real(given, argument)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise wordings.not_square(argument)
-    if not np.isfinite(matrix).all():
-        raise wordings.not_finite(argument)
-    if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
-        raise wordings.not_symmetric(argument)
-    mean: Array = matrix / 2 + matrix.T / 2
-    return mean
-
-
-def _real(given: ArrayLike, argument: str) -> Array:
-    if np.iscomplexobj(given):
-        raise families.MATRIX(
-            "{argument} must be real.",
-            argument=argument,
-        )
-    return np.array(given, dtype=np.float64)
-
-
 @dataclass(frozen=True)
 class GlassoProblem:
-    """A graphical lasso problem.
+    """A graphical lasso problem."""
 
-    Parameters
-    ----------
-    S
-        Symmetric, shape (p, p).
-    penalty
-        One number, or a symmetric matrix.
-    penalize_diagonal
-        Whether the penalty applies to the diagonal.
-    """
-
-    S: Array
-    penalty: float | Array
-    penalize_diagonal: bool
+    S: Array  # symmetric, shape (p, p)
+    penalty: float | Array  # one number, or a symmetric matrix
+    penalize_diagonal: bool  # whether the penalty applies to the diagonal
 
     @classmethod
     def checked(cls, S: Array, penalty: ArrayLike, penalize_diagonal: bool) -> GlassoProblem:
         """The problem with a validated penalty; `S` is from `checked_symmetric`."""
         if np.ndim(penalty) == 0:
-            number = float(_real(penalty, "penalty"))
+            number = float(real_array(penalty, "penalty"))
             if not math.isfinite(number):
                 raise wordings.not_finite("penalty")
             if number < 0:
                 raise wordings.negative_entries("penalty")
             return cls(S, number, penalize_diagonal)
-        given = _real(penalty, "penalty")
+        given = real_array(penalty, "penalty")
         if given.shape != S.shape:
             raise wordings.shapes_differ("penalty", "S")
         if not penalize_diagonal:
@@ -111,18 +84,10 @@ class GlassoProblem:
 
 @dataclass(frozen=True)
 class UnitScaling:
-    """A matrix scaled to a unit diagonal.
+    """A matrix scaled to a unit diagonal."""
 
-    Parameters
-    ----------
-    matrix
-        Symmetric, shape (p, p).
-    diagonal
-        Replaces the diagonal of the matrix and is scaled to 1; positive, shape (p,).
-    """
-
-    matrix: Array
-    diagonal: Array
+    matrix: Array  # symmetric, shape (p, p)
+    diagonal: Array  # replaces the diagonal of the matrix and is scaled to 1; positive, shape (p,)
 
     @cached_property
     def scale(self) -> Array:

@@ -71,8 +71,6 @@ def newton(
 
     See `estimators.solvers.block.BlockSolver`. Its iterations are Newton steps.
 
-    Notes
-    -----
     The gap is about tr(T E T E) / 2, with E the difference of W and the dual point. It costs a
     factorisation, so it is computed only where it may be small enough, judged by the norm of E and
     the ratio of the two at the last computation; the ratio starts at 1/2, as for T the identity.
@@ -181,12 +179,8 @@ def inverse(factor: Array, *, single_precision: bool = False) -> Array:
 
     inverse of (A 0; B C) = (a 0; -c B a, c), with a and c the inverses of A and C
 
-    Parameters
-    ----------
-    factor
-        Fortran order, shape (p, p). It is overwritten; entries above the diagonal are not read.
-    single_precision
-        Whether to use single precision, in half the time.
+    `factor`: Fortran order, shape (p, p). It is overwritten; entries above the diagonal are not
+    read. `single_precision`: whether to use single precision, in half the time.
     """
     L = factor.astype(np.float32) if single_precision else factor
     _invert(L)
@@ -218,16 +212,10 @@ def active_set(
     Writes to `residual` the gradient S - W of the smooth part for every entry; plus that of the
     penalty where T is not zero. It is computed in double precision, then rounded to single.
 
-    Returns
-    -------
-    violation
-        Largest violation of an optimality condition.
-    squares
-        Sum of the squares of all violations.
-    starts, places
-        The active pairs, the diagonal included: those of column j are (places[k], j) for k from
-        starts[j] up to starts[j + 1]. A pair is listed in only one of its two columns, chosen by a
-        hash of the pair and of `turn`.
+    `violation`: largest violation of an optimality condition. `squares`: sum of the squares of all
+    violations. `starts`, `places`: the active pairs, the diagonal included: those of column j are
+    (places[k], j) for k from starts[j] up to starts[j + 1]. A pair is listed in only one of its two
+    columns, chosen by a hash of the pair and of `turn`.
     """
     p = len(S)
     mine = np.zeros((p, p), np.bool_)
@@ -274,25 +262,12 @@ def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function wou
 ) -> int:
     """The Newton step: minimises the quadratic model by coordinate descent.
 
-    Parameters
-    ----------
-    matrices
-        W, T, penalties, the residual of `active_set`; then D, symmetric, to which the step is
-        written, and U = D W, by rows; shape (6, p, p). Zeros of T + D are exact in single
-        precision.
-    starts, places
-        As returned by `active_set`.
-    sweeps, enough, negligible
-        It ends after `sweeps`, or with the first sweep that decreases the model by less than
-        `negligible`, or by less than `enough` times the decrease of the first sweep.
+    `matrices`: W, T, penalties, the residual of `active_set`; then D, symmetric, to which the step
+    is written, and U = D W, by rows; shape (6, p, p). Zeros of T + D are exact in single precision.
+    `starts`, `places`: as returned by `active_set`. `sweeps`, `enough`, `negligible`: it ends after
+    `sweeps`, or with the first sweep that decreases the model by less than `negligible`, or by less
+    than `enough` times the decrease of the first sweep. Returns the number of sweeps.
 
-    Returns
-    -------
-    int
-        Number of sweeps.
-
-    Notes
-    -----
     Every sweep has its own random order of the columns, in groups of neighbours, which share cache
     lines. (A linear congruential generator is enough: the order affects only the speed.)
 

@@ -35,54 +35,21 @@ _MAX_DENSITY = 0.5  # largest share of pairs that are edges, where graphs are sc
 
 
 def cross_validation(
-    evidence: Evidence,
-    path: Path,
-    grid: Array,
-    *,
-    scored: Scored = "estimate",
-    one_standard_error: bool = False,
+    evidence: Evidence, path: Path, grid: Array, *, scored: Scored = "estimate"
 ) -> Choice:
     """The penalty with the smallest loss -log det T + tr(S_f T) on held-out folds.
 
-    Parameters
-    ----------
-    evidence
-        Evidence with folds.
-    path
-        Path of an estimator.
-    grid
-        Penalties, descending.
-    scored
-        ``estimate``: score the penalised estimate, which predicts best with many weak edges;
-        ``graph``: score the estimate refitted without a penalty on its edges, to choose a graph.
-    one_standard_error
-        Whether to choose the largest penalty whose loss is within one standard error of the
-        smallest. It is the standard error of the difference over the folds, since the noise on a
-        fold is common to all penalties.
-
-    Returns
-    -------
-    Choice
-        Scores are means over the folds, weighted by their rows.
-
-    Raises
-    ------
-    RequestError
-        If the release has fewer than two folds.
+    `scored`: ``estimate``: score the penalised estimate, which predicts best with many weak edges;
+    ``graph``: score the estimate refitted without a penalty on its edges, to choose a graph.
+    Scores are means over the folds, weighted by their rows. Raises RequestError if the release has
+    fewer than two folds.
     """
     check_folds(len(evidence.folds))
     losses_on = partial(_losses, evidence, path, grid, scored)
     losses = np.array(parallel_map(losses_on, range(len(evidence.folds))))
     weights = np.array([fold.rows for fold in evidence.folds])
     scores = weights @ losses / weights.sum()
-    choice = best_choice(grid, scores, path(evidence, grid))
-    if not one_standard_error:
-        return choice
-    excess = losses - losses[:, [int(np.argmin(scores))]]
-    with np.errstate(invalid="ignore"):  # infinite losses compare as False
-        standard_error = excess.std(axis=0, ddof=1) / math.sqrt(len(losses))
-        close = np.flatnonzero(weights @ excess / weights.sum() <= standard_error)
-    return Choice(float(grid[close[0]]), grid, scores, choice.edges)
+    return best_choice(grid, scores, path(evidence, grid))
 
 
 def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: int) -> Array:

@@ -2,7 +2,7 @@
 
 Foygel and Drton (2010), "Extended Bayesian information criteria for Gaussian graphical models":
 
-n_eff (-log det T + tr(S T)) + |E| log n_eff + 4 gamma |E| log p
+n_eff (-log det T + tr(S T)) + |E| log n_eff + 4 gamma |E| log p,  gamma = 0,
 
 with S the raw released matrix, T the maximum likelihood precision matrix with the edges E, and
 n_eff the effective sample size.
@@ -26,7 +26,6 @@ from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 
-GAMMA = 0.0
 _TOL = 1e-11  # largest change of W in a sweep, on a unit diagonal
 _MAX_RESIDUAL = 1e-9  # largest difference of the inverse and S on the edges
 _REPRODUCIBLE = 1e-13
@@ -35,26 +34,11 @@ _DENSE = 10  # neighbours of a column, on average, above which a graph is dense
 _MAX_DENSITY = 0.5  # largest share of pairs that are edges; the criterion is for sparse graphs
 
 
-def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> Choice:
+def ebic(evidence: Evidence, path: Path, grid: Array) -> Choice:
     """The penalty whose graph has the smallest EBIC.
 
-    Parameters
-    ----------
-    evidence
-        Evidence of the release.
-    path
-        Path of an estimator with exact zeros.
-    grid
-        Penalties, descending.
-    gamma
-        Not negative; a larger gamma gives fewer edges.
+    `path`: path of an estimator with exact zeros.
 
-    Returns
-    -------
-    Choice
-
-    Notes
-    -----
     The likelihood is that of the graph, not of the penalised estimate: the denoised matrix is
     refitted without a penalty on the edges of the estimate. Otherwise shrinkage by a large penalty
     would lower the likelihood by more than the edges of a small one cost, and the choice would be
@@ -68,7 +52,7 @@ def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> C
     estimates = path(evidence, grid)
     p, rows = len(evidence.raw), effective_sample_size(evidence)
     matrix = with_diagonal_floor(evidence)
-    cost_per_edge = math.log(max(rows, 2.0)) + 4 * gamma * math.log(p)
+    cost_per_edge = math.log(max(rows, 2.0))
     scores = np.full(len(grid), np.inf)
     cache: dict[bytes, float] = {}
     for k, T in enumerate(estimates):
@@ -122,25 +106,10 @@ def effective_sample_size(evidence: Evidence) -> float:
 def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     """The maximum likelihood precision matrix that is zero off the edges.
 
-    Parameters
-    ----------
-    matrix
-        S, positive definite, shape (p, p).
-    edges
-        Symmetric, shape (p, p).
+    `matrix`: S, positive definite, shape (p, p). `edges`: symmetric, shape (p, p). Returns shape
+    (p, p): symmetric, positive definite; its inverse equals S on the edges and on the diagonal.
+    Raises RequestError if the iteration did not converge: S is nearly singular.
 
-    Returns
-    -------
-    ndarray, shape (p, p)
-        Symmetric, positive definite; its inverse equals S on the edges and on the diagonal.
-
-    Raises
-    ------
-    RequestError
-        If the iteration did not converge: S is nearly singular.
-
-    Notes
-    -----
     Hastie, Tibshirani and Friedman (2009), Algorithm 17.1: column by column, the regression on the
     neighbours with the current W = inverse of T. Each connected component is solved separately, on
     a unit diagonal, since T is block diagonal. If that does not converge, the graphical lasso is
@@ -156,16 +125,14 @@ def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
             precision[here] = _refit_block(unit[here], edges[here])
         if not _is_accurate(unit[here], edges[here], precision[here]):
             precision[here] = _by_graphical_lasso(unit[here], edges[here])
-    unscaled: Array = precision / scale
-    return unscaled
+    return precision / scale
 
 
 def _by_graphical_lasso(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     """The same by the graphical lasso, with penalties that no entry off the edges can exceed."""
     scale, penalties = _scale(matrix), np.where(edges, 0.0, 2.0)
     solution = graphical_lasso(matrix / scale, penalties, tol=_REPRODUCIBLE)
-    precision: Array = solution.precision / scale
-    return precision
+    return solution.precision / scale
 
 
 def _scale(matrix: Array) -> Array:
@@ -193,8 +160,7 @@ def _refit_block(S: Array, edges: NDArray[np.bool_]) -> Array:
     p = len(S)
     if p == 1 or edges.sum() == p * (p - 1):
         inverse = np.linalg.inv(S)
-        full: Array = (inverse + inverse.T) / 2
-        return full
+        return (inverse + inverse.T) / 2
     W, T = S.copy(), np.zeros_like(S)
     neighbours = [np.flatnonzero(column) for column in edges]
     for _ in range(_SWEEPS):
@@ -209,5 +175,4 @@ def _refit_block(S: Array, edges: NDArray[np.bool_]) -> Array:
             W[:, j] = W[j, :] = column
         if change <= _TOL:
             break
-    symmetric: Array = (T + T.T) / 2
-    return symmetric
+    return (T + T.T) / 2

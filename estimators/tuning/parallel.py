@@ -35,15 +35,9 @@ def parallel_map(
 ) -> list[_Result]:
     """Results of `function` for all items, in order.
 
-    Parameters
-    ----------
-    function, items
-        What to do, and with what.
-    long
-        Whether an item is known to take seconds.
+    `function`, `items`: what to do, and with what. `long`: whether an item is known to take
+    seconds.
 
-    Notes
-    -----
     The first item is done in this process. If its time shows that the others would take long, they
     are shared among processes, one for each core. Long items are shared from the first. The results
     are equal to the last digit in all cases: each process uses one BLAS thread, and `function`

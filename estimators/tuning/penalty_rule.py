@@ -31,26 +31,14 @@ MAX_DENSITY = 0.5  # largest share of pairs that are edges, in rules that choose
 
 @dataclass(frozen=True)
 class Choice:
-    """The result of a rule.
+    """The result of a rule."""
 
-    Parameters
-    ----------
-    penalty
-        The chosen penalty.
-    penalties
-        The grid, descending; shape (m,).
-    scores
-        Value of the criterion at each penalty; the smallest is best, infinity means no value.
-    edges
-        Number of edges of each estimate, -1 without an estimate; shape (m,).
-    frequencies
-        Share of draws in which each pair is an edge at `penalty`, for `stars`; shape (p, p).
-    """
-
-    penalty: float
-    penalties: Array
+    penalty: float  # the chosen penalty
+    penalties: Array  # the grid, descending; shape (m,)
+    # value of the criterion at each penalty; the smallest is best, infinity means no value
     scores: Array
-    edges: NDArray[np.int64]
+    edges: NDArray[np.int64]  # number of edges of each estimate, -1 without an estimate; shape (m,)
+    # share of draws in which each pair is an edge at `penalty`, for `stars`; shape (p, p)
     frequencies: Array | None = None
 
     @property
@@ -63,31 +51,18 @@ class Choice:
 def penalty_grid(*matrices: Array, count: int = COUNT, ratio: float = _RATIO) -> Array:
     """A grid down from the largest off-diagonal entry, at which the graph is empty.
 
-    Parameters
-    ----------
-    matrices
-        Input matrices of the estimator, symmetric, shape (p, p). The grid covers all of them, for
-        example those of the folds.
-    count
-        Number of penalties.
-    ratio
-        Ratio of the largest penalty to the smallest, for one matrix.
-
-    Returns
-    -------
-    ndarray, shape (count,)
-        Descending, geometric.
+    `matrices`: input matrices of the estimator, symmetric, shape (p, p). The grid covers all of
+    them, for example those of the folds. `count`: number of penalties. `ratio`: ratio of the
+    largest penalty to the smallest, for one matrix. Returns shape (count,): descending, geometric.
     """
     largest = [float(np.abs(matrix - np.diag(np.diagonal(matrix))).max()) for matrix in matrices]
     largest = [entry for entry in largest if entry > 0] or [1.0]  # diagonal: any penalty works
-    grid: Array = np.geomspace(max(largest), min(largest) / ratio, count)
-    return grid
+    return np.geomspace(max(largest), min(largest) / ratio, count)
 
 
 def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Array:
     """A descending geometric grid from `ratio` times a penalty down to the penalty over `ratio`."""
-    grid: Array = np.geomspace(penalty * ratio, penalty / ratio, count)
-    return grid
+    return np.geomspace(penalty * ratio, penalty / ratio, count)
 
 
 def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
@@ -124,10 +99,7 @@ def edge_counts(path: Sequence[Array | None]) -> NDArray[np.int64]:
 def best_choice(grid: Array, scores: Array, path: Sequence[Array | None]) -> Choice:
     """The penalty with the smallest score; in a tie, the largest penalty.
 
-    Raises
-    ------
-    RequestError
-        If no score is finite.
+    Raises RequestError if no score is finite.
     """
     if not np.isfinite(scores).any():
         raise families.ESTIMATE(

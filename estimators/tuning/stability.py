@@ -27,8 +27,6 @@ from gramercy.estimators.noise.draws import (
     stream,
     wishart,
 )
-from gramercy.estimators.tuning.cross_validation import Scored, cross_validation
-from gramercy.estimators.tuning.information import ebic
 from gramercy.estimators.tuning.parallel import parallel_map
 from gramercy.estimators.tuning.penalty_rule import (
     MAX_DENSITY,
@@ -54,21 +52,12 @@ _MANY_COLUMNS, _FEW_FIRST_DRAWS, _PRECISE_FACTOR = 100, 2, 1.5
 
 @dataclass(frozen=True)
 class Stability:
-    """Frequencies of edges at every penalty.
+    """Frequencies of edges at every penalty."""
 
-    Parameters
-    ----------
-    penalties
-        Descending; shape (m,).
-    frequencies
-        Share of the draws in which each pair is an edge, zero on the diagonal; shape (m, p, p).
-    draws
-        Number of draws.
-    """
-
-    penalties: Array
+    penalties: Array  # descending; shape (m,)
+    # share of the draws in which each pair is an edge, zero on the diagonal; shape (m, p, p)
     frequencies: Array
-    draws: int
+    draws: int  # number of draws
 
     @property
     def instability(self) -> Array:
@@ -104,25 +93,12 @@ def bootstrap(
 ) -> Stability:
     """Frequencies of edges over releases simulated with `truth` as the second moment.
 
-    Parameters
-    ----------
-    evidence
-        Number of rows and noise law of the draws.
-    truth
-        Positive semidefinite, shape (p, p).
-    path
-        Path of an estimator with exact zeros. Without an estimate all pairs count as edges: the
-        graph is too dense, or the estimate does not exist, and neither is sparse and stable.
-    grid
-        Penalties, descending.
-    draws
-        Number of draws.
-    threshold
-        Largest instability of interest. Penalties that are far above it in the first draws are left
-        out of the others, which saves time, and count as complete graphs.
+    `evidence`: number of rows and noise law of the draws. `truth`: positive semidefinite, shape (p,
+    p). `path`: path of an estimator with exact zeros. Without an estimate all pairs count as edges:
+    the graph is too dense, or the estimate does not exist, and neither is sparse and stable.
+    `threshold`: largest instability of interest. Penalties that are far above it in the first draws
+    are left out of the others, which saves time, and count as complete graphs.
 
-    Notes
-    -----
     Rows are Gaussian; their second moment is drawn from a Wishart law. For rows of length one the
     trace would vary less.
     """
@@ -199,24 +175,11 @@ def stars(
 ) -> Choice:
     """The smallest penalty at which the graph is stable (StARS).
 
-    Parameters
-    ----------
-    evidence, truth, path, grid
-        See `bootstrap`.
-    threshold
-        Largest instability, between 0 and 1/2.
-    draws
-        Number of draws; by default 20, and 8 above 300 columns.
+    `threshold`: largest instability, between 0 and 1/2. `draws`: number of draws; by default 20,
+    and 8 above 300 columns. Scores are the instabilities, infinite where graphs are
+    not sparse or far from stable; the graphs of these penalties are not estimated. If no graph is
+    stable, the largest penalty is chosen.
 
-    Returns
-    -------
-    Choice
-        Scores are the instabilities, infinite where graphs are not sparse or far from stable; the
-        graphs of these penalties are not estimated. If no graph is stable, the largest penalty is
-        chosen.
-
-    Notes
-    -----
     Graphs with more than half of all pairs, on average over the draws, are excluded, since nearly
     complete graphs are stable again. StARS makes the instability monotone; here it may decrease
     with the penalty. The edges of a chain, for example, are equally strong: they all enter near one
@@ -237,41 +200,16 @@ def stars(
 Rule = Literal["ebic", "cross-validation", "stability"]
 
 
-def choose_penalty(
-    rule: Rule, evidence: Evidence, path: Path, grid: Array, scored: Scored = "estimate"
-) -> Choice:
-    """The penalty that a rule chooses from a grid.
-
-    Raises
-    ------
-    RequestError
-        If no penalty of the grid has an estimate, or the rule needs folds that are missing.
-    """
-    if rule == "ebic":
-        return ebic(evidence, path, grid)
-    if rule == "stability":
-        return stars(evidence, evidence.repaired, path, grid)
-    return cross_validation(evidence, path, grid, scored=scored)
-
-
 def edge_frequencies(
     evidence: Evidence, estimator: Estimator, tuning: Mapping[str, float], draws: int = DRAWS
 ) -> Array:
     """Share of draws in which every pair is an edge; shape (p, p).
 
-    Parameters
-    ----------
-    evidence
-        Evidence of the release; its denoised matrix is used as the truth.
-    estimator
-        Estimator of a graph. If a rule chose its penalty, that penalty is kept.
-    tuning
-        Tuning parameters of the estimate.
-    draws
-        Number of draws. A draw without an estimate counts as an empty graph.
+    `evidence`: evidence of the release; its denoised matrix is used as the truth. `estimator`:
+    estimator of a graph. If a rule chose its penalty, that penalty is kept. `tuning`: tuning
+    parameters of the estimate. `draws`: number of draws. A draw without an estimate counts as an
+    empty graph.
 
-    Notes
-    -----
     A parametric bootstrap: see `estimators.tuning.stability.redraws`.
     """
     if getattr(estimator, "penalty", None) in get_args(Rule):

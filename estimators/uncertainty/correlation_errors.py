@@ -52,44 +52,25 @@ _LARGEST_FREEDOM = 1e6
 
 @dataclass(frozen=True)
 class CorrelationErrors:
-    """Correlations and their errors; every array has shape (p, p).
+    """Correlations and their errors; every array has shape (p, p)."""
 
-    Parameters
-    ----------
-    observed
-        r, of the noisy matrix; may exceed 1. Where it is not estimable, the diagonal of the
-        denoised matrix is used to scale it.
-    sampling_factor
-        s; see the module.
-    noise_coefficients
-        a, b and c; see the module.
-    shape
-        Gamma shape of the noise; see `estimators.uncertainty.tails`.
-    estimable
-        Whether the correlation can be estimated; False on the diagonal.
-    z_score
-        r divided by its standard error at rho = 0. It needs no quotient, so it exists where the
-        correlation is not estimable, too.
-    noise_share
-        Share of the variance of `z_score` that is due to noise.
-    attenuation
-        h: the factor by which missing cells shrink the correlation in the matrix. `observed` and
-        all bounds are corrected for it; the coefficients above are of the shrunken correlation.
-    bias
-        Bound on the bias of r, by which intervals are wider and z-scores smaller.
-    freedom, test_freedom
-        Degrees of freedom of the standard error, and of `z_score`: infinite without folds.
-    """
-
+    # r, of the noisy matrix; may exceed 1. Where it is not estimable, the diagonal of the denoised
+    # matrix is used to scale it.
     observed: Array
-    sampling_factor: Array
-    noise_coefficients: tuple[Array, Array, Array]
-    shape: Array
-    estimable: NDArray[np.bool_]
+    sampling_factor: Array  # s; see the module
+    noise_coefficients: tuple[Array, Array, Array]  # a, b and c; see the module
+    shape: Array  # Gamma shape of the noise; see `estimators.uncertainty.tails`
+    estimable: NDArray[np.bool_]  # whether the correlation can be estimated; False on the diagonal
+    # r divided by its standard error at rho = 0. It needs no quotient, so it exists where the
+    # correlation is not estimable, too.
     z_score: Array
-    noise_share: Array
+    noise_share: Array  # share of the variance of `z_score` that is due to noise
+    # h: the factor by which missing cells shrink the correlation in the matrix. `observed` and all
+    # bounds are corrected for it; the coefficients above are of the shrunken correlation.
     attenuation: Array | float = 1.0
+    # bound on the bias of r, by which intervals are wider and z-scores smaller
     bias: Array | float = 0.0
+    # degrees of freedom of the standard error, and of `z_score`: infinite without folds
     freedom: float = math.inf
     test_freedom: float = math.inf
 
@@ -155,16 +136,9 @@ class CorrelationErrors:
     def with_jackknife(self, spread: Array, freedom: int) -> CorrelationErrors:
         """The same correlations with errors from the folds instead of an assumed law of the rows.
 
-        Parameters
-        ----------
-        spread
-            Jackknife standard error of arctanh(h r), sampling and noise together; NaN where a
-            correlation is not estimable. Shape (p, p).
-        freedom
-            Its degrees of freedom.
+        `spread`: jackknife standard error of arctanh(h r), sampling and noise together; NaN where a
+        correlation is not estimable. Shape (p, p). `freedom`: its degrees of freedom.
 
-        Notes
-        -----
         Standard errors are at least those of the noise, whose law is known. For tests, the squared
         ratios to the standard errors of the assumed law are moderated: see
         `moderated`.
@@ -217,10 +191,7 @@ class CorrelationErrors:
         """The same errors for -r."""
         a, b, c = self.noise_coefficients
         return replace(
-            self,
-            observed=-self.observed,
-            noise_coefficients=(a, -b, c),
-            z_score=-self.z_score,
+            self, observed=-self.observed, noise_coefficients=(a, -b, c), z_score=-self.z_score
         )
 
 
@@ -236,22 +207,12 @@ def correlations_with_errors(
 ) -> CorrelationErrors:
     """Correlations of a matrix whose entries have known errors.
 
-    Parameters
-    ----------
-    matrix
-        Noisy, symmetric, shape (p, p); its diagonal is positive where `clear`.
-    denoised
-        A positive semidefinite estimate of it, at which sampling errors are computed.
-    sampling, noise
-        Covariance of the entries of `denoised` and of `matrix`.
-    shape
-        Gamma shape of the noise, shape (p, p).
-    clear
-        Columns whose diagonal entry exceeds the noise, shape (p,).
-    inflation
-        Factor of the sampling variances, for the degrees of freedom that partial correlations lose.
-    attenuation
-        See `CorrelationErrors`.
+    `matrix`: noisy, symmetric, shape (p, p); its diagonal is positive where `clear`. `denoised`: a
+    positive semidefinite estimate of it, at which sampling errors are computed. `sampling`,
+    `noise`: covariance of the entries of `denoised` and of `matrix`. `shape`: Gamma shape of the
+    noise, shape (p, p). `clear`: columns whose diagonal entry exceeds the noise, shape (p,).
+    `inflation`: factor of the sampling variances, for the degrees of freedom that partial
+    correlations lose.
     """
     p = len(matrix)
     power = np.maximum(np.diag(denoised), 0.0)
@@ -290,12 +251,7 @@ def not_estimable(q: int) -> CorrelationErrors:
 def variance_coefficients(errors: EntryCovariance, p: int) -> tuple[Array, Array, Array]:
     """Coefficients of the variance of a correlation, as a polynomial of the correlation.
 
-    Parameters
-    ----------
-    errors
-        Covariance of the entries of a matrix with unit diagonal.
-    p
-        Number of its columns.
+    `errors`: covariance of the entries of a matrix with unit diagonal.
     """
     variance = errors.variance(p)
     with_own, between = errors.covariance_with_diagonal(p)
@@ -307,17 +263,9 @@ def variance_coefficients(errors: EntryCovariance, p: int) -> tuple[Array, Array
 def moderated(ratios: Array, freedom: int) -> tuple[Array, float]:
     """Moderated ratios of variances, and their degrees of freedom.
 
-    Parameters
-    ----------
-    ratios
-        Estimated over assumed variances, positive; shape (k,).
-    freedom
-        Degrees of freedom of each.
-
-    Returns
-    -------
-    tuple of ndarray, shape (k,), and float
-        The ratios themselves and `freedom`, if there are fewer than ten.
+    `ratios`: estimated over assumed variances, positive; shape (k,). `freedom`: degrees of freedom
+    of each. Returns the ratios themselves and `freedom`,
+    if there are fewer than ten.
     """
     if ratios.size < _MIN_RATIOS:
         return ratios, float(freedom)

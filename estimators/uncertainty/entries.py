@@ -26,6 +26,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     MomentErrors,
     about_means,
     completed_moments,
+    correlations,
     incomplete,
     inverse_shares,
     moment_errors,
@@ -122,16 +123,8 @@ def _correlation_errors(evidence: Evidence, moments: MomentErrors) -> Correlatio
         attenuation=attenuation,
     )
     return _with_folds(
-        errors, evidence, lambda matrix: _correlations(completed_moments(evidence, matrix))
+        errors, evidence, lambda matrix: correlations(completed_moments(evidence, matrix))
     )
-
-
-def _correlations(matrix: Array) -> Array:
-    """NaN for columns whose variance is not positive."""
-    variance = np.diag(matrix)
-    root = np.sqrt(np.where(variance > 0, variance, np.nan))
-    correlations: Array = matrix / np.outer(root, root)
-    return correlations
 
 
 def _with_folds(
@@ -168,34 +161,22 @@ Bounds = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Entries:
-    """Estimates and errors of all entries; every array has shape (q, q).
+    """Estimates and errors of all entries; every array has shape (q, q)."""
 
-    Parameters
-    ----------
-    estimate
-        The entries.
-    sampling_error, noise_error
-        Standard deviations of their errors, by sampling and by the noise of the release.
-    estimable
-        Whether the entry can be estimated at all.
-    interval
-        Lower and upper bounds, as a function of the confidence level.
-    law
-        What the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife.
-    """
-
-    estimate: Array
+    estimate: Array  # the entries
+    # standard deviations of their errors, by sampling and by the noise of the release
     sampling_error: Array
     noise_error: Array
-    estimable: NDArray[np.bool_]
+    estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
+    # lower and upper bounds, as a function of the confidence level
     interval: Callable[[float], Bounds]
+    # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
     law: str = "Gaussian rows"
 
     @property
     def standard_error(self) -> Array:
         """Standard deviation of both errors together."""
-        combined: Array = np.hypot(self.sampling_error, self.noise_error)
-        return combined
+        return np.hypot(self.sampling_error, self.noise_error)
 
 
 EntryKind = Literal["second moment", "covariance", "correlation", "partial-correlation"]
@@ -284,27 +265,20 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
 
 
 def reach_of_matrix(matrix: Array, by_sampling: Array, by_noise: Array) -> Bounds:
-    """Distances from entries to their bounds: skewed on the diagonal, which has the variances."""
-    symmetric = np.sqrt(by_sampling + by_noise)
-    diagonal = np.eye(len(matrix), dtype=bool)
-    below, above = skewed_reach(matrix, by_sampling, by_noise)
-    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
+    """Distances from entries to their bounds, from squared distances by sampling and by noise.
 
-
-def skewed_reach(variances: Array, by_sampling: Array, by_noise: Array) -> Bounds:
-    """Distances from variances to their bounds, from squared distances by sampling and by noise.
-
-    Sampling errors of variances are skewed to the right, and those of their logarithms are not;
-    noise is symmetric. Both distances are combined as in Zou and Donner (2008), "Construction of
-    confidence limits about effect measures".
+    They are skewed on the diagonal: sampling errors of variances are skewed to the right, and those
+    of their logarithms are not; noise is symmetric. Both distances are combined as in Zou and
+    Donner (2008), "Construction of confidence limits about effect measures".
     """
-    size = np.maximum(variances, np.sqrt(by_sampling + by_noise) / 2)
+    symmetric = np.sqrt(by_sampling + by_noise)
+    size = np.maximum(matrix, symmetric / 2)
     positive = np.where(size > 0, size, 1.0)
     relative = np.sqrt(by_sampling) / positive
-    return (
-        np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise)),
-        np.hypot(positive * np.expm1(relative), np.sqrt(by_noise)),
-    )
+    below = np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise))
+    above = np.hypot(positive * np.expm1(relative), np.sqrt(by_noise))
+    diagonal = np.eye(len(matrix), dtype=bool)
+    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
 
 
 # Means, standard deviations and covariances in the columns' own units, with their errors.

@@ -39,8 +39,8 @@ class EntryCovariance:
     def transformed(self, linear: Array) -> EntryCovariance:
         """Covariance of the entries of L S L^T, for L of shape (q, p)."""
         return EntryCovariance(
-            tuple((_congruence(linear, p), _congruence(linear, q)) for p, q in self.products),
-            tuple((c, _congruence(linear, m)) for c, m in self.rank_one),
+            tuple((congruence(linear, p), congruence(linear, q)) for p, q in self.products),
+            tuple((c, congruence(linear, m)) for c, m in self.rank_one),
             tuple((c, linear @ m) for c, m in self.quartic),
         )
 
@@ -99,17 +99,9 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
 
     It is exact, except for ``noisy-rows``, whose noise depends on the rows.
 
-    Parameters
-    ----------
-    law
-        Noise law in the units of the matrix.
-    moment
-        Second moment of the rows, shape (p, p); used for ``noisy-rows`` only.
-    rows
-        Number of rows; used for ``noisy-rows`` only.
+    `law`: noise law in the units of the matrix. `moment`: second moment of the rows, shape (p, p);
+    used for ``noisy-rows`` only. `rows`: number of rows; used for ``noisy-rows`` only.
 
-    Notes
-    -----
     With noise of variance v on the cells of n rows, (X^T Z + Z^T X) / n has the covariance
     v/n (S_ik d_jl + S_il d_jk + d_ik S_jl + d_il S_jk), and Z^T Z / n has v^2/n (d_ik d_jl +
     d_il d_jk).
@@ -127,7 +119,8 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
     return EntryCovariance(products=((white, white),), quartic=quartic)
 
 
-def _congruence(linear: Array, matrix: Array) -> Array:
+def congruence(linear: Array, matrix: Array) -> Array:
+    """L S L^T, exactly symmetric."""
     product: Array = linear @ matrix @ linear.T
     return (product + product.T) / 2
 
@@ -157,16 +150,8 @@ def sampling_covariance(
 ) -> EntryCovariance:
     """Covariance of the entries of a second moment due to sampling.
 
-    Parameters
-    ----------
-    moment
-        Second moment, positive semidefinite, shape (p, p).
-    rows
-        Number of rows.
-    unit
-        Whether rows were divided by their own length.
-    intercept
-        Whether the first column was constant before division.
+    `moment`: second moment, positive semidefinite, shape (p, p). `unit`: whether rows were divided
+    by their own length. `intercept`: whether the first column was constant before division.
     """
     if float(np.trace(moment)) <= 0 or (unit and len(moment) == 1):
         return EntryCovariance()
@@ -191,12 +176,6 @@ def sampling_covariance(
             squares.append((-2.0 * weight * scale**2, np.outer(mean, mean)))
     squares.append((-1 / rows, moment))
     return EntryCovariance(tuple(products), tuple(squares))
-
-
-def describe_row_law(*, unit: bool, intercept: bool) -> str:
-    """The assumed law of the rows, in words."""
-    centre = "the means that the column of ones shows" if intercept else "mean zero"
-    return f"Gaussian rows with {centre}" + (", divided by their length" if unit else "")
 
 
 @dataclass(frozen=True)
@@ -284,8 +263,7 @@ def _fitted_moment(law: _RowLaw, weight: Array, values: Array, mean: Array) -> A
     first = law.vectors @ (weight @ mean)
     inner = np.diag(weight @ values) + (mean.T * weight) @ mean
     rest = law.vectors @ inner @ law.vectors.T
-    moment: Array = np.block([[weight.sum(), first], [first[:, None], rest]])
-    return moment
+    return np.block([[weight.sum(), first], [first[:, None], rest]])
 
 
 def _law_of_moment(second: Array) -> _RowLaw:

@@ -42,20 +42,11 @@ MIN_FOLDS = 5  # below, the quantile of Student's t makes intervals more than 1.
 
 @dataclass(frozen=True)
 class Jackknife:
-    """An estimate and its jackknife standard error; both arrays have the statistic's shape.
+    """An estimate and its jackknife standard error; both arrays have the statistic's shape."""
 
-    Parameters
-    ----------
-    estimate
-        The statistic of all rows.
-    standard_error
-        NaN where the statistic is not finite for all rows without a fold.
-    freedom
-        Degrees of freedom of Student's t distribution: the number of folds minus that of tables.
-    """
-
-    estimate: Array
-    standard_error: Array
+    estimate: Array  # the statistic of all rows
+    standard_error: Array  # NaN where the statistic is not finite for all rows without a fold
+    # degrees of freedom of Student's t distribution: the number of folds minus that of tables
     freedom: int
 
 
@@ -69,14 +60,9 @@ def squared_reaches(
 ) -> tuple[Array, Array]:
     """Squared distances from an estimate to its bounds: t^2 of sampling, and z^2 of noise.
 
-    Parameters
-    ----------
-    level, freedom
-        Confidence level, and degrees of freedom of the jackknife.
-    by_sampling, by_noise
-        Variances: what the jackknife finds beyond the noise, and that of the noise.
-    shape
-        Gamma shape of the noise; see `uncertainty.tails.gamma_shape`.
+    `level`, `freedom`: confidence level, and degrees of freedom of the jackknife. `by_sampling`,
+    `by_noise`: variances: what the jackknife finds beyond the noise, and that of the noise.
+    `shape`: Gamma shape of the noise; see `uncertainty.tails.gamma_shape`.
     """
     z = critical_value(1 - level, np.ones(np.shape(by_noise)), shape)
     return student_quantile(level, freedom) ** 2 * by_sampling, z**2 * by_noise
@@ -85,12 +71,8 @@ def squared_reaches(
 def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
     """The 1 - level at which an interval of `squared_reaches` ends, for normal noise; elementwise.
 
-    Parameters
-    ----------
-    distance
-        From the estimate, in standard errors; not negative.
-    freedom, share
-        Degrees of freedom of the jackknife, and share of the variance that is due to noise.
+    `distance`: from the estimate, in standard errors; not negative. `freedom`, `share`: degrees of
+    freedom of the jackknife, and share of the variance that is due to noise.
     """
     least, most = np.full(np.shape(distance), math.log(_LEAST_TAIL)), np.zeros(np.shape(distance))
     for _ in range(_BISECTIONS):
@@ -99,8 +81,7 @@ def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
         square = (1 - share) * stdtrit(freedom, half) ** 2 + share * ndtri(half) ** 2
         beyond = square < distance**2
         least, most = np.where(beyond, least, middle), np.where(beyond, middle, most)
-    tail: Array = np.exp(most)
-    return tail
+    return np.exp(most)
 
 
 def student_tail(t: Array, freedom: float) -> Array:

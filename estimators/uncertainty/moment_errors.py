@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.uncertainty.entry_covariance import (
     EntryCovariance,
+    congruence,
     noise_covariance,
     sampling_covariance,
 )
@@ -35,18 +36,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CentredMoment:
-    """Second moments about the means, of all columns but the intercept; shape (p - 1, p - 1).
+    """Second moments about the means, of all columns but the intercept; shape (p - 1, p - 1)."""
 
-    Parameters
-    ----------
-    matrix
-        In the units of the released matrix.
-    sd
-        Standard deviation of the noise in each entry, to first order.
-    """
-
-    matrix: Array
-    sd: Array
+    matrix: Array  # in the units of the released matrix
+    sd: Array  # standard deviation of the noise in each entry, to first order
 
 
 def schur_complement(matrix: Array) -> Array:
@@ -58,20 +51,9 @@ def schur_complement(matrix: Array) -> Array:
 def centred_moment(raw: Array, law: NoiseLaw) -> CentredMoment | None:
     """Second moments about the means, from a matrix whose first column is the intercept.
 
-    Parameters
-    ----------
-    raw
-        Second moment, shape (p, p), p > 1.
-    law
-        Its noise law.
+    `raw`: second moment, shape (p, p), p > 1. None if the weight of all rows is lost in the noise,
+    and for noisy rows.
 
-    Returns
-    -------
-    CentredMoment or None
-        None if the weight of all rows is lost in the noise, and for noisy rows.
-
-    Notes
-    -----
     With m_i = S_0i / S_00 the first-order noise of `schur_complement` is
     E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00.
     """
@@ -87,37 +69,18 @@ def centred_moment(raw: Array, law: NoiseLaw) -> CentredMoment | None:
 
 @dataclass(frozen=True)
 class Means:
-    """Weighted means of every column, given that one indicator column is 1.
+    """Weighted means of every column, given that one indicator column is 1."""
 
-    Parameters
-    ----------
-    value
-        In scaled units, shape (p,); for the column of a level, its share.
-    sd
-        Standard deviation of the noise in each mean, to first order; shape (p,).
-    """
-
-    value: Array
-    sd: Array
+    value: Array  # in scaled units, shape (p,); for the column of a level, its share
+    sd: Array  # standard deviation of the noise in each mean, to first order; shape (p,)
 
 
 def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
     """Means over the rows where an indicator column is 1 (for the intercept, over all rows).
 
-    Parameters
-    ----------
-    raw
-        Released second moment, shape (p, p).
-    law
-        Its noise law.
-    indicator
-        Index of the intercept, or of a level's column.
-
-    Returns
-    -------
-    Means or None
-        None if the weight of these rows is lost in the noise (within three standard deviations of
-        zero), and for noisy rows.
+    `raw`: released second moment, shape (p, p). `indicator`: index of the intercept, or of a
+    level's column. None if the weight of these rows is lost in the noise (within three standard
+    deviations of zero), and for noisy rows.
     """
     weight = float(raw[indicator, indicator])
     if law.family == "noisy-rows" or weight <= 3 * law.sd_diagonal:
@@ -129,42 +92,24 @@ def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
     return Means(value, sd)
 
 
-# Errors of the second moments of a release, by noise and by sampling.
-#
-# The noise law is known exactly; the law of the rows is assumed (see
-# `uncertainty.entry_covariance`). The estimand is the population second moment of the normalised
-# rows. If the first column is the intercept, moments are about the means that it gives, to first
-# order in their errors.
-
 MIN_POWER = 2.0  # standard deviations of the noise that a column's diagonal entry must exceed
 _MIN_WEIGHT = 5.0  # and that the intercept's diagonal entry must exceed
 
 
 @dataclass(frozen=True)
 class MomentErrors:
-    """A noisy second moment and its errors, about the means where these are known.
+    """A noisy second moment and its errors, about the means where these are known."""
 
-    Parameters
-    ----------
-    matrix, denoised
-        The noisy matrix and its positive semidefinite estimate; shape (q, q), where q = p, or
-        p - 1 about means.
-    sampling, noise
-        Covariance of the entries of `denoised` by sampling, and of `matrix` by noise.
-    linear
-        L of the first-order error L E L^T, shape (q, p).
-    offset
-        Number of columns of the release that are left out: 1 about means, else 0.
-    weight_lost
-        Whether the intercept's diagonal entry is lost in the noise, so that nothing is estimable.
-    """
-
+    # the noisy matrix and its positive semidefinite estimate; shape (q, q), where q = p, or p - 1
+    # about means
     matrix: Array
     denoised: Array
+    # covariance of the entries of `denoised` by sampling, and of `matrix` by noise
     sampling: EntryCovariance
     noise: EntryCovariance
-    linear: Array
-    offset: int
+    linear: Array  # L of the first-order error L E L^T, shape (q, p)
+    offset: int  # number of columns of the release that are left out: 1 about means, else 0
+    # whether the intercept's diagonal entry is lost in the noise, so that nothing is estimable
     weight_lost: bool
 
     def variances(self) -> tuple[Array, Array]:
@@ -183,8 +128,8 @@ class MomentErrors:
         """The errors of L S L^T, for L of shape (k, q)."""
         return replace(
             self,
-            matrix=_congruence(linear, self.matrix),
-            denoised=_congruence(linear, self.denoised),
+            matrix=congruence(linear, self.matrix),
+            denoised=congruence(linear, self.denoised),
             sampling=self.sampling.transformed(linear),
             noise=self.noise.transformed(linear),
             linear=linear @ self.linear,
@@ -208,8 +153,6 @@ def raw_moment_errors(evidence: Evidence) -> MomentErrors:
 def release_noise(evidence: Evidence) -> EntryCovariance:
     """Covariance of the released entries: the noise law, and the errors of a noisy divisor.
 
-    Notes
-    -----
     If the sum was divided by a noisy number of rows with relative deviation d, S has the additional
     error -S d. If it was divided by its own noisy trace, E becomes E - S tr E; where entries of E
     are uncorrelated, with variance t on the diagonal, its covariance gains
@@ -288,21 +231,10 @@ def about_means(evidence: Evidence, matrix: Array) -> Array:
 def completed_moments(evidence: Evidence, matrix: Array) -> Array:
     """Moments about the means if there is an intercept, corrected for missing cells.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    matrix
-        A second moment like ``evidence.raw``: of all rows, denoised, or of some of the folds.
+    `matrix`: a second moment like ``evidence.raw``: of all rows, denoised, or of some of the folds.
+    Returns shape (q, q): in the units of `matrix`. Zero for a column without any cell; NaN if the
+    weight of all rows is not positive.
 
-    Returns
-    -------
-    ndarray, shape (q, q)
-        In the units of `matrix`. Zero for a column without any cell; NaN if the weight of all rows
-        is not positive.
-
-    Notes
-    -----
     As in `estimators.table_units`: if cells are missing independently, and a share o_j of those of
     column j is present, moments are divided by o_i o_j off the diagonal and by o_i on it.
     """
@@ -319,6 +251,15 @@ def completed_moments(evidence: Evidence, matrix: Array) -> Array:
     return completed
 
 
+def correlations(matrix: Array) -> Array:
+    """A matrix scaled to a unit diagonal; NaN for variances that are not positive."""
+    variance = np.diag(matrix)
+    root = np.sqrt(np.where(variance > 0, variance, np.nan))
+    scaled: Array = matrix / np.outer(root, root)
+    np.fill_diagonal(scaled, np.where(variance > 0, 1.0, np.nan))
+    return scaled
+
+
 def incomplete(evidence: Evidence) -> bool:
     """Whether cells are known to be missing."""
     return any(share < 1 for share in evidence.present)
@@ -330,11 +271,6 @@ def inverse_shares(evidence: Evidence) -> Array:
     shares = np.array(evidence.present[offset:] or [1.0] * (len(evidence.raw) - offset))
     inverse: Array = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
     return inverse
-
-
-def _congruence(linear: Array, matrix: Array) -> Array:
-    product: Array = linear @ matrix @ linear.T
-    return (product + product.T) / 2
 
 
 # How much more the squared lengths of rows vary than those of Gaussian rows.
@@ -351,13 +287,8 @@ _CLEAR = 3.0  # standard deviations of the noise that the count of an occupied b
 def tail_factor(evidence: Evidence) -> float:
     """Factor of the sampling variance for rows with heavy tails; at least 1.
 
-    Returns
-    -------
-    float
-        1 if the lengths are not published, or if noise hides them.
+    1 if the lengths are not published, or if noise hides them.
 
-    Notes
-    -----
     For Gaussian rows with second moment T and mean m about the centres, the variance of the squared
     length is 2 (tr T^2 - |m|^4). Without an intercept, m is unknown and taken to be zero, which
     makes the factor smaller.

@@ -15,7 +15,7 @@ from gramercy.estimators.uncertainty.correlation_errors import (
     not_estimable,
     variance_coefficients,
 )
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, congruence
 from gramercy.estimators.uncertainty.moment_errors import MomentErrors, moment_errors
 from gramercy.estimators.uncertainty.tails import gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
@@ -37,12 +37,7 @@ _MAX_CORRECTION = 0.1  # largest share of an eigenvalue of the inverse that may 
 def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErrors:
     """Correlations of the inverse, with the opposite sign; all or none are estimable.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    moments
-        Its moments about the means, corrected for missing cells.
+    `moments`: its moments about the means, corrected for missing cells.
     """
     q, rows = len(moments.matrix), max(evidence.rows, 1.0)
     freedom = rows - q - moments.offset
@@ -83,12 +78,7 @@ def bias_corrected(matrix: Array, noise: EntryCovariance) -> Array | None:
 
     None if the smallest eigenvalues may be due to noise alone.
 
-    Parameters
-    ----------
-    matrix
-        Noisy, symmetric, shape (p, p).
-    noise
-        Covariance of its entries.
+    `matrix`: noisy, symmetric, shape (p, p). `noise`: covariance of its entries.
     """
     values, vectors = np.linalg.eigh(matrix)
     if values.size == 0 or values[0] <= 1e-12 * values[-1]:
@@ -149,42 +139,24 @@ _BIAS = 1.5  # and intervals, of the estimated bias
 
 @dataclass(frozen=True)
 class NodewiseLasso:
-    """Residuals of every known column on the other known columns, of k of q columns.
+    """Residuals of every known column on the other known columns, of k of q columns."""
 
-    Parameters
-    ----------
-    columns
-        Indices of the k columns whose variance is known.
-    scale
-        Factors that give these columns unit variance, shape (k,).
-    residuals
-        B for columns of unit variance, shape (k, k).
-    errors
-        Partial correlations with their errors, of all q columns; shape (q, q).
-    """
-
-    columns: NDArray[np.intp]
-    scale: Array
-    residuals: Array
+    columns: NDArray[np.intp]  # indices of the k columns whose variance is known
+    scale: Array  # factors that give these columns unit variance, shape (k,)
+    residuals: Array  # B for columns of unit variance, shape (k, k)
+    # partial correlations with their errors, of all q columns; shape (q, q)
     errors: CorrelationErrors
 
     def partial_correlations(self, moments: Array) -> Array:
         """Partial correlations of another second moment of the columns, for fixed coefficients.
 
-        Parameters
-        ----------
-        moments
-            Shape (q, q).
-
-        Returns
-        -------
-        ndarray, shape (q, q)
-            NaN for pairs that are not known, and where a residual variance is not positive.
+        `moments`: shape (q, q). Returns shape (q, q): NaN for pairs that are not known, and where a
+        residual variance is not positive.
         """
         result: Array = np.full(moments.shape, np.nan)
         known = np.ix_(self.columns, self.columns)
         unit = moments[known] * np.outer(self.scale, self.scale)
-        of_residuals = _congruence(self.residuals, unit)
+        of_residuals = congruence(self.residuals.T, unit)
         variance = np.diag(of_residuals)
         root = np.sqrt(np.where(variance > 0, variance, np.nan))
         result[known] = -_inverse_like(self.residuals, of_residuals, variance) / np.outer(
@@ -213,17 +185,9 @@ def nodewise_lasso(
 
     None if there are fewer than two.
 
-    Parameters
-    ----------
-    moments
-        A noisy second moment and its errors.
-    law
-        Noise law of the release.
-    rows
-        Number of rows.
-    levels
-        Indices of the columns of zeros and ones that are levels of one column of the table, for
-        each such column. They add up to one, so the first of those that are known is left out.
+    `moments`: a noisy second moment and its errors. `levels`: indices of the columns of zeros and
+    ones that are levels of one column of the table, for each such column. They add up to one, so
+    the first of those that are known is left out.
     """
     q = len(moments.matrix)
     used = moments.clear_columns()
@@ -235,8 +199,8 @@ def nodewise_lasso(
     unit = moments.mapped(np.eye(q)[columns] * scale[:, None])
     residuals, shrinkage = _lasso(unit, rows)
     noise = unit.noise.transformed(residuals.T)
-    of_residuals = _congruence(residuals, unit.matrix)
-    expected = np.diag(_congruence(residuals, unit.denoised))
+    of_residuals = congruence(residuals.T, unit.matrix)
+    expected = np.diag(congruence(residuals.T, unit.denoised))
     variance = np.maximum(np.diag(of_residuals), _FLOOR * expected)
     known = shrinkage <= _MOST_SHRINKAGE * np.sqrt(variance)
     root = 1 / np.sqrt(variance)
@@ -273,7 +237,7 @@ def _lasso(unit: MomentErrors, rows: float) -> tuple[Array, Array]:
     mean_noise = np.maximum(unit.noise.variance(k), 0.0).mean(axis=0)
     residuals, penalties = np.eye(k), np.zeros(k)
     for _ in range(_ROUNDS):
-        variance = np.diag(_congruence(residuals, regularised))
+        variance = np.diag(congruence(residuals.T, regularised))
         squares = (residuals**2).sum(axis=0)
         penalties = np.sqrt(np.log(k) * (variance / rows + squares * mean_noise))
         weights = np.tile(penalties, (k, 1))
@@ -294,7 +258,7 @@ def _bias(residuals: Array, moment: Array) -> Array:
         differences[selected, j] = np.linalg.solve(
             regularised[np.ix_(selected, selected)], gradient
         )
-    return _congruence(differences, regularised)
+    return congruence(differences.T, regularised)
 
 
 def _inverse_like(residuals: Array, of_residuals: Array, variance: Array) -> Array:
@@ -312,8 +276,3 @@ def _variance_of_products(errors: EntryCovariance, k: int) -> Array:
         diagonals = np.outer(np.diag(left), np.diag(right))
         total += (diagonals + diagonals.T) / 2
     return total
-
-
-def _congruence(residuals: Array, matrix: Array) -> Array:
-    product: Array = residuals.T @ matrix @ residuals
-    return (product + product.T) / 2

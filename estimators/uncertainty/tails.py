@@ -32,19 +32,8 @@ _CHUNK = 1 << 16  # entries at a time: 40 MB for each array of their nodes
 def gamma_shape(law: NoiseLaw, linear: Array) -> Array:
     """Gamma shape k of the noise in the entries of L E L^T, infinite where it is normal.
 
-    Parameters
-    ----------
-    law
-        Noise law of E.
-    linear
-        L, shape (q, p); the identity for the entries of E.
+    `linear`: L, shape (q, p); the identity for the entries of E. Returns shape (q, q).
 
-    Returns
-    -------
-    ndarray, shape (q, q)
-
-    Notes
-    -----
     From the fourth cumulants. If E is Wishart with m degrees of freedom, tr(B E) has the excess
     kurtosis 12 sum b^4 / (m (sum b^2)^2) over the eigenvalues b of B, and half of it for the
     difference of two Wishart matrices. Here B is (l_i l_j^T + l_j l_i^T) / 2. For independent
@@ -74,14 +63,8 @@ def gamma_shape(law: NoiseLaw, linear: Array) -> Array:
 def tail_probability(t: Array, share: Array, shape: Array) -> Array:
     """P(|T| > t) for T of unit variance, elementwise.
 
-    Parameters
-    ----------
-    t
-        Value of t in standard deviations, not negative.
-    share
-        Share of the variance that is due to noise, in [0, 1].
-    shape
-        Gamma shape k of the noise; see `gamma_shape`.
+    `t`: value of t in standard deviations, not negative. `share`: share of the variance that is due
+    to noise, in [0, 1]. `shape`: Gamma shape k of the noise; see `gamma_shape`.
     """
     probability: Array = 2 * ndtr(-t)
     non_normal, rounded = _non_normal(share, shape)

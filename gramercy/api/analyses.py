@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gramercy.api.matrices import ReleaseMatrices
-from gramercy.schemas import wordings
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import parse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gramercy.api.results.comparison import Comparison
-    from gramercy.api.results.components import ComponentsResult
-    from gramercy.api.results.cross_table import CrossTable
-    from gramercy.api.results.description import Description
-    from gramercy.api.results.regression import RegressionResult
+    from gramercy.api.comparison import Comparison
+    from gramercy.api.components import ComponentsResult
+    from gramercy.api.regression import RegressionResult
+    from gramercy.api.tables import CrossTable, Description
+    from gramercy.estimators import Estimate
     from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
+    from gramercy.schemas.evidence import Evidence
+
+_OWN_CALLS = {  # estimators of requests and the command line that are methods in Python
+    "intervals": ".correlation.interval() or .covariance.interval()",
+    "regression": ".regression('y ~ a + b')",
+    "pca": ".pca()",
+    "tables": ".crosstab('COLUMN')",
+    "moments": ".describe()",
+    "synthetic": ".synthesize()",
+    "quadratic-discriminant": ".groups.classifier()",
+    "pool": "gramercy.pool([release, other])",
+}
+_OTHER_NAMES = {"glasso": "graphical-lasso", "lda": "discriminant", "qda": "quadratic-discriminant"}
 
 
 class ReleaseAnalyses(ReleaseMatrices):
@@ -49,9 +65,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         >>> fitted.precision_.shape, list(fitted.to_networkx())
         ((3, 3), ['c0', 'c1', 'c2'])
         """
-        from gramercy.api.estimation import estimator  # imports scikit-learn
-
-        return estimator(name, settings).fit(self)
+        return _estimator(name, settings).fit(self)
 
     def regression(
         self,
@@ -81,12 +95,19 @@ class ReleaseAnalyses(ReleaseMatrices):
             If the formula is invalid, names an unknown column, or contains products or functions of
             columns; or if the release has no intercept or has unit rows.
         """
-        from gramercy.api.results.regression import RegressionResult, regression_settings
+        from gramercy.api.regression import RegressionResult
+        from gramercy.estimators.regression import LinearRegression
 
         self._needs_second_moment()
-        names = None if predictors is None else tuple(predictors)
-        settings = regression_settings(formula, outcome, names, level, selection)
-        return RegressionResult(self.evidence, settings)
+        settings = {
+            "formula": formula,
+            "outcome": outcome,
+            "predictors": None if predictors is None else tuple(predictors),
+            "level": level,
+            "selection": selection,
+        }
+        spec = parse(LinearRegression, settings, "regression", RequestError)
+        return RegressionResult(self.evidence, spec)
 
     def pca(
         self,
@@ -111,8 +132,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         RequestError
             If the release has no such columns, or is not a second moment.
         """
-        from gramercy.api.analysis import analysis
-        from gramercy.api.results.components import ComponentsResult
+        from gramercy.api.components import ComponentsResult
 
         self._warn_or_own_units()
         chosen = None if columns is None else tuple(columns)
@@ -134,8 +154,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         RequestError
             If a column is not one of levels, or the release has no intercept or has unit rows.
         """
-        from gramercy.api.analysis import analysis
-        from gramercy.api.results.cross_table import CrossTable
+        from gramercy.api.tables import CrossTable
 
         self._needs_second_moment()
         settings = {"rows": rows, "columns": columns, "level": level}
@@ -156,8 +175,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         RequestError
             If `by` is not a column of levels, or the release has no intercept or has unit rows.
         """
-        from gramercy.api.analysis import analysis
-        from gramercy.api.results.description import Description
+        from gramercy.api.tables import Description
 
         self._needs_second_moment()
         settings = {"by": by, "level": level}
@@ -181,7 +199,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         RequestError
             If one of the two is not a second moment, or `level` is out of range.
         """
-        from gramercy.api.results.comparison import Comparison
+        from gramercy.api.comparison import Comparison
 
         if not isinstance(other, ReleaseAnalyses):
             raise wordings.not_a_release(type(other).__name__)
@@ -222,3 +240,42 @@ class ReleaseAnalyses(ReleaseMatrices):
         table = Copula.of(self.evidence).draw(rows, missing, integers)
         table.attrs |= {"synthetic": True, "release": self.id}
         return table
+
+
+def analysis(name: str, settings: Mapping[str, Any], evidence: Evidence) -> Estimate:
+    """The estimate of this name; settings that are None keep their defaults."""
+    from gramercy.estimators import registry
+
+    given = {key: value for key, value in settings.items() if value is not None}
+    spec = parse(registry[name], {"name": name, **given}, f"estimate '{name}'", RequestError)
+    return spec.fit(evidence)
+
+
+def _estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | DiscriminantClassifier:
+    """The unfitted estimator of this name."""
+    from gramercy.estimators.scikit import by_name  # imports scikit-learn
+
+    if name not in by_name:
+        if name in _OWN_CALLS:
+            raise families.ESTIMATE(
+                "The estimator '{estimator}' is not available in .estimate().",
+                "Use {call}.",
+                estimator=name,
+                call=_OWN_CALLS[name],
+            )
+        wanted = _OTHER_NAMES.get(name.lower(), name)
+        raise families.ESTIMATE(
+            "'{name}' is not the name of an estimator.",
+            "Known: {known}.",
+            name=name,
+            known=most_similar_first(wanted, [*by_name, *_OWN_CALLS]),
+        )
+    if "group" in settings:
+        raise families.ESTIMATE(
+            "'group' is not a setting of .estimate().",
+            "Use .groups['{group}'].estimate('{estimator}').",
+            estimator=name,
+            group=str(settings["group"]),
+        )
+    parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
+    return by_name[name](**settings)

@@ -1,23 +1,27 @@
-"""The groups of a release: each like a release of its own, and compared with each other."""
+"""The groups of a release: each like a release, compared with each other, and a classifier."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from gramercy.api.analyses import ReleaseAnalyses
+from gramercy.api.analyses import ReleaseAnalyses, analysis
 from gramercy.api.estimates import Named
 from gramercy.api.notebook import html_list, html_table
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import wordings
+from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
-    from gramercy.api.results.comparison import Comparison
-    from gramercy.api.results.quadratic_classifier import QuadraticClassifier
-    from gramercy.archive.bundles.release_bundle import ReleaseBundle
+    from gramercy.api.comparison import Comparison
+    from gramercy.estimators import Estimate
 
 
 class Published(Protocol):
@@ -107,7 +111,7 @@ class Groups(Named[GroupRelease]):
         RequestError
             If a group does not exist, or the level is out of range.
         """
-        from gramercy.api.results.comparison import Comparison
+        from gramercy.api.comparison import Comparison
 
         return Comparison(first, second, (self[first].evidence, self[second].evidence), level)
 
@@ -131,9 +135,6 @@ class Groups(Named[GroupRelease]):
             If there are no groups, the release has no intercept or has unit rows, or fewer than two
             groups are above the noise.
         """
-        from gramercy.api.analysis import analysis
-        from gramercy.api.results.quadratic_classifier import QuadraticClassifier
-
         if not self:
             raise wordings.groups_missing()
         groups = {name: group.evidence for name, group in self.items()}
@@ -147,7 +148,115 @@ class Groups(Named[GroupRelease]):
         return html_table(self.rows.round(0), f"Groups of {self.owner}")
 
 
-def groups_of(release: str, bundle: ReleaseBundle) -> Groups:
-    """The groups of a release."""
-    rows = {group.level: bundle.of_group(index) for index, group in enumerate(bundle.groups)}
-    return Groups(release, {name: GroupRelease(release, name, own) for name, own in rows.items()})
+Array = NDArray[np.float64]
+
+
+class QuadraticClassifier:
+    """Quadratic discriminant analysis: assigns rows to the groups of a release.
+
+    Parameters
+    ----------
+    release
+        DATASET/RELEASE.
+    estimate
+        Of the estimator ``quadratic-discriminant``: see `estimators.quadratic_discriminant`.
+    columns
+        The table column of each feature.
+
+    Attributes
+    ----------
+    classes
+        DataFrame, one line for each group: its ``status``, which is ``lost in noise`` for a group
+        that cannot be predicted, its ``share`` among the others with the error of the noise, and
+        the constant of its score.
+    means
+        DataFrame of the mean of each feature in each class, with the error of the noise.
+    features
+        Names of the table columns that `predict` needs.
+    """
+
+    def __init__(
+        self, release: str, estimate: Estimate, columns: Sequence[ColumnFacts | LevelsFacts]
+    ) -> None:
+        tables = estimate.tables
+        self.release, self._columns = release, tuple(columns)
+        self.features = list(dict.fromkeys(column.name for column in columns))
+        self.classes = tables["classes"].set_index("class")
+        self.means = tables["means"].set_index(["class", "feature"])
+        self._constants = self.classes.loc[self.classes["status"] == "used", "constant"]
+        self._means = tables["means"].groupby("class", sort=False)["mean"]
+        self._precisions = tables["precisions"].groupby("class", sort=False)
+
+    def scores(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The score of every class for every row; shape (n, K).
+
+        The difference of two scores is the logarithm of the ratio of the probabilities of their
+        classes, if the rows of each class are Gaussian.
+
+        Parameters
+        ----------
+        rows
+            Has the columns `features`, in the table's units; a column of levels has its levels.
+
+        Returns
+        -------
+        DataFrame
+            NaN for rows with missing numbers.
+
+        Raises
+        ------
+        RequestError
+            If a column is missing.
+        """
+        if missing := [name for name in self.features if name not in rows]:
+            raise wordings.rows_lack_columns(tuple(missing), tuple(self.features))
+        x = np.column_stack([_cells(rows, self._columns, k) for k in range(len(self._columns))])
+        scores = {name: self._score(x, name) for name in self._constants.index}
+        return pd.DataFrame(scores, index=rows.index)
+
+    def predict(self, rows: pd.DataFrame) -> pd.Series:
+        """The class of every row, that of the largest score; shape (n,).
+
+        None for rows with missing numbers. See `scores`.
+        """
+        scores = self.scores(rows)
+        values = scores.to_numpy()
+        best = scores.columns.to_numpy(dtype=object)[values.argmax(axis=1)]
+        known = np.isfinite(values).all(axis=1)
+        return pd.Series(np.where(known, best, None), index=rows.index, name="class", dtype=object)
+
+    def summary(self) -> str:
+        """The classes, and the means of their features, as text."""
+        tables = (self.classes, self._mean_table())
+        return "\n\n".join(table.to_string(float_format="{:.4g}".format) for table in tables)
+
+    def _score(self, x: Array, name: str) -> Array:
+        from_mean = x - self._means.get_group(name).to_numpy()
+        precision = self._precisions.get_group(name).iloc[:, 2:].to_numpy(dtype=np.float64)
+        score: Array = self._constants[name] - ((from_mean @ precision) * from_mean).sum(axis=1) / 2
+        return score
+
+    def _mean_table(self) -> pd.DataFrame:
+        """Means with a line for each feature and a column for each class."""
+        table = self.means["mean"].unstack("class", sort=False)
+        return table[list(self._constants.index)]
+
+    def _repr_html_(self) -> str:
+        classes = html_table(self.classes, f"{repr(self)[1:-1]}; classes:")
+        return classes + html_table(self._mean_table(), "Means")
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._constants.index)
+        return f"<QuadraticClassifier of {self.release}: {names}>"
+
+
+def _cells(rows: pd.DataFrame, columns: Sequence[ColumnFacts | LevelsFacts], k: int) -> Array:
+    """Feature k of every row: a number, or whether the row has this level; shape (n,)."""
+    column = columns[k]
+    cells = rows[column.name]
+    if isinstance(column, LevelsFacts):
+        level = level_names(column.levels)[k - columns.index(column)]
+        texts = cells.convert_dtypes().astype("string")  # codes such as 1 or 1.0
+        cells = (texts == level).fillna(False)
+    numbers: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers

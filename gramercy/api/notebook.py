@@ -6,14 +6,9 @@ import html
 import math
 import numbers
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
-
-from gramercy.schemas.errors import GramercyError
-
-if TYPE_CHECKING:
-    from gramercy.api.release import Release
 
 # Colours are those of the page: only lines are drawn, in the colour of the text.
 _CELL = "padding:.2em .7em;text-align:left;border-bottom:1px solid;border-color:inherit"
@@ -51,25 +46,6 @@ def html_list(caption: str, facts: Mapping[str, Any]) -> str:
     return f'<div>{paragraph(caption)}<table style="{_TABLE}"><tbody>{rows}</tbody></table></div>'
 
 
-def release_facts(release: Release) -> dict[str, Any]:
-    """What a notebook shows of a release: public facts, and what can be read from it."""
-    facts, guarantee = release.manifest, release.guarantee
-    shown = {
-        "data set": f"{facts.dataset.title} ({facts.dataset.curator})",
-        "version": facts.dataset.version,
-        "published": facts.published,
-        "withdrawn": _withdrawn(release),
-        "guarantee": f"epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}",
-        "protects": f"one {facts.privacy_unit}, {facts.neighbours}",
-        "mechanism": facts.mechanism["name"],
-        facts.count_key: f"{facts.rows.value:,.0f} ({facts.rows.status})",
-        "rows are": f"normalised by {facts.normalisation.kind}",
-        "columns": _shortened([column.name for column in facts.columns]),
-        "estimates": _estimates(release),
-    }
-    return {name: value for name, value in shown.items() if value}
-
-
 def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -78,20 +54,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _shortened(names: list[str], most: int = 12) -> str:
+def shortened(names: list[str], most: int = 12) -> str:
+    """The first names, and how many there are."""
     more = f", ... ({len(names)})" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _withdrawn(release: Release) -> str:
-    try:
-        return release.withdrawn or ""
-    except GramercyError:
-        return "the notice of withdrawal cannot be read"
-
-
-def _estimates(release: Release) -> str:
-    try:
-        return _shortened(list(release.estimates))
-    except GramercyError:
-        return "they differ from what was sealed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,26 +13,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses
-from gramercy.api.attachments import Attachments
-from gramercy.api.distributions import marginals, quantiles
 from gramercy.api.estimates import EstimateFrames, Estimates
-from gramercy.api.groups import Groups, groups_of
-from gramercy.api.notebook import html_list, release_facts
-from gramercy.api.release_facts import ReleaseFacts
+from gramercy.api.groups import GroupRelease, Groups
+from gramercy.api.notebook import html_list, shortened
+from gramercy.archive.bundles.descriptions import read_withdrawal
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import published_columns, read_release, rows_file
+from gramercy.archive.bundles.release_bundle import published_columns, read_release
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signature import key_id
+from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.errors import BundleError, GramercyError
+from gramercy.schemas.evidence import Evidence, ReleaseEvidence
+from gramercy.schemas.facts import ColumnFacts, GuaranteeFacts
+from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.noise import NoiseLaw
 
 
-class Release(ReleaseFacts, ReleaseAnalyses):
+class Release(ReleaseAnalyses):
     """One release, verified when it is opened.
 
     Its estimates and reports are verified before they are used. If the catalogue was opened with
@@ -78,7 +82,50 @@ class Release(ReleaseFacts, ReleaseAnalyses):
                 raise wordings.wrong_release(str(self.path / DESCRIPTOR), self.id)
             if listed is not None and listed.sha256 != self._bundle.sha256:
                 raise wordings.not_as_listed(str(self.path))
-        self._attached = Attachments(archive, dataset, release, self._bundle.sha256, listed)
+        self._archive, self._listed, self._key = archive, listed, (dataset, release)
+
+    @property
+    def manifest(self) -> ReleaseManifest:
+        """All public facts of the release."""
+        return self._bundle.manifest
+
+    @property
+    def period(self) -> str | None:
+        """The period of the data, such as ``2026-11``; None if the data set has no periods."""
+        return None if self.manifest.period is None else self.manifest.period.label
+
+    @property
+    def sha256(self) -> str:
+        """Digest of its SHA256SUMS, which names its exact content."""
+        return self._bundle.sha256
+
+    @property
+    def release_evidence(self) -> ReleaseEvidence:
+        """The evidence with the name and the facts of the release; releases are pooled by it."""
+        return self._bundle.release_evidence
+
+    @property
+    def kind(self) -> str:
+        """``second-moment``, ``rows``, ``reports``, ``precision``, or ``marginals``.
+
+        Releases of every kind but ``marginals`` have a matrix.
+        """
+        return self.manifest.kind
+
+    @property
+    def guarantee(self) -> GuaranteeFacts:
+        """The exact privacy guarantee of the release."""
+        return self.manifest.guarantee
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The noise law of the matrix; of the family ``none`` if there is no matrix."""
+        return self.manifest.noise
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix, in order."""
+        return self.manifest.names
 
     @property
     def precision(self) -> pd.DataFrame:
@@ -90,7 +137,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             If the release is a second moment.
         """
         self._needs_matrix()
-        if self.manifest.kind != "precision":
+        if self.manifest.publication.is_moment:
             published = [name for name, each in self.estimates.items() if "precision" in each]
             known = most_similar_first("graphical-lasso", published)
             raise families.ESTIMATE(
@@ -150,7 +197,11 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         RequestError
             If the release publishes no histograms.
         """
-        return marginals(self.id, self._bundle)
+        from gramercy.estimators.marginals import marginals_frame, rows_counted
+
+        self._needs_marginals()
+        histograms = self._bundle.marginals
+        return marginals_frame(histograms, rows_counted(self.manifest, histograms))
 
     def quantiles(
         self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), level: float = 0.95
@@ -175,7 +226,25 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         RequestError
             If the release publishes no histograms, or a number is out of range.
         """
-        return quantiles(self.id, self._bundle, at, level)
+        from gramercy.estimators.marginals import quantiles, rows_counted
+
+        self._needs_marginals()
+        if not _are_probabilities(at):
+            raise families.ANALYSIS(
+                "'at' must be numbers between 0 and 1.",
+                "0.5 is the median.",
+            )
+        if not 0.5 < level < 1:
+            raise wordings.level_out_of_range()
+        histograms = self._bundle.marginals
+        rows = rows_counted(self.manifest, histograms)
+        lines = [
+            (each.column, probability, found.value, found.lower, found.upper)
+            for each, column in zip(histograms, self.manifest.columns, strict=True)
+            if isinstance(column, ColumnFacts)
+            for probability, found in zip(at, quantiles(each, rows, at, level), strict=True)
+        ]
+        return pd.DataFrame(lines, columns=["column", "probability", "value", "lower", "upper"])
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.
@@ -185,7 +254,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         RequestError
             If this release has no rows.
         """
-        name = rows_file(self.manifest)
+        name = self.manifest.publication.rows_file
         if name is None:
             raise families.ESTIMATE(
                 "'{release}' has no rows.",
@@ -205,7 +274,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         columns' own units. ``edges`` are the weights of its graph.
         """
         frames = {}
-        for name, bundle in self._attached.estimates().items():
+        for name, bundle in self._estimate_bundles().items():
             labelled = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
             if bundle.edges is not None:
                 labelled["edges"] = self._labelled(bundle.edges)
@@ -239,7 +308,8 @@ class Release(ReleaseFacts, ReleaseAnalyses):
                 estimate=estimate,
                 known=most_similar_first(estimate, graphs),
             )
-        return self._attached.graph(estimate)
+        with self._archive.rewrite_paths_in_errors():
+            return read_estimate(self._archive.estimate(*self._key, estimate)).graph()
 
     @property
     def evidence(self) -> Evidence:
@@ -259,7 +329,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
         Empty if the request has no key ``by``. The matrix of the release is of all rows.
         """
-        return groups_of(self.id, self._bundle)
+        rows = {each.level: self._bundle.of_group(k) for k, each in enumerate(self._bundle.groups)}
+        groups = {name: GroupRelease(self.id, name, own) for name, own in rows.items()}
+        return Groups(self.id, groups)
 
     @property
     def report(self) -> Path | None:
@@ -268,7 +340,14 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         For an archive at a URL, the path is that of a local copy. It stays the same, and the file
         stays there, until the process ends; ``shown(release.report)`` is the lasting URL.
         """
-        return self._attached.report()
+        places: dict[int, Path] = {}
+        for name in self._archive.reports(*self._key):
+            place = self._archive.report(*self._key, name)
+            with contextlib.suppress(BundleError):  # a damaged report does not hide the others
+                facts = read_report(place).manifest
+                self._verify(place, facts.release_sha256)
+                places[len(facts.estimates)] = place
+        return places[max(places)] / PAGE if places else None
 
     @cached_property
     def withdrawn(self) -> str | None:
@@ -277,9 +356,17 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         Raises
         ------
         BundleError
-            If the notice differs from what was sealed, or belongs to another release.
+            If the notice is missing, differs from what was sealed, or is of another release.
         """
-        return self._attached.withdrawn()
+        place = self._archive.withdrawal(*self._key)
+        if not self._archive.contains(place):
+            if self._listed is not None and self._listed.withdrawn is not None:
+                raise wordings.listed_bundle_missing(self._archive.display_path(place))
+            return None
+        with self._archive.rewrite_paths_in_errors():
+            facts = read_withdrawal(place).manifest
+            self._verify(place, facts.release_sha256)
+        return facts.reason
 
     @property
     def where(self) -> str:
@@ -288,19 +375,49 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
     def shown(self, path: Path) -> str:
         """The path or URL, without credentials, of a file of this release or its bundles."""
-        return self._attached.archive.display_path(path)
+        return self._archive.display_path(path)
+
+    def _estimate_bundles(self) -> dict[str, EstimateBundle]:
+        """All estimates, by id; an error if one is missing, or not as sealed or listed."""
+        bundles = {}
+        listed = self._listed.estimates if self._listed else {}
+        for name in sorted({*self._archive.estimates(*self._key), *listed}):
+            place = self._archive.estimate(*self._key, name)
+            with self._archive.rewrite_paths_in_errors():
+                if not self._archive.contains(place):
+                    raise wordings.listed_bundle_missing(str(place))
+                bundles[name] = bundle = read_estimate(place)
+                self._verify(place, bundle.manifest.release_sha256)
+                if listed.get(name, bundle.sha256) != bundle.sha256:
+                    raise wordings.not_as_listed(str(place))
+        return bundles
+
+    def _verify(self, place: Path, release_sha256: str) -> None:
+        """Refuse a bundle of another release, or one signed by a key that is not trusted."""
+        self._archive.verify_signer(place)
+        if release_sha256 != self.sha256:
+            raise wordings.wrong_release(str(place / DESCRIPTOR), self.id)
 
     def _needs_matrix(self) -> None:
-        if self.kind == "marginals":
+        if not self.manifest.publication.has_matrix:
             raise families.ANALYSIS(
                 "'{release}' has histograms of its columns, and no matrix.",
                 "Use .marginals and .quantiles().",
                 release=self.id,
             )
 
+    def _needs_marginals(self) -> None:
+        if not self._bundle.marginals:
+            raise families.ANALYSIS(
+                "'{release}' has no histograms of its columns.",
+                "Use a release of private constants ('scaling: private' in its request) or of "
+                "marginals.",
+                release=self.id,
+            )
+
     def _needs_second_moment(self) -> None:
         self._needs_matrix()
-        if self.kind == "precision":
+        if not self.manifest.publication.is_moment:
             raise families.ESTIMATE(
                 "'{release}' is a precision matrix.",
                 "Use .precision.",
@@ -315,7 +432,34 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
 
     def _repr_html_(self) -> str:
-        return html_list(f"Release {self.id}", release_facts(self))
+        facts, guarantee = self.manifest, self.guarantee
+        shown = {
+            "data set": f"{facts.dataset.title} ({facts.dataset.curator})",
+            "version": facts.dataset.version,
+            "published": facts.published,
+            "withdrawn": self._withdrawn_text(),
+            "guarantee": f"epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}",
+            "protects": f"one {facts.privacy_unit}, {facts.neighbours}",
+            "mechanism": facts.mechanism["name"],
+            facts.count_key: f"{facts.rows.value:,.0f} ({facts.rows.status})",
+            "rows are": f"normalised by {facts.normalisation.kind}",
+            "columns": shortened([column.name for column in facts.columns]),
+            "estimates": self._estimates_text(),
+        }
+        listed = {name: value for name, value in shown.items() if value}
+        return html_list(f"Release {self.id}", listed)
+
+    def _withdrawn_text(self) -> str:
+        try:
+            return self.withdrawn or ""
+        except GramercyError:
+            return "the notice of withdrawal cannot be read"
+
+    def _estimates_text(self) -> str:
+        try:
+            return shortened(list(self.estimates))
+        except GramercyError:
+            return "they differ from what was sealed"
 
     def __repr__(self) -> str:
         guarantee, withdrawn = self.guarantee, ""
@@ -325,3 +469,10 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             withdrawn = "; its notice of withdrawal cannot be read"
         epsilon, delta = f"epsilon={guarantee.epsilon:g}", f"delta={guarantee.delta:g}"
         return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"
+
+
+def _are_probabilities(values: Sequence[float]) -> bool:
+    try:
+        return all(0 < each < 1 for each in values)
+    except TypeError:  # a name of a column, for example
+        return False

@@ -24,38 +24,25 @@ _LISTED_CHARGES = 30
 
 @dataclass(frozen=True)
 class Account:
-    """One budget: of a data set, or of a calendar year of its data.
-
-    Parameters
-    ----------
-    dataset
-        Its id.
-    statement
-        What is spent and left.
-    changes
-        The budget as registered, raised and lowered.
-    charges
-        The charges to it; None if they are only counted.
-    shared
-        Other data sets that read the same table.
-    charged
-        Number of charges, if they are only counted.
-    """
+    """One budget: of a data set, or of a calendar year of its data."""
 
     dataset: str
     statement: Statement
-    changes: Sequence[BudgetChange] = ()
-    charges: Sequence[Charge] | None = ()
-    shared: Sequence[str] = ()
-    charged: int = 0
+    changes: Sequence[BudgetChange] = ()  # as registered, raised and lowered
+    charges: Sequence[Charge] | None = ()  # None if they are only counted
+    shared: Sequence[str] = ()  # other data sets that read the same table
+    charged: int = 0  # number of charges, if they are only counted
 
 
 def budget_facts(account: Account) -> dict[str, Any]:
     """A budget as plain data."""
+    statement = account.statement
     return {
         "dataset": account.dataset,
-        **account.statement.facts(),
-        **_left_by_kind(account.statement),
+        **statement.facts(),
+        "remaining_gaussian_epsilon": statement.remaining_gaussian,
+        "spent_pure_epsilon": finite_or_none(statement.total.pure),
+        "remaining_pure_epsilon": max(0.0, statement.budget.epsilon - statement.total.pure),
         "same_table_as": list(account.shared),
         "budgets": [
             {**each.budget.model_dump(), "reason": each.reason, "at": each.at}
@@ -65,27 +52,10 @@ def budget_facts(account: Account) -> dict[str, Any]:
     }
 
 
-def _left_by_kind(statement: Statement) -> dict[str, Any]:
-    """What further Gaussian and pure releases can have, and the sum of pure epsilons so far."""
-    return {
-        "remaining_gaussian_epsilon": statement.remaining_gaussian,
-        "spent_pure_epsilon": finite_or_none(statement.total.pure),
-        "remaining_pure_epsilon": max(0.0, statement.budget.epsilon - statement.total.pure),
-    }
-
-
 def print_budget(
     account: Account, planned: Guarantee | None = None, *, in_detail: bool = False
 ) -> None:
-    """Print a budget, with a bar of what is spent and what a planned release takes.
-
-    Parameters
-    ----------
-    account, planned
-        The budget, and the guarantee of a planned release.
-    in_detail
-        Whether to state what is spent and left as mu, and as pure epsilon.
-    """
+    """Print a budget, with a bar of what is spent and what a planned release takes."""
     statement, charges = account.statement, account.charges
     window = f", data of {statement.window}" if statement.window else ""
     bar = _bar(statement, planned)

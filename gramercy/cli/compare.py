@@ -26,10 +26,10 @@ from gramercy.cli.options import (
     write_page,
 )
 from gramercy.estimators.table_comparison import comparable
-from gramercy.pipeline.catalogue.page_links import archive_links
-from gramercy.pipeline.catalogue.release_changes import compare_releases
+from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
-from gramercy.reports.change_summary import change_facts
+from gramercy.pipeline.page_links import archive_links
+from gramercy.reports.change_page import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest
@@ -72,9 +72,7 @@ def compare(
     first, second = (describe_release(store, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
         raise families.COMPARISON(
-            "'{release}' cannot be compared with itself.",
-            "Name two releases.",
-            release=first.name,
+            "'{release}' cannot be compared with itself.", "Name two releases.", release=first.name
         )
     names = [each.manifest.release for each in (first, second)]
     if in_release_order(("", name) for name in names) != [("", name) for name in names]:
@@ -151,12 +149,9 @@ def _print(facts: Mapping[str, Any]) -> None:
     for row, col, value, sd, away in facts["strongest"]:
         table.add_row(row, col, f"{value:.3g}", f"{sd:.2g}", f"{away:.3g}")
     terminal.out.print(table)
-    if facts["groups"]:
-        _print_groups(facts["groups"])
-
-
-def _print_groups(groups: Mapping[str, Any]) -> None:
-    """Print which groups of rows changed."""
+    groups = facts["groups"]
+    if not groups:
+        return
     terminal.say(
         f"{groups['changed']} of {groups['tested']} tested groups differ by more than noise "
         f"(false discovery rate {groups['rate']:g})."

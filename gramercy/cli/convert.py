@@ -37,8 +37,7 @@ def convert(
         typer.Option(min=1, metavar="ROW", help="Row that names the columns; default: 1."),
     ] = None,
     names: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Names of the columns, if no row names them."),
+        str | None, typer.Option(metavar="A,B", help="Names of the columns, if no row names them.")
     ] = None,
     numbers: Annotated[
         str | None,

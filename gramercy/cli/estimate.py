@@ -87,9 +87,7 @@ def _chosen(estimator: str, settings: list[str]) -> Estimator:
     keys = [key for key, _ in pairs]
     if repeated := [key for key in keys if keys.count(key) > 1]:
         raise families.USAGE(
-            "--set: '{setting}' is given twice.",
-            "Give it once.",
-            setting=repeated[0],
+            "--set: '{setting}' is given twice.", "Give it once.", setting=repeated[0]
         )
     facts = dict(pairs)
     return parse(estimators.registry[estimator], facts, "estimate", RequestError)
@@ -100,9 +98,7 @@ def _setting(text: str) -> tuple[str, bool | float | str]:
     key, equals, value = text.partition("=")
     if not (key and equals and value):
         raise families.USAGE(
-            "--set: '{setting}' is not of the form KEY=VALUE.",
-            "Write key=value.",
-            setting=text,
+            "--set: '{setting}' is not of the form KEY=VALUE.", "Write key=value.", setting=text
         )
     if value in {"true", "false"}:
         return key, value == "true"

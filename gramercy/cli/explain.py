@@ -37,9 +37,7 @@ def explain(
     family = listed.get(f"GRM-{digits:>03}")
     if family is None:
         raise families.USAGE(
-            "'{code}' is not a Gramercy code.",
-            "'gramercy explain' lists all codes.",
-            code=code,
+            "'{code}' is not a Gramercy code.", "'gramercy explain' lists all codes.", code=code
         )
     _print(family.described(), json)
 

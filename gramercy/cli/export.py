@@ -11,13 +11,13 @@ import typer
 
 from gramercy.api.release import Release
 from gramercy.archive.bundles.descriptions import read_withdrawal
+from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
     entry_file_name,
     entry_text,
     registry_entry,
 )
-from gramercy.archive.listing.collection import CollectedRelease, write_collection
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.staging import StagingArea
@@ -45,10 +45,7 @@ _STAGING, _OWNER = ".gramercy-staging", "package"
 
 def _registry_fact_missing(option: str, meaning: str) -> RequestError:
     return families.EXPORT(
-        "--registry requires {option}.",
-        "State {meaning}.",
-        option=option,
-        meaning=meaning,
+        "--registry requires {option}.", "State {meaning}.", option=option, meaning=meaning
     )
 
 
@@ -89,10 +86,7 @@ def export(
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
     if registry is None and package is None:
-        raise families.EXPORT(
-            "Nothing to export.",
-            "Add --registry FOLDER or --package FOLDER.",
-        )
+        raise families.EXPORT("Nothing to export.", "Add --registry FOLDER or --package FOLDER.")
     _check_folders(registry, package)
     answers = (
         _registry_answers(curator_type, region, sector, author) if registry is not None else None
@@ -100,7 +94,8 @@ def export(
     context = Context.default()
     store = archive_of_options(context, archive, key)
     ledger = context.existing_ledger if archive is None else None
-    releases = sealed_releases(store, select_releases(store, ledger, names or []))
+    chosen = select_releases(store, ledger, names or [])
+    releases = [_sealed_release(store, *each) for each in chosen]
     done: dict[str, Any] = {"releases": [each.id for each in releases]}
     if package is not None:
         # Even the id of a data set is private until something of it is published.
@@ -147,18 +142,8 @@ def _registry_answers(
     return RegistryAnswers(curator_type, region, sector, tuple(filter(None, authors or ())))  # type: ignore[arg-type]
 
 
-def sealed_releases(archive: Archive, chosen: Sequence[tuple[str, str]]) -> list[CollectedRelease]:
-    """Releases with their withdrawal notices, after verifying their seals.
-
-    Raises
-    ------
-    BundleError
-        If a file differs from what was sealed; the error names it.
-    """
-    return [_sealed_release(archive, *each) for each in chosen]
-
-
 def _sealed_release(archive: Archive, dataset: str, name: str) -> CollectedRelease:
+    """A release with its withdrawal notice, after verifying its seal."""
     release = Release(archive, dataset, name)
     notice = None
     if release.withdrawn is not None:
@@ -183,21 +168,13 @@ def write_registry(
 def write_package(
     folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
 ) -> None:
-    """Write one data package of all releases; see `archive.listing.collection.write_collection`.
+    """Write one data package of all releases next to its folder, and move it there.
 
-    It is written next to its folder and moved there when it is complete. What an export that was
-    killed has left there is removed.
-
-    Raises
-    ------
-    RequestError
-        If the folder is not empty, or cannot be written.
+    What an export that was killed has left there is removed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise families.EXPORT(
-            "--package: {path} is not an empty folder.",
-            "Choose a new folder.",
-            path=str(folder),
+            "--package: {path} is not an empty folder.", "Choose a new folder.", path=str(folder)
         )
     target = folder.resolve()
     area = StagingArea(target.with_name(_STAGING))

@@ -49,39 +49,18 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Published:
-    """The result of a request.
+    """The result of a request."""
 
-    Parameters
-    ----------
-    release, path
-        DATASET/RELEASE, and its location for display.
-    estimates, report
-        Ids of the requested estimates that were made; path of the report, if there is one.
-    problems
-        Messages of the steps after the release that failed.
-    replayed
-        Whether the release had been charged before.
-    """
-
-    release: str
+    release: str  # DATASET/RELEASE
     path: str
-    estimates: list[str]
+    estimates: list[str]  # ids of the requested ones that were made
     report: str | None
-    problems: list[str]
-    replayed: bool
+    problems: list[str]  # messages of the steps after the release that failed
+    replayed: bool  # whether the release had been charged before
 
 
 def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Published:
-    """Publish a release, or the average of reports; then run its estimates and its report.
-
-    Parameters
-    ----------
-    context
-        Ledger and archive.
-    plan
-        The planned release.
-    reports
-        Folders of the reports to average, if that is the plan.
+    """Publish a release, or the average of the reports in these folders; then estimate and report.
 
     Raises
     ------
@@ -157,10 +136,7 @@ def estimate(
 ) -> tuple[str, str | None, list[str]]:
     """Estimate from a release, and make a report with all its estimates.
 
-    Returns
-    -------
-    tuple
-        Id of the estimate, path of the report, and messages of later steps that failed.
+    Returns the id of the estimate, the path of the report, and messages of later steps that failed.
     """
     archive, (dataset, name) = context.archive, split_name(release)
     problems: list[str] = []
@@ -192,15 +168,7 @@ def audit(context: Context, folder: Path | None) -> Path:
 
 
 def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> str:
-    """What this command has charged and published until now, in a sentence.
-
-    Parameters
-    ----------
-    context, plan
-        The ledger, and the planned release.
-    charged
-        Ids of the releases of the data set that were charged before.
-    """
+    """What this command has charged until now, in a sentence; `charged` was charged before it."""
     try:
         ledger = Ledger.of(context.home)  # not the one that is in use: this may be another thread
         charges = ledger.charges(plan.contract.id)
@@ -240,6 +208,5 @@ def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
 
 
 def _report_path(archive: Archive, release: str) -> str | None:
-    """The report with the most estimates, even if a later step failed."""
     page = Release(archive, *split_name(release)).report
     return archive.display_path(page) if page else None

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from gramercy.archive.listing.listing import ListedRelease
-from gramercy.archive.seal.contents import Contents
+from gramercy.archive.listing.contents import Contents
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, DatasetName, check_output_file, write_page
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
-from gramercy.schemas.ledger_history import ChargeRecord, Event, Timeline
+from gramercy.schemas.ledger_history import Event, Timeline
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -80,7 +80,9 @@ def print_timeline(timeline: Timeline, *, with_chart: bool = True) -> None:
     """Print a budget's timeline: a picture, unless it is left out, and a line for every event."""
     last = timeline.events[-1]
     spent = f"epsilon={_number(last.spent)} of {last.budget:g} spent at delta={last.delta:g}"
-    terminal.say(terminal.bold(timeline.name), f"  {spent}, {_charges(len(timeline.charges))}")
+    charges = len(timeline.charges)
+    counted = "1 charge" if charges == 1 else f"{charges} charges"
+    terminal.say(terminal.bold(timeline.name), f"  {spent}, {counted}")
     for line in chart(timeline.events) if with_chart else ():
         terminal.out.print(line, no_wrap=True, overflow="crop")
     for line in _lines(timeline.events):
@@ -137,7 +139,16 @@ def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
 def _lines(events: Sequence[Event]) -> Iterator[Text]:
     """A line for every event, with charges in columns and the reason of their state below."""
     head = ("day", "release", "version", "mechanism", "state", "epsilon", "spent after it")
-    cells = [_cells(each, each.charge) for each in events if each.charge]
+    cells = [
+        (
+            each.at[:10],
+            *(charge.release, charge.version, charge.mechanism or "–", charge.state),
+            _number(charge.epsilon),
+            f"{_number(each.spent)} of {each.budget:g}",
+        )
+        for each in events
+        if (charge := each.charge) is not None
+    ]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     rows = iter(cells)
     yield Text(_joined(head, widths), style="dim")
@@ -157,22 +168,12 @@ def _lines(events: Sequence[Event]) -> Iterator[Text]:
             yield Text(" " * len(day) + each.reason, style=style)
 
 
-def _cells(event: Event, charge: ChargeRecord) -> tuple[str, ...]:
-    details = (charge.release, charge.version, charge.mechanism or "–", charge.state)
-    spent = f"{_number(event.spent)} of {event.budget:g}"
-    return (event.at[:10], *details, _number(charge.epsilon), spent)
-
-
 def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{text:<{width}}" for text, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _number(epsilon: float) -> str:
     return f"{epsilon:.4g}" if math.isfinite(epsilon) else "∞"
-
-
-def _charges(charges: int) -> str:
-    return "1 charge" if charges == 1 else f"{charges} charges"
 
 
 def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str]) -> Iterator[Timeline]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.archive.listing.listing import ListedRelease
-from gramercy.archive.seal.contents import Contents, Listed
+from gramercy.archive.listing.contents import Contents, Listed
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal
@@ -108,9 +108,9 @@ def _facts(
         "delta": guarantee.delta,
         "mu": guarantee.mu,
         "mechanism": facts.mechanism.name,
-        "normalisation": None
-        if facts.kind == "marginals"
-        else normalisation_text(facts.normalisation),
+        "normalisation": normalisation_text(facts.normalisation)
+        if facts.publication.has_matrix
+        else None,
         "path": archive.display_path(archive.root.joinpath(*name, "release")),
         "withdrawn": result.withdrawn,
     }

@@ -21,11 +21,7 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.url import without_secrets
 
-app = typer.Typer(
-    cls=LazyGroup,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _INTERRUPTED = 130
 _OBJECTS_PER_COLLECTION = 200_000  # imports make almost a million
@@ -83,9 +79,7 @@ def main() -> None:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         failure = families.OPERATING_SYSTEM(
-            "{path}: {reason}.",
-            path=without_secrets(str(error.filename)),
-            reason=reason,
+            "{path}: {reason}.", path=without_secrets(str(error.filename)), reason=reason
         )
     try:
         report_failure(failure, json="--json" in sys.argv)
@@ -130,7 +124,4 @@ def _check_encoding(arguments: list[str]) -> None:
     try:
         "".join(arguments).encode()
     except UnicodeEncodeError:
-        raise families.USAGE(
-            "An argument is not UTF-8 text.",
-            "Type it again.",
-        ) from None
+        raise families.USAGE("An argument is not UTF-8 text.", "Type it again.") from None

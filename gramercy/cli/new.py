@@ -49,8 +49,7 @@ def new(
     database: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help="Database of the table: env:NAME, or a URL without credentials.",
+            metavar="URL", help="Database of the table: env:NAME, or a URL without credentials."
         ),
     ] = None,
     no_ask: Annotated[

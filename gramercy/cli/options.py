@@ -80,8 +80,7 @@ PublicKeys = Annotated[
     ),
 ]
 IsCopy = Annotated[
-    bool,
-    typer.Option("--copy", help="The home is a copy that is only read: its ledger has moved."),
+    bool, typer.Option("--copy", help="The home is a copy that is only read: its ledger has moved.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 PeriodOption = Annotated[
@@ -102,13 +101,7 @@ def split_name(release: str) -> tuple[str, str]:
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:
-    """Refuse a word that is not among the choices.
-
-    Raises
-    ------
-    RequestError
-        With the choice that was probably meant, or else with all of them.
-    """
+    """Refuse a word that is not among the choices."""
     if value in choices:
         return
     if suggestion := closest(value, choices):
@@ -140,7 +133,7 @@ def archive_of_options(
     ArchiveError
         If the archive cannot be reached.
     """
-    from gramercy.archive.seal.signing_keys import read_public_key  # not needed for help
+    from gramercy.archive.seal.signing import read_public_key  # not needed for help
     from gramercy.archive.store.opening import open_archive
 
     archive = context.archive if address is None else open_archive(address)
@@ -152,13 +145,7 @@ def archive_of_options(
 
 
 def check_output_file(option: str, path: Path) -> None:
-    """Check that a file can be written here, before the work for it is done.
-
-    Raises
-    ------
-    RequestError
-        Naming the option and the path.
-    """
+    """Check that a file can be written here, before the work for it is done."""
     with write_errors(option, path):
         if path.exists() and not path.is_file():
             raise families.OUTPUT(
@@ -177,26 +164,14 @@ def check_output_file(option: str, path: Path) -> None:
 
 
 def write_page(option: str, path: Path, html: str) -> None:
-    """Write the page that an option asks for, replacing an older one atomically.
-
-    Raises
-    ------
-    RequestError
-        If it cannot be written, naming the option and the file.
-    """
+    """Write the page that an option asks for, replacing an older one atomically."""
     check_output_file(option, path)
     with write_errors(option, path):
         disk.write_atomically(path.resolve(), html.encode())
 
 
 def check_output_folder(option: str, folder: Path) -> None:
-    """Check that a folder can be created: neither it nor a parent is a file.
-
-    Raises
-    ------
-    RequestError
-        Naming the option and the file.
-    """
+    """Check that a folder can be created: neither it nor a parent is a file."""
     with write_errors(option, folder):
         for path in (folder, *folder.parents):
             if path.exists() and not path.is_dir():

@@ -20,17 +20,16 @@ from gramercy.cli.options import (
     write_page,
 )
 from gramercy.cli.plan_text import plan_facts, print_plan
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
-from gramercy.pipeline.plan.dated_requests import dated_request
 from gramercy.pipeline.plan.forecast import plan_html
 from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_now
 from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.publish.expectations import save_suite
 
 
@@ -50,8 +49,7 @@ def plan(
         ),
     ] = None,
     no_table: Annotated[
-        bool,
-        typer.Option("--no-table", help="Do not look for the table, which may be elsewhere."),
+        bool, typer.Option("--no-table", help="Do not look for the table, which may be elsewhere.")
     ] = False,
     period: PeriodOption = None,
     json: AsJson = False,

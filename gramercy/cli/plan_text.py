@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
@@ -15,24 +14,14 @@ from gramercy.cli.terminal import (
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
-from gramercy.pipeline.plan.calibration import guarantee_facts
-from gramercy.pipeline.plan.fold_proposal import proposed_folds
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect, unfinished_period
+from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.scaling_plan import rows_needed
-from gramercy.pipeline.plan.unfinished_period import unfinished_period
+from gramercy.pipeline.plan.specification import rows_needed
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
-from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
 
-_PUBLISHES = {
-    "second-moment": "a noisy second moment",
-    "rows": "noisy rows, and the second moment computed from them",
-    "reports": "one noisy report per row, and their average",
-    "precision": "a noisy precision matrix",
-    "marginals": "noisy histograms of every column",
-}
 _COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
@@ -40,16 +29,21 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     """Print what a release would do."""
     contract, request, mechanism = plan.contract, plan.request, plan.mechanism
     guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta, request.mechanism.epsilon)
+    folds = f", in {request.folds} folds with independent noise"
+    notice = period_warning(plan, preview)
+    others = preview.sharing_datasets
+    shared = str(wordings.table_shared((contract.id, *others))) if others else ""
     status = "public" if contract.neighbours == "replace-one" else "planning figure"
     facts_table(
         f"Release of {contract.id}, version {request.version}",
         {
             "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
-            **_patterns(contract),
+            # What the patterns of columns stand for: the first release fixes it.
+            **{f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()},
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
-            "publishes": _PUBLISHES[mechanism.publishes] + _folds(request.folds),
+            "publishes": mechanism.publishes.planned + folds * (request.folds > 1),
             **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
@@ -63,15 +57,10 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             **_verdict(plan),
             **_proposal(plan),
             **_effect(plan, preview),
-            **_period(plan, preview),
-            **_same_table(plan.contract.id, preview.sharing_datasets),
+            **({} if notice is None else {"period": Text(str(notice), style="yellow")}),
+            **({"same table": Text(shared, style="red")} if others else {}),
         },
     )
-
-
-def _patterns(contract: Contract) -> dict[str, str]:
-    """What the patterns in the contract stand for: the first release fixes these columns."""
-    return {f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()}
 
 
 def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
@@ -114,7 +103,7 @@ def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
     counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
-    if plan.mechanism.publishes == "marginals":
+    if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law
     return counts | {
@@ -139,7 +128,7 @@ def _at_delta_of_budget(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
 
 def _relative_error(plan: Plan) -> dict[str, str]:
     """The error relative to a diagonal entry: an average one, or what is typical of one."""
-    if plan.mechanism.publishes == "precision":
+    if not plan.mechanism.publishes.is_moment:
         return {}
     if plan.share_of_entry is None:
         typical = share_of_typical_entry(plan)
@@ -156,10 +145,6 @@ def _groups(plan: Plan) -> dict[str, str]:
     rows = round(plan.contract.count / len(by.levels))
     size = f"errors are for a group of {rows} {plan.contract.count_key}"
     return {"groups": f"{len(by.levels)} levels of {by.name}, and all other rows; {size}"}
-
-
-def _folds(folds: int) -> str:
-    return f", in {folds} folds with independent noise" if folds > 1 else ""
 
 
 def _verdict(plan: Plan) -> dict[str, Text]:
@@ -195,17 +180,6 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
     return {"budget before": budget_line(before), "budget after": line}
 
 
-def _period(plan: Plan, preview: BudgetPreview) -> dict[str, Text]:
-    notice = period_warning(plan, preview)
-    return {} if notice is None else {"period": Text(str(notice), style="yellow")}
-
-
 def period_warning(plan: Plan, preview: BudgetPreview) -> Notice | None:
     """A warning before a period that is not over is charged."""
     return unfinished_period(plan) if budget_effect(plan, preview).kind == "charged" else None
-
-
-def _same_table(dataset: str, others: Sequence[str]) -> dict[str, Text]:
-    if not others:
-        return {}
-    return {"same table": Text(str(wordings.table_shared((dataset, *others))), style="red")}

@@ -43,23 +43,13 @@ def start_server(
     login: str,
     log: IO[Any],
     *arguments: str,
-    folder: Path | None = None,
+    folder: Path | None = None,  # where Prefect looks for a file of settings
     handles: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a server; requests that arrive before it is ready wait in the queue of its socket.
 
-    Parameters
-    ----------
-    listener
-        A socket that listens already, so that no other process can pass for the server.
-    login
-        The server answers only with it, and no page of another origin.
-    log
-        Where the server writes.
-    arguments, handles
-        For the program, and for it to hold open.
-    folder
-        Where Prefect looks for a file of settings; default: the folder of the command.
+    The listener listens already, so that no other process can pass for the server, which answers
+    only with the login, and no page of another origin. Arguments and handles are for the program.
     """
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     settings = {

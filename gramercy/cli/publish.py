@@ -15,8 +15,7 @@ NewCharge = Annotated[
     bool, typer.Option("--new-charge", help="Charge again after an interrupted release.")
 ]
 Despite = Annotated[
-    bool,
-    typer.Option("--despite", help="Publish even if the plan says that it would be useless."),
+    bool, typer.Option("--despite", help="Publish even if the plan says that it would be useless.")
 ]
 
 

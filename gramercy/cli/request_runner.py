@@ -23,15 +23,11 @@ from gramercy.pipeline.plan.budget_preview import (
     preview_budget,
     reads_table,
 )
+from gramercy.pipeline.plan.checking import holds_nothing, quality_notices, recorded_quality
 from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.table_header import check_table_header
-from gramercy.pipeline.plan.table_quality import (
-    holds_nothing,
-    quality_notices,
-    recorded_quality,
-)
 from gramercy.pipeline.plan.verdict import useless
-from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.schemas import families, wordings
@@ -51,18 +47,9 @@ def publish_request(
     asks_if_useless: bool = False,
     mechanism: str | None = None,
 ) -> None:
-    """Publish a request, or the average of reports.
+    """Publish a request, or the average of the reports in these folders.
 
-    Parameters
-    ----------
-    request, period
-        The request, and the period of the data, if it has periods.
-    reports
-        Folders of the reports to average.
-    yes, new_charge, json, asks_if_useless
-        Options of the commands.
-    mechanism
-        The only mechanism that the command accepts.
+    The other parameters are options of the commands; and the only mechanism that one accepts.
     """
     context = Context.default()
     undated = read_request(request, period)
@@ -132,18 +119,9 @@ def _interrupted_release(preview: BudgetPreview) -> str | None:
 
 
 def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -> None:
-    """Print the warnings about a release's table, if standard error is a terminal.
+    """Print the warnings in a release's internal record, if standard error is a terminal.
 
     They are exact facts about private cells. So they go nowhere else, and change no exit code.
-
-    Parameters
-    ----------
-    plan
-        The plan of the release.
-    release
-        DATASET/RELEASE.
-    internal
-        The internal record of the release.
     """
     if not is_terminal(terminal.err):
         return
@@ -189,8 +167,7 @@ def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
         )
     if columns := _worst(internal.get("clamped_cells", {})):
         yield families.REPAIRED_CELLS(
-            "Cells were out of bounds and were clamped: {columns}.",
-            columns=columns,
+            "Cells were out of bounds and were clamped: {columns}.", columns=columns
         )
     if lines := internal.get("malformed_rows"):
         yield families.UNUSABLE_LINES(

@@ -30,7 +30,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 
@@ -45,23 +45,11 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True)
 class Server:
-    """A Prefect server that answers.
-
-    Parameters
-    ----------
-    api
-        URL of its API.
-    login
-        What its clients send; None if it asks for no login.
-    login_file
-        The private file with the login, if the server was started here.
-    process
-        Its process, if it was started here.
-    """
+    """A Prefect server that answers, with what its clients send, if it asks for a login."""
 
     api: str
     login: str | None
-    login_file: Path | None = None
+    login_file: Path | None = None  # private; only of a server that was started here
     process: Process | None = None
 
 
@@ -94,9 +82,7 @@ def serve(
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
         raise families.USAGE(
-            "--port must be between 1 and 65535.",
-            "Choose another, such as 4200.",
-            port=port,
+            "--port must be between 1 and 65535.", "Choose another, such as 4200.", port=port
         )
     with running_server(context.home, port) as server:
         for name in WorkPool(server.api, pool, context.home, server.login).deploy(served):
@@ -151,13 +137,7 @@ def stop_children_on_signals() -> None:
 
 @contextlib.contextmanager
 def running_server(home: Home, port: int) -> Iterator[Server]:
-    """The server at PREFECT_API_URL, or a new one on a port of this machine, with a new login.
-
-    Raises
-    ------
-    ServerError
-        If it does not answer, or refuses the login in PREFECT_API_AUTH_STRING.
-    """
+    """The server at PREFECT_API_URL, or a new one on a port of this machine, with a new login."""
     url = os.environ.get("PREFECT_API_URL")
     if url:
         yield _configured(url)
@@ -230,13 +210,7 @@ def _configured(api: str) -> Server:
 
 @contextlib.contextmanager
 def running_worker(home: Home, server: Server, pool: str) -> Iterator[Process]:
-    """A worker that runs the scheduled runs of a work pool in this home.
-
-    Yields
-    ------
-    Process
-        The worker; it prints when a run begins and ends.
-    """
+    """A worker that runs the scheduled runs of a work pool in this home, and prints which."""
     settings = {
         "PREFECT_API_URL": server.api,
         "PREFECT_LOGGING_LEVEL": "INFO",

@@ -20,10 +20,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 
 
 def show(
-    name: ReleaseName,
-    archive: ArchiveLocation = None,
-    key: PublicKeys = None,
-    json: AsJson = False,
+    name: ReleaseName, archive: ArchiveLocation = None, key: PublicKeys = None, json: AsJson = False
 ) -> None:
     """Show a release: its guarantee, its noise and its files.
 
@@ -36,7 +33,7 @@ def show(
         return
     guarantee = facts.guarantee
     sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
-    columns = len(facts.columns if facts.kind == "marginals" else facts.names)
+    columns = len(facts.names if facts.publication.has_matrix else facts.columns)
     terminal.say(
         terminal.bold(printable(facts.dataset.title)), f", version {facts.dataset.version}"
     )
@@ -77,7 +74,7 @@ def _concentrated(facts: GuaranteeFacts) -> str:
 def _noise(facts: ReleaseManifest) -> str:
     """The size of the noise."""
     noise = facts.noise
-    if facts.kind == "marginals":
+    if not facts.publication.has_matrix:
         return f"sd {facts.calibration.constants['scale']:.3g} on a count of the last stage"
     mean = f", with mean {noise.mean:.3g} there" if noise.mean else ""
     return f"sd {noise.sd_off_diagonal:.3g} off the diagonal, {noise.sd_diagonal:.3g} on it{mean}"

@@ -119,13 +119,7 @@ def progress(activity: str, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 def confirm(question: str, hint: str) -> None:
-    """Ask before an irreversible step; any answer other than yes ends the command.
-
-    Raises
-    ------
-    RequestError
-        If standard input is not a terminal; the error has this hint.
-    """
+    """Ask before an irreversible step; any answer other than yes ends the command."""
     if not sys.stdin.isatty():
         raise families.NOT_A_TERMINAL(
             "Not a terminal, so no question can be asked.", "{remedy}", remedy=hint
@@ -174,13 +168,7 @@ def guarantee_text(facts: GuaranteeFacts) -> str:
 
 
 def attacker_text(power: float) -> str:
-    """A guarantee as the best hypothesis test between neighbouring tables.
-
-    Parameters
-    ----------
-    power
-        True positive rate at a false positive rate of 0.05.
-    """
+    """The true positive rate of the best test between neighbouring tables."""
     return f"{100 * power:.1f} % true positives at 5 % false positives"
 
 

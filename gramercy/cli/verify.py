@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.text import Text
 
-from gramercy.archive.seal.signing_keys import signing_public_key
+from gramercy.archive.seal.signing import signing_public_key
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
 from gramercy.cli.options import (
@@ -24,9 +24,6 @@ from gramercy.pipeline.verify.listing_checks import listing_problem, missing_lis
 from gramercy.pipeline.verify.verification import readable_ledger, select_releases, verify_release
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
-
-if TYPE_CHECKING:
-    from gramercy.ledger import Ledger
 
 
 def verify(
@@ -44,68 +41,55 @@ def verify(
     Example: gramercy verify clinic --archive copy --key curator.pub
     """
     context = Context.default()
-    store = archive_of_options(context, archive, key)
-    ledger, missing = readable_ledger(context) if archive is None else (None, "")
-    done, releases = [], select_releases(store, ledger, names or [])
-    for dataset, name in releases:
-        facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
-        try:
-            verified = verify_release(store, dataset, name, ledger)
-            facts["checks"] = list(verified.checks)
-            facts["unchecked"] = [str(notice) for notice in verified.unchecked]
-            if ledger is None:
-                notice = (
-                    wordings.ledger_not_read(missing)
-                    if missing
-                    else families.NOT_CHECKED(
-                        "The charge was not compared with a ledger, because none was read.",
-                    )
-                )
-                facts["unchecked"].append(str(notice))
-                if unlisted := missing_listing(store):
-                    facts["unchecked"].append(str(unlisted))
-        except (Invalid, UntrustedLedger) as error:  # must not hide the others
-            facts["error"] = str(error)
+    store, done = archive_of_options(context, archive, key), []
+    for facts in _facts(context, store, names or [], of_home=archive is None, of_copy=copy):
         done.append(facts)
         if not json:
             _print(facts)
-    intact = [pair for pair, facts in zip(releases, done, strict=True) if "error" not in facts]
-    if (problem := listing_problem(store, intact, ledger)) is not None:
-        done.append({"ledger": "listing", "error": str(problem)})
-        if not json:
-            _print(done[-1])
-    if archive is None and not missing:
-        for facts in _ledger_facts(context, store, ledger, releases, of_copy=copy):
-            done.append(facts)
-            if not json:
-                _print(facts)
     if json:
         terminal.print_json(done)
     if any("error" in facts for facts in done):
         sys.exit(Invalid.exit_code)
 
 
-def _ledger_facts(
-    context: Context,
-    archive: Archive,
-    ledger: Ledger | None,
-    releases: list[tuple[str, str]],
-    *,
-    of_copy: bool,
-) -> list[dict[str, Any]]:
-    """What is wrong with the ledger of a home; that it is missing, if the home publishes."""
-    if ledger is None:
-        publishes = signing_public_key(context.home.keys) is not None
-        missing = {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
-        return [missing] if publishes else []
-    from gramercy.pipeline.verify.auditing import check_ledger  # needs SQLAlchemy
+def _facts(
+    context: Context, archive: Archive, names: list[str], *, of_home: bool, of_copy: bool
+) -> Iterator[dict[str, Any]]:
+    """What was checked of each release, the listing and the ledger, and what is wrong with it."""
+    ledger, missing = readable_ledger(context) if of_home else (None, "")
+    releases, intact = select_releases(archive, ledger, names), []
+    for dataset, name in releases:
+        facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
+        try:
+            verified = verify_release(archive, dataset, name, ledger)
+            facts["checks"] = list(verified.checks)
+            facts["unchecked"] = [str(notice) for notice in verified.unchecked]
+            if ledger is None:
+                no_ledger = "The charge was not compared with a ledger, because none was read."
+                notice = (
+                    wordings.ledger_not_read(missing)
+                    if missing
+                    else families.NOT_CHECKED(no_ledger)
+                )
+                facts["unchecked"].append(str(notice))
+                if unlisted := missing_listing(archive):
+                    facts["unchecked"].append(str(unlisted))
+            intact.append((dataset, name))
+        except (Invalid, UntrustedLedger) as error:  # must not hide the others
+            facts["error"] = str(error)
+        yield facts
+    if (problem := listing_problem(archive, intact, ledger)) is not None:
+        yield {"ledger": "listing", "error": str(problem)}
+    if ledger is not None:
+        from gramercy.pipeline.verify.auditing import check_ledger  # needs SQLAlchemy
 
-    check = check_ledger(ledger, archive, releases, context.witness, of_copy=of_copy)
-    notes = [str(note) for note in check.notes]
-    return [
-        *({"ledger": subject, "error": str(problem)} for subject, problem in check.problems),
-        *([{"ledger": "ledger", "unchecked": notes}] if notes else []),
-    ]
+        check = check_ledger(ledger, archive, releases, context.witness, of_copy=of_copy)
+        for subject, wrong in check.problems:
+            yield {"ledger": subject, "error": str(wrong)}
+        if check.notes:
+            yield {"ledger": "ledger", "unchecked": [str(note) for note in check.notes]}
+    elif of_home and not missing and signing_public_key(context.home.keys) is not None:
+        yield {"ledger": "ledger", "error": str(wordings.no_ledger(str(context.home.ledger)))}
 
 
 def _print(facts: Mapping[str, Any]) -> None:

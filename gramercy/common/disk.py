@@ -1,35 +1,34 @@
-"""Durable and atomic writes: a file survives a power cut, and is complete or absent."""
+"""Durable and atomic writes, and temporary files: a file survives a power cut, whole or not at all.
+
+A temporary file or folder is locked while its process works on it. The operating system releases
+the lock when the process ends, for any reason, so an unlocked one was left by a crash.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
+import re
 import shutil
-from collections.abc import Iterator
+import stat
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from gramercy.common.temporary_files import sweep, temporary_file
 from gramercy.schemas import families
-from gramercy.schemas.errors import ArchiveError
 
+_fcntl: Any = None
+with contextlib.suppress(ImportError):  # not on every operating system: there, leftovers stay
+    _fcntl = importlib.import_module("fcntl")
 
-def _archive_not_readable(path: str, reason: str) -> ArchiveError:
-    return families.ARCHIVE_DISK(
-        "{path}: cannot read the archive ({reason}).",
-        "Make the archive readable.",
-        path=path,
-        reason=reason,
-    )
-
-
-def _archive_not_writable(path: str, reason: str) -> ArchiveError:
-    return families.ARCHIVE_DISK(
-        "{path}: cannot write to the archive ({reason}).",
-        "Free some space, or make the archive writable.",
-        path=path,
-        reason=reason,
-    )
+_PREFIX = ".gramercy-"
+_NAME = re.compile(r"\.(gramercy-)?[0-9a-f]{32}", re.ASCII)  # without the prefix until version 0.2
+_LOCK = ".lock"
+_handles: list[int] = []  # open until the process ends, and its locks with them
 
 
 @contextlib.contextmanager
@@ -41,8 +40,20 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
     except OSError as caught:
         path = str(caught.filename or path)
         reason = error_reason(caught)
+    if reason and reading:
+        raise families.ARCHIVE_DISK(
+            "{path}: cannot read the archive ({reason}).",
+            "Make the archive readable.",
+            path=path,
+            reason=reason,
+        )
     if reason:
-        raise (_archive_not_readable if reading else _archive_not_writable)(path, reason)
+        raise families.ARCHIVE_DISK(
+            "{path}: cannot write to the archive ({reason}).",
+            "Free some space, or make the archive writable.",
+            path=path,
+            reason=reason,
+        )
 
 
 def error_reason(error: Exception) -> str:
@@ -83,18 +94,7 @@ def make_durable(path: Path) -> None:
 def make_folder(path: Path, mode: int = 0o755) -> None:
     """Create a folder and its missing parents; regardless of the umask, others cannot write there.
 
-    Parameters
-    ----------
-    path
-        The folder. If it exists, nothing is done.
-    mode
-        Permissions of the folder and of its missing parents, as far as the umask allows them:
-        0o700 in the home, 0o755 in the archive.
-
-    Raises
-    ------
-    OSError
-        If one of them cannot be created.
+    `mode` is 0o700 in the home, 0o755 in the archive; the umask may take permissions away.
     """
     for folder in (*reversed(path.parents), path):
         if not folder.is_dir():
@@ -129,3 +129,100 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     with temporary_file(path, data, mode) as temporary:
         temporary.replace(path)
     make_durable(path.parent)
+
+
+@contextlib.contextmanager
+def temporary_file(path: Path, data: bytes, mode: int = 0o644) -> Iterator[Path]:
+    """A durable temporary file next to `path`, to rename or link; removed on exit.
+
+    It has `mode` from the moment it exists.
+    """
+    handle, temporary = _locked_file(path.parent, mode)
+    try:
+        # The lock is held until the file has its final name.
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+            yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file with this name is a temporary one."""
+    return _NAME.fullmatch(name) is not None
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files in a folder that a crash has left; those in use stay."""
+    with contextlib.suppress(OSError):
+        remove_abandoned(folder / name for name in os.listdir(folder) if is_temporary(name))
+
+
+def remove_abandoned(paths: Iterable[Path]) -> None:
+    """Remove temporary files that no process works on."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if lock_open_file(handle, wait=False):
+                    path.unlink()
+            finally:
+                os.close(handle)
+
+
+def _locked_file(folder: Path, mode: int) -> tuple[int, Path]:
+    """A new file, and its handle, which holds its lock."""
+    while True:
+        path = folder / f"{_PREFIX}{uuid.uuid4().hex}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        lock_open_file(handle, wait=True)
+        if path.exists():  # otherwise another process has removed it before it was locked
+            return handle, path
+        os.close(handle)
+
+
+def lock_open_file(handle: int, *, wait: bool) -> bool:
+    """Lock an open file; False if files cannot be locked.
+
+    Raises
+    ------
+    OSError
+        If another process holds the lock, and this one is not to wait for it.
+    """
+    if _fcntl is None:
+        return False
+    _fcntl.flock(handle, _fcntl.LOCK_EX | (0 if wait else _fcntl.LOCK_NB))
+    return True
+
+
+def scratch_folder(prefix: str) -> Path:
+    """A new folder in the system's temporary folder; abandoned ones with this prefix are removed.
+
+    The caller removes it.
+    """
+    _remove_abandoned(prefix)
+    folder = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+    handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
+    lock_open_file(handle, wait=True)
+    _handles.append(handle)
+    return folder
+
+
+def _remove_abandoned(prefix: str) -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            facts = folder.lstat()
+            if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid():
+                _remove_unless_locked(folder)
+
+
+def _remove_unless_locked(folder: Path) -> None:
+    # A folder without a lock is not locked yet.
+    handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW)
+    try:
+        if lock_open_file(handle, wait=False):
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)

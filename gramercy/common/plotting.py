@@ -1,13 +1,22 @@
-"""Pictures of matrices and graphs, and axes to draw on, by optional packages."""
+"""The drawing engine: axes and figures of matplotlib, and pictures for notebooks.
+
+Figures of pages are inline SVG in the colours of the page, also in dark mode. Matplotlib and
+markupsafe are optional packages, so they are imported when something is drawn.
+"""
 
 from __future__ import annotations
 
+import io
 import itertools
-from collections.abc import Callable, Sequence
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +25,21 @@ from gramercy.common.extras import INSTALL_PLOT, is_installed
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.axes import Axes
 
+# Placeholders that the page's CSS colours replace in the finished SVG.
+INK, FAINT, ACCENT, WARM, PAPER = ("#010101", "#020202", "#030303", "#040404", "#050505")
+_COLOURS = {INK: "ink", FAINT: "faint", ACCENT: "accent", WARM: "warm", PAPER: "paper"}
+_LOCK = threading.RLock()  # matplotlib's settings are global to the process
+_TAG = re.compile(r"<[^<>]*>")
+_STYLE = re.compile(r'(style|fill|stroke)="[^"]*"')
+_ID = re.compile(r' id="([^"]*)"')
+_REFERENCE = re.compile(r"(?:url\(|href=\")#([^)\"]*)")
+_FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([0-9.]+)px [^;\"]*")
 _NUMBERS = itertools.count(1)  # of the pictures in a notebook, whose ids differ
 
+Array = NDArray[np.float64]
 Method = TypeVar("Method", bound=Callable[..., "Axes"])
 
 _SHARED = """
@@ -42,25 +62,18 @@ def draws(method: Method) -> Method:
 
 
 def axes(ax: Axes | None = None, width: float = 6.0, height: float = 4.0) -> Axes:
-    """The axes to draw on: those that are given, or new ones.
+    """The axes that are given, or those of a new figure, whose size is in inches."""
+    return stacked_axes(1, width, height)[0] if ax is None else ax
 
-    Parameters
-    ----------
-    ax
-        Axes of the caller; None for a new figure.
-    width, height
-        Size of a new figure, in inches.
+
+def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
+    """Axes one below the other in a new figure, each with a scale of its own.
 
     Raises
     ------
     MissingPackages
         If matplotlib is not installed.
     """
-    return stacked_axes(1, width, height)[0] if ax is None else ax
-
-
-def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
-    """Axes one below the other in a new figure, each with a scale of its own; see `axes`."""
     _require("matplotlib")
     import matplotlib.pyplot as plt
 
@@ -90,7 +103,7 @@ class Picture:
     def of_matrix(cls, values: NDArray[np.float64], names: Sequence[str]) -> Picture:
         """The heat map of a symmetric matrix, shape (p, p); NaN where unknown."""
         _require("PIL", "markupsafe")
-        from gramercy.common.heat_maps import matrix_map
+        from gramercy.common.pictures import matrix_map
 
         return cls("heat", matrix_map(f"matrix-{next(_NUMBERS)}", values, names))
 
@@ -98,7 +111,7 @@ class Picture:
     def of_graph(cls, weights: NDArray[np.float64], names: Sequence[str]) -> Picture:
         """The graph of a symmetric matrix of weights, shape (p, p); zero for a missing edge."""
         _require("markupsafe")
-        from gramercy.common.graph_figure import graph
+        from gramercy.common.pictures import graph
 
         return cls("graph", graph(f"{next(_NUMBERS)}", weights, names))
 
@@ -117,3 +130,118 @@ def _require(*packages: str) -> None:
             "{command}.",
             command=INSTALL_PLOT,
         )
+
+
+def forest(numbers: Array, labels: Sequence[str], ax: Axes | None = None) -> Axes:
+    """Draw numbers and their intervals, one below the other; unknown ones have no mark.
+
+    Parameters
+    ----------
+    numbers
+        Estimates, lower and upper bounds, shape (3, k); NaN or infinite where unknown.
+    labels
+        One label for each number; unknown ones get the addition "(unknown)".
+    ax
+        Axes to draw on; None for a new figure.
+    """
+    count = numbers.shape[1]
+    ax = axes(ax, 6.0, max(1.2, min(16.0, 0.3 * count + 0.8)))
+    known = np.asarray(np.isfinite(numbers).all(axis=0))
+    estimate, lower, upper = numbers[:, known]
+    places = np.arange(count)
+    ax.hlines(places[known], lower, upper, color="tab:blue", lw=2)
+    ax.plot(estimate, places[known], "o", color="tab:blue", ms=5)
+    names = [
+        str(name) if sure else f"{name} (unknown)" for name, sure in zip(labels, known, strict=True)
+    ]
+    ax.set_yticks(places, names)
+    ax.set_ylim(count - 0.5, -0.5)
+    if known.any() and lower.min() < 0 < upper.max():
+        ax.axvline(0.0, color="0.6", lw=1, zorder=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+class Figure:
+    """Axes to draw on, and the SVG once the `with` block of `figure` has ended."""
+
+    svg: Markup
+
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
+
+
+@contextmanager
+def figure(name: str, title: str, width: float, height: float) -> Iterator[Figure]:
+    """Draw a figure; equal numbers give equal SVG.
+
+    Parameters
+    ----------
+    name
+        Distinguishes its ids from those of other figures on the page.
+    title
+        Description for screen readers.
+    width, height
+        In inches.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Canvas
+
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "text.parse_math": False,  # a column may be called $x$
+        "font.family": ["DejaVu Sans"],
+        "font.size": 9,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "axes.edgecolor": FAINT,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.facecolor": "none",
+        "figure.facecolor": "none",
+        "savefig.facecolor": "none",
+        "xtick.color": FAINT,
+        "ytick.color": FAINT,
+        "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK,
+    }
+    with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # so that the user's settings have no effect
+        matplotlib.rcParams.update(settings)
+        # Only measures text: the reader's browser has the glyphs to draw it.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
+        drawing = Figure(canvas.add_subplot())
+        yield drawing
+        text = io.StringIO()
+        # `savefig` would draw twice, first to arrange the figure, which drawing does as well.
+        backend: Any = FigureCanvasSVG(canvas)
+        backend.print_svg(text, metadata={"Date": None, "Creator": None})
+    drawing.svg = _inline(text.getvalue(), title, width)
+
+
+def _inline(svg: str, title: str, width: float) -> Markup:
+    from markupsafe import Markup
+
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", body, flags=re.DOTALL)
+    # Only hashes of the figure's name and content remain: 'figure_1' is in every figure.
+    needed = set(_REFERENCE.findall(body))
+    body = _TAG.sub(
+        lambda tag: _ID.sub(lambda match: match[0] * (match[1] in needed), tag[0]), body
+    )
+    body = _TAG.sub(lambda tag: _STYLE.sub(lambda style: _coloured(style[0]), tag[0]), body)
+    opening, rest = body.split(">", 1)
+    opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
+    label = Markup.escape(title)
+    style = f"max-width: {width * 7:.4g}rem"
+    drawing = f'{opening} role="img" aria-label="{label}" style="{style}">{rest}'
+    return Markup(drawing)  # noqa: S704  matplotlib escapes texts
+
+
+def _coloured(style: str) -> str:
+    for placeholder, name in _COLOURS.items():
+        style = style.replace(placeholder, f"var(--{name})")
+    return _FONT.sub(r"font-size: \1px", style)

@@ -56,6 +56,7 @@ class Gaussian(Additive):
     name: ClassVar[str] = "gaussian"
     spec: ClassVar[type[MechanismSpec]] = GaussianSpec
     family: ClassVar[Family] = "gaussian-isotropic"
+    closed_under_sums: ClassVar[bool] = True
 
     @classmethod
     def _exact(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:

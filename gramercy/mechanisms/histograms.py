@@ -32,8 +32,8 @@ from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, rounded_v
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import MARGINALS, Publication
 from gramercy.schemas.request_parts import MechanismSpec
 
 Counts = NDArray[np.int64]
@@ -212,7 +212,8 @@ class Marginals(Mechanism):
 
     name: ClassVar[str] = "marginals"
     spec: ClassVar[type[MechanismSpec]] = MarginalsSpec
-    publishes: ClassVar[ReleaseKind] = "marginals"
+    publishes: ClassVar[Publication] = MARGINALS
+    estimates_constants: ClassVar[bool] = True
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
 
     @classmethod
@@ -246,6 +247,16 @@ class Marginals(Mechanism):
     def law(self) -> NoiseLaw:
         """See `Mechanism.law`: no matrix is published. `constants` has the noise of the counts."""
         return NoiseLaw.none()
+
+    @property
+    def constants_noise(self) -> ConstantsNoise:
+        """See `Mechanism.constants_noise`."""
+        return self.noise
+
+    def noise_of_sum(self, folds: int) -> float:
+        """See `Mechanism.noise_of_sum`: there is no sum; that of a matrix of the same mu."""
+        sensitivity = 1.0 if self.parameters.neighbours == "replace-one" else math.sqrt(0.5)
+        return sensitivity / self.guarantee.mu
 
     def constants(self) -> dict[str, float]:
         """See `Mechanism.constants`.

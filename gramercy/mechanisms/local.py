@@ -29,8 +29,8 @@ from gramercy.mechanisms.mechanism import (
 )
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import REPORTS, Publication
 from gramercy.schemas.request_parts import MechanismSpec
 
 MAX_ENTRIES = 5000
@@ -59,7 +59,7 @@ class Local(RowWise):
 
     name: ClassVar[str] = "local"
     spec: ClassVar[type[MechanismSpec]] = LocalSpec
-    publishes: ClassVar[ReleaseKind] = "reports"
+    publishes: ClassVar[Publication] = REPORTS
 
     @classmethod
     def _exact(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:

@@ -9,7 +9,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,12 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import SECOND_MOMENT, Publication
 from gramercy.schemas.request_parts import MechanismSpec
+
+if TYPE_CHECKING:
+    from gramercy.mechanisms.histograms import ConstantsNoise
 
 Arithmetic = Literal["exact", "floating-point"]
 
@@ -109,10 +112,18 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     spec: ClassVar[type[MechanismSpec]]
-    publishes: ClassVar[ReleaseKind] = "second-moment"
+    publishes: ClassVar[Publication] = SECOND_MOMENT
     arithmetic: ClassVar[Arithmetic] = "exact"
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one", "add-remove")
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
+    # Of integer rows, which need `normalisation: whole`.
+    needs_whole_rows: ClassVar[bool] = False
+    # Whether it draws the histograms from which constants are computed, and nothing else.
+    estimates_constants: ClassVar[bool] = False
+    # Whether it can share the budget with such histograms.
+    takes_private_constants: ClassVar[bool] = False
+    # Whether a sum of independent draws has a law of the same family, as folds and groups need.
+    closed_under_sums: ClassVar[bool] = False
 
     parameters: PublicParameters
 
@@ -128,7 +139,7 @@ class Mechanism(ABC):
         return {
             "name": cls.name,
             "summary": cls.summary(),
-            "publishes": cls.publishes,
+            "publishes": cls.publishes.name,
             "arithmetic": cls.arithmetic,
             "neighbours": list(cls.neighbours),
             "units": list(cls.units),
@@ -271,6 +282,29 @@ class Mechanism(ABC):
     def constants(self) -> dict[str, float]:
         """The public constants of this noise by name, as the manifest and the plan show them."""
 
+    def matrix_law(self, rows: float, parts: int = 1) -> NoiseLaw:
+        """The law of the noise on a matrix that is the sum over some parts over a row number."""
+        return (self.law.summed(parts) if parts > 1 else self.law).divided_by(rows)
+
+    def noise_of_sum(self, folds: int) -> float:
+        """Standard deviation of an off-diagonal entry of the noisy sum over all folds."""
+        return self.law.summed(folds).sd_off_diagonal
+
+    @property
+    def trace_bound(self) -> float:
+        """Public bound on the trace of the matrix without noise: 1 for rows of the unit ball."""
+        return 1.0
+
+    @property
+    def sd_count(self) -> float | None:
+        """Standard deviation of the noisy number of rows of a part; None if there is none."""
+        return None
+
+    @property
+    def constants_noise(self) -> ConstantsNoise | None:
+        """The noise of the histograms that it publishes instead of a matrix, if it does."""
+        return None
+
 
 # A noisy count is one more coordinate, weighted by 1/4; the matrix gets 3 % more noise for it.
 COUNT_WEIGHT = 0.25
@@ -305,6 +339,7 @@ class Additive(Mechanism):
     """
 
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
+    takes_private_constants: ClassVar[bool] = True
 
     parameters: PublicParameters
     scale: float
@@ -334,6 +369,11 @@ class Additive(Mechanism):
     def sd_rows(self) -> float | None:
         """Standard deviation of the noisy number of rows, where one is published."""
         return self.sd_diagonal / COUNT_WEIGHT if self.parameters.publishes_noisy_count else None
+
+    @property
+    def sd_count(self) -> float:
+        """See `Mechanism.sd_count`: of the count if one is published, else of the noisy trace."""
+        return self.sd_rows or self.law.sd_diagonal * math.sqrt(self.parameters.p)
 
     def perturb(self, gram: NDArray[Any], rows: int) -> NoisyGram:
         """Draw the noise, once, and add it.

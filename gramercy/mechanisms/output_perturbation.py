@@ -38,8 +38,8 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas import families
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import PRECISION, Publication
 from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
 
 _SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
@@ -86,7 +86,7 @@ class Output(Mechanism):
 
     name: ClassVar[str] = "output"
     spec: ClassVar[type[PureSpec]] = OutputSpec
-    publishes: ClassVar[ReleaseKind] = "precision"
+    publishes: ClassVar[Publication] = PRECISION
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
     arithmetic: ClassVar[Arithmetic] = "floating-point"
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
@@ -167,6 +167,19 @@ class Output(Mechanism):
             sd_diagonal=self.scale,
             sd_off_diagonal=off_diagonal_scale(_STEPS_PER_SD) * self.step,
         )
+
+    def matrix_law(self, rows: float, parts: int = 1) -> NoiseLaw:
+        """See `Mechanism.matrix_law`: the noise is on the precision matrix itself."""
+        return self.law
+
+    @property
+    def trace_bound(self) -> float:
+        """See `Mechanism.trace_bound`.
+
+        A graphical lasso solution T for S satisfies tr(S T) + penalty ||T||_1 = p, so its trace is
+        at most p / penalty.
+        """
+        return self.parameters.p / self.penalty
 
     def constants(self) -> dict[str, float]:
         """See `Mechanism.constants`."""

@@ -38,9 +38,9 @@ from gramercy.mechanisms.mechanism import (
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import ProtectedUnit
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import ROWS, Publication
 from gramercy.schemas.request_parts import MechanismSpec
 
 
@@ -72,7 +72,7 @@ class Rows(RowWise):
 
     name: ClassVar[str] = "rows"
     spec: ClassVar[type[MechanismSpec]] = RowsSpec
-    publishes: ClassVar[ReleaseKind] = "rows"
+    publishes: ClassVar[Publication] = ROWS
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "cell")
 
     @classmethod
@@ -216,6 +216,7 @@ class IntegerRows(Rows):
 
     name: ClassVar[str] = "integer-rows"
     spec: ClassVar[type[MechanismSpec]] = IntegerRowsSpec
+    needs_whole_rows: ClassVar[bool] = True
 
     @classmethod
     def _published(cls, spec: NoisyRowsSpec, parameters: PublicParameters) -> Self:
@@ -243,6 +244,11 @@ class IntegerRows(Rows):
         delta0 = self.parameters.target_delta0 or _DELTA0_SHARE * self.delta
         rho = self._squared_sensitivity(self.parameters) / (2 * self.scale**2)
         return _zcdp_guarantee(rho, delta0)
+
+    @property
+    def trace_bound(self) -> float:
+        """See `Mechanism.trace_bound`: the largest squared norm of a row."""
+        return float(sensitivity_bounds(self.parameters, self.lattice).squared_norm)
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `RowWise.randomize`."""

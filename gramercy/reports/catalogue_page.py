@@ -15,22 +15,19 @@ from typing import Any
 
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease, search_text
 from gramercy.archive.store.layout import INDEX, index_page, older_page
-from gramercy.common.heat_maps import heat_map
+from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
-from gramercy.reports.catalogue_content import (
-    DATASETS_ON_PAGE,
-    RELEASES_ON_PAGE,
-    BudgetState,
-    DatasetEntry,
-    DatasetPage,
-)
-from gramercy.reports.change_page import change_with_figure
+from gramercy.reports.change_page import ReleaseComparison, change_with_figure
+from gramercy.reports.column_summaries import meaning_notes
 from gramercy.reports.correlations import correlations
-from gramercy.reports.estimate_summary import EstimateSummary
-from gramercy.reports.explanations import (
+from gramercy.reports.estimate_summary import EstimateSummary, with_figure
+from gramercy.reports.history_page import spending
+from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.period_series import PeriodSeries, series_facts
+from gramercy.reports.reader_notes import (
     attack_scenario,
     best_attacker_accuracy,
     display_name,
@@ -38,13 +35,9 @@ from gramercy.reports.explanations import (
     protection_note,
     reader_notes,
 )
-from gramercy.reports.history_page import spending
-from gramercy.reports.marginal_tables import marginal_table
-from gramercy.reports.navigation import links_from, navigation
-from gramercy.reports.own_columns import meaning_notes
-from gramercy.reports.page import with_figure
-from gramercy.reports.period_series import series_facts
-from gramercy.reports.rendering import render
+from gramercy.reports.rendering import links_from, navigation, render
+from gramercy.schemas.ledger_history import Timeline
+from gramercy.schemas.manifest import ReleaseManifest
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
 _DRAWN_BUDGETS = 1  # of the newest period; of others, only what is spent
@@ -166,7 +159,7 @@ def release_page(
         Path or URL of the archive, for the example code.
     """
     facts = release.manifest
-    published = _marginals(release) if facts.kind == "marginals" else _matrix(release, estimates)
+    published = _matrix(release, estimates) if facts.publication.has_matrix else _marginals(release)
     return render(
         "site/release.html",
         root="../../",
@@ -226,3 +219,90 @@ def glossary_page(mechanisms: Sequence[Mapping[str, Any]]) -> str:
         navigation=replace(navigation(links_from(), "Glossary"), glossary=""),
         mechanisms=mechanisms,
     )
+
+
+DATASETS_ON_PAGE = 50
+RELEASES_ON_PAGE = 100
+
+
+@dataclass(frozen=True)
+class BudgetState:
+    """What is spent of a budget: of a data set, or of a period of its data."""
+
+    window: str  # The period, or empty
+    spent: float  # Epsilon that all releases guarantee together, at `delta`; infinite if none
+    # The budget
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> BudgetState:
+        """The state after the last event."""
+        last = timeline.events[-1]
+        return cls(timeline.window, last.spent, last.budget, last.delta)
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A data set in the catalogue's list of data sets."""
+
+    dataset: str  # Its id
+    releases: Sequence[ListedRelease]  # Its newest releases with intact descriptions, oldest first
+    count: int  # Number of all its releases
+    damaged: Sequence[str] = ()  # Names of the releases with damaged descriptions
+    # Its budgets of which something is spent, if a ledger was read
+    budgets: Sequence[BudgetState] = ()
+
+    @property
+    def columns(self) -> str:
+        """Names of all columns, normalised for the search."""
+        return search_text(
+            " ".join(dict.fromkeys(n for each in self.releases for n in each.facts.names))
+        )
+
+    @property
+    def newest(self) -> ListedRelease | None:
+        """The newest release that is not withdrawn, or else the newest."""
+        valid = [release for release in self.releases if release.withdrawn is None]
+        return next(iter([*valid[-1:], *self.releases[-1:]]), None)
+
+    @property
+    def title(self) -> str:
+        """Title of the newest release."""
+        return self.newest.facts.dataset.title if self.newest else self.dataset
+
+
+@dataclass(frozen=True)
+class DatasetPage:
+    """The content of the pages of a data set."""
+
+    dataset: str  # Its id
+    releases: Sequence[ListedRelease]  # All its releases with intact descriptions, oldest first
+    damaged: Sequence[str] = ()  # Names of the releases with damaged descriptions
+    # The manifest of the newest release that is not withdrawn, or else of the newest
+    newest: ReleaseManifest | None = None
+    timelines: Sequence[Timeline] = ()  # Spending of its budgets, if a ledger was read
+    # What changed with the newest release, if it is comparable with another one
+    change: ReleaseComparison | None = None
+    # Its numbers over time, if it has releases of several periods
+    periods: PeriodSeries | None = None
+
+    @property
+    def title(self) -> str:
+        """Title of the newest release."""
+        return self.newest.dataset.title if self.newest else self.dataset
+
+    @property
+    def older_pages(self) -> int:
+        """Number of pages of older releases; the first page has all others, at least 100."""
+        return max(0, len(self.releases) // RELEASES_ON_PAGE - 1)
+
+    def on_older_page(self, number: int) -> Sequence[ListedRelease]:
+        """The releases on a page of older ones, which stay on it when new ones are published."""
+        return self.releases[RELEASES_ON_PAGE * (number - 1) : RELEASES_ON_PAGE * number]
+
+    def page_of(self, release: str) -> int:
+        """Number of the page of older releases that has this one; 0 for the first page."""
+        ids = [each.facts.release for each in self.releases]
+        number = 1 + ids.index(release) // RELEASES_ON_PAGE if release in ids else 0
+        return number if number <= self.older_pages else 0

@@ -1,4 +1,4 @@
-"""Released correlations, and which of them are within the noise."""
+"""Released correlations, which of them are within the noise, and the largest entries."""
 
 from __future__ import annotations
 
@@ -9,36 +9,26 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
+from gramercy.estimators.uncertainty.entries import covariance
 from gramercy.estimators.uncertainty.moment_errors import centred_moment, schur_complement
 
 Array = NDArray[np.float64]
 
+_MOST_ENTRIES = 25  # that a page lists; the files have all
 NOISE_BAND = 2.0  # standard deviations; an entry within them is indistinguishable from noise
 
 
 @dataclass(frozen=True)
 class Correlations:
-    """Released correlations.
+    """Released correlations."""
 
-    Parameters
-    ----------
-    names
-        Names of the columns, without the intercept if correlations are about the means.
-    matrix
-        Shape (p, p); NaN where a column's own variance is within the noise.
-    hidden
-        Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p).
-    centred
-        Whether correlations are about the means rather than the public centres.
-    corrected
-        Whether they are corrected for published shares of missing cells.
-    """
-
+    # Names of the columns, without the intercept if correlations are about the means
     names: list[str]
-    matrix: Array
+    matrix: Array  # Shape (p, p); NaN where a column's own variance is within the noise
+    # Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p)
     hidden: NDArray[np.bool_]
-    centred: bool
-    corrected: bool = False
+    centred: bool  # Whether correlations are about the means rather than the public centres
+    corrected: bool = False  # Whether they are corrected for published shares of missing cells
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
@@ -49,7 +39,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
     sd = bundle.deviations
-    if facts.kind == "precision":
+    if not facts.publication.is_moment:
         scaled = _scaled(_with_partial_signs(matrix), sd)
         return Correlations(names, scaled, _hidden(matrix, sd, scaled), False)
     units = units_of(bundle)
@@ -72,7 +62,11 @@ def units_of(bundle: ReleaseBundle) -> TableUnits | None:
     None also for noisy rows, as in `correlations`.
     """
     facts = bundle.manifest
-    if facts.kind == "precision" or facts.noise.family == "noisy-rows" or len(facts.names) < 2:
+    if (
+        not facts.publication.is_moment
+        or facts.noise.family == "noisy-rows"
+        or len(facts.names) < 2
+    ):
         return None
     return None if weight_lost(bundle.unbiased, bundle.deviations) else table_units(bundle.evidence)
 
@@ -113,7 +107,81 @@ def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
         return correlation
     first = int(about_means and bundle.repaired[0, 0] > 0)
     matrix = schur_complement(bundle.repaired) if first else bundle.repaired
-    if bundle.manifest.kind == "precision":
+    if not bundle.manifest.publication.is_moment:
         matrix = _with_partial_signs(matrix)
     correlation[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
     return correlation
+
+
+@dataclass(frozen=True)
+class EffectiveRows:
+    """Number of rows without noise that would give covariances of the same precision."""
+
+    # Median, 10 % and 90 % quantile over the pairs of columns
+    median: float
+    low: float
+    high: float
+    share: float  # The median divided by the number of rows
+
+
+def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:
+    """The number of rows at which sampling error alone equals the total error.
+
+    n s^2 / (s^2 + v^2) for an entry with sampling error s and noise v. None for a precision matrix
+    or if no sampling error can be estimated; and if persons are protected, because a person's
+    contribution combines several rows.
+    """
+    facts = release.manifest
+    if not facts.publication.is_moment or facts.privacy_unit == "person" or len(facts.names) < 2:
+        return None
+    errors = covariance(release.evidence)
+    pairs = np.triu_indices(len(errors.estimable), 1)
+    sampling, noise = errors.sampling_error[pairs] ** 2, errors.noise_error[pairs] ** 2
+    estimable = errors.estimable[pairs] & (sampling > 0)
+    if not estimable.any():
+        return None
+    share = sampling[estimable] / (sampling[estimable] + noise[estimable])
+    rows = facts.rows.value
+    low, middle, high = (float(np.quantile(share, q)) for q in (0.1, 0.5, 0.9))
+    return EffectiveRows(rows * middle, rows * low, rows * high, middle)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the matrix, for a table; the correlation is that of the repaired matrix."""
+
+    row: str
+    col: str
+    value: float
+    sd: float
+    correlation: float
+
+    @property
+    def deviations(self) -> float:
+        """Absolute value in standard deviations of the noise."""
+        return abs(self.value) / self.sd
+
+
+def largest_entries(release: ReleaseBundle, about_means: bool) -> list[Entry]:
+    """The largest off-diagonal entries, largest first."""
+    correlation = repaired_correlations(release, about_means)
+    names, sd = release.manifest.names, release.deviations
+    rows, cols = np.triu_indices(len(names), 1)
+    size = -np.abs(release.unbiased[rows, cols])
+    first = (
+        np.argpartition(size, min(_MOST_ENTRIES, size.size) - 1)[:_MOST_ENTRIES]
+        if size.size
+        else rows
+    )
+    return [
+        Entry(
+            names[i],
+            names[j],
+            float(release.unbiased[i, j]),
+            float(sd[i, j]),
+            float(correlation[i, j]),
+        )
+        for i, j in sorted(
+            ((rows[k], cols[k]) for k in first), key=lambda at: -abs(float(release.unbiased[at]))
+        )
+    ]

@@ -1,4 +1,4 @@
-"""The summary of one estimate on a page."""
+"""The summary of one estimate on a page: its graph, how stable its edges are, and its tables."""
 
 from __future__ import annotations
 
@@ -8,58 +8,71 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from gramercy import estimators
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.reports.page_tables import TableExcerpt
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.pictures import graph
+from gramercy.estimators.tuning.stability import edge_frequencies
+from gramercy.reports.correlations import correlations
 from gramercy.schemas.column import INTERCEPT
 
 Array = NDArray[np.float64]
 
+_MOST_LINES = 25  # lines and columns of a table that the page shows; the files have all
+_SECONDARY = {"laws", "means", "precision", "tuning"}  # tables that the page shows collapsed
+_QUANTITY = {
+    "precision": "partial correlation",
+    "covariance": "correlation",
+}
+_MOST_COLUMNS = 64  # redraws of wider releases would take more than a few seconds
 _STABLE = 0.8  # share of the redraws in which a stable edge recurs
 
 
 @dataclass(frozen=True)
+class TableExcerpt:
+    """The first lines of a table."""
+
+    name: str  # Name of the table
+    # Its header and the lines on the page
+    head: list[str]
+    lines: list[list[Any]]
+    numbers: list[bool]  # Which columns are numeric
+    total: int  # Number of lines in the file
+    secondary: bool  # Whether the page shows the table collapsed
+
+    @classmethod
+    def of(cls, name: str, table: pd.DataFrame) -> TableExcerpt:
+        """The excerpt of a sealed table."""
+        excerpt = table.iloc[:_MOST_LINES, :_MOST_LINES]
+        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes]
+        lines = [list(line) for line in excerpt.itertuples(index=False)]
+        return cls(name, list(excerpt.columns), lines, numbers, len(table), name in _SECONDARY)
+
+
+@dataclass(frozen=True)
 class EstimateSummary:
-    """The summary of one estimate.
+    """The summary of one estimate."""
 
-    Parameters
-    ----------
-    id, name, tuning
-        As in its manifest.
-    settings
-        The settings that differ from their defaults, for display.
-    quantity
-        Name of the quantity that the edges' weights are, such as a partial correlation.
-    weights
-        Weights of the edges, zero for other pairs, shape (p, p); None without a graph.
-    edges
-        Number of edges.
-    strongest
-        (row, column, weight, stability), strongest first.
-    stability
-        Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
-        computed.
-    names
-        The p columns, without the intercept.
-    tables
-        Its tables, secondary ones last.
-    sampling_law
-        What its intervals assume about the rows; None if it has no intervals.
-    """
-
+    # As in its manifest
     id: str
     name: str
-    settings: str
+    settings: str  # The settings that differ from their defaults, for display
     tuning: Mapping[str, float]
-    quantity: str
+    quantity: str  # Name of the quantity that the edges' weights are, such as a partial correlation
+    # Weights of the edges, zero for other pairs, shape (p, p); None without a graph
     weights: Array | None
-    edges: int
+    edges: int  # Number of edges
+    # (row, column, weight, stability), strongest first
     strongest: list[tuple[str, str, float, float | None]]
+    # Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
+    # computed
     stability: Array | None
-    names: Sequence[str]
-    tables: Sequence[TableExcerpt]
+    names: Sequence[str]  # The p columns, without the intercept
+    tables: Sequence[TableExcerpt]  # Its tables, secondary ones last
+    # What its intervals assume about the rows; None if it has no intervals
     sampling_law: str | None = None
     unlisted: int = 0
 
@@ -172,7 +185,46 @@ def _text(value: Any) -> str:
     return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-_QUANTITY = {
-    "precision": "partial correlation",
-    "covariance": "correlation",
-}
+def with_figure(summary: EstimateSummary) -> dict[str, Any]:
+    """The summary of an estimate, with a figure of its graph."""
+    picture, p = Markup(), len(summary.names)
+    if summary.sparse and summary.edges and summary.weights is not None:
+        picture = graph(summary.id, summary.weights, summary.names, summary.stability)
+    return vars(summary) | {
+        "sparse": summary.sparse,
+        "stable_edges": summary.stable_edges,
+        "new_edge_rate": summary.new_edge_rate,
+        "picture": picture,
+        "pairs": p * (p - 1) // 2,
+    }
+
+
+def edge_stability(release: ReleaseBundle, estimate: EstimateBundle) -> Array | None:
+    """Share of redraws of the release in which each pair is an edge; shape (p, p).
+
+    None if the estimate has no edges or all edges, or if there are too many columns to redraw in a
+    few seconds.
+    """
+    facts, p = estimate.manifest, len(estimate.manifest.names)
+    if estimate.edges is None or p > _MOST_COLUMNS:
+        return None
+    first = int(facts.names[0] == INTERCEPT)
+    q = p - first
+    if np.count_nonzero(estimate.edges[first:, first:]) == q * (q - 1):
+        return None
+    estimator = estimators.registry[facts.estimator["name"]].model_validate(facts.estimator)
+    return edge_frequencies(release.evidence, estimator, facts.tuning)
+
+
+def meaningless_pairs(release: ReleaseBundle) -> NDArray[np.bool_]:
+    """Pairs whose edges say nothing about dependence, shape (p, p).
+
+    They are between levels of one column, or with a column whose own variance is within the noise.
+    """
+    facts = release.manifest
+    sources = np.array([each.name if each else INTERCEPT for each in facts.source_columns])
+    found = correlations(release)
+    own = dict(zip(found.names, np.isnan(np.diag(found.matrix)), strict=True))
+    dead = np.array([bool(own.get(name)) for name in facts.names])
+    pairs: NDArray[np.bool_] = (sources[:, None] == sources) | dead[:, None] | dead
+    return pairs

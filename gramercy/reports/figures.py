@@ -11,8 +11,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from gramercy.common.plotting import ACCENT, FAINT, INK, WARM, figure
 from gramercy.estimators.noise.spectrum import Spectrum
-from gramercy.reports.svg import ACCENT, FAINT, INK, WARM, figure
 from gramercy.schemas.facts import GuaranteeFacts
 
 Array = NDArray[np.float64]

@@ -10,9 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gramercy.reports.navigation import Links, navigation, no_links
-from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
+from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
+from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.ledger_history import Event, Timeline
 
 _MARGIN = datetime.timedelta(hours=12)  # on both sides, if all events are at a single moment

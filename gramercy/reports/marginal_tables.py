@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -18,16 +19,16 @@ from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 Array = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_LEVELS = 200, 20  # that a page shows; the file has all
-_BARS = 32
+BARS = 32  # of a small histogram
 _WIDTH, _HEIGHT = 128, 32
+_SIZE = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
 _FINEST = 1e-3  # scales; quantiles are not shown more finely
 _MOST_DECIMALS, _LARGEST = 6, 1e6  # of numbers without an exponent
 _CENTRAL = 0.002  # share of the rows at each end that a histogram leaves out
 _REACH = 4.0  # scales around the centre, where bins are narrow
 
 
-@dataclass(frozen=True)
-class QuantileText:
+class QuantileText(NamedTuple):
     """A quantile and its interval, with as many digits as the interval deserves."""
 
     value: str
@@ -37,53 +38,27 @@ class QuantileText:
 
 @dataclass(frozen=True)
 class MarginalLine:
-    """One column of a report's table of marginals.
+    """One column of a report's table of marginals."""
 
-    Parameters
-    ----------
-    column
-        Name of the table column.
-    bars
-        A small histogram.
-    missing
-        Share of missing cells, or of cells of no declared level.
-    quantiles
-        For a numeric column, the quantiles at `QUANTILES`. Intervals are cut off at the bounds to
-        which cells are clamped.
-    levels
-        For a column of levels, the first levels with their shares; None for a numeric column.
-    more_levels
-        Number of levels that are left out.
-    """
-
-    column: str
-    bars: Markup
-    missing: str
+    column: str  # Name of the table column
+    bars: Markup  # A small histogram
+    missing: str  # Share of missing cells, or of cells of no declared level
+    # For a numeric column, the quantiles at `QUANTILES`. Intervals are cut off at the bounds to
+    # which cells are clamped
     quantiles: list[QuantileText]
+    # For a column of levels, the first levels with their shares; None for a numeric column
     levels: list[str] | None = None
-    more_levels: int = 0
+    more_levels: int = 0  # Number of levels that are left out
 
 
 @dataclass(frozen=True)
 class MarginalTable:
-    """The marginals of a release.
+    """The marginals of a release."""
 
-    Parameters
-    ----------
-    lines
-        The first columns.
-    columns
-        Number of all columns.
-    probabilities
-        Those of the quantiles.
-    sd
-        Standard deviation of the noise on a count.
-    """
-
-    lines: list[MarginalLine]
-    columns: int
-    probabilities: tuple[float, ...]
-    sd: float
+    lines: list[MarginalLine]  # The first columns
+    columns: int  # Number of all columns
+    probabilities: tuple[float, ...]  # Those of the quantiles
+    sd: float  # Standard deviation of the noise on a count
 
 
 def marginal_table(release: ReleaseBundle) -> MarginalTable | None:
@@ -137,12 +112,17 @@ def _heights(histogram: Histogram, column: ColumnFacts, rows: RowsFacts) -> Arra
     ends = [each.value for each in quantiles(histogram, rows, (_CENTRAL, 1 - _CENTRAL))]
     reach = _REACH * column.scale
     low, high = np.clip(ends, column.centre - reach, column.centre + reach)
-    edges = np.linspace(low, high if high > low else low + column.scale, _BARS + 1)
+    edges = np.linspace(low, high if high > low else low + column.scale, BARS + 1)
+    return counts_in_bins(histogram, edges)
+
+
+def counts_in_bins(histogram: Histogram, edges: Array) -> Array:
+    """A published histogram over other bins, spread evenly within its own; shape (bins,)."""
     lower, upper = histogram.lower[:-1], histogram.upper[:-1]
     overlap = np.minimum(upper[:, None], edges[1:]) - np.maximum(lower[:, None], edges[:-1])
     parts = np.maximum(overlap, 0.0) / (upper - lower)[:, None]
-    heights: Array = np.maximum(histogram.count[:-1], 0) @ parts
-    return heights
+    counts: Array = np.maximum(histogram.count[:-1], 0) @ parts
+    return counts
 
 
 def _bars(heights: Array) -> Markup:
@@ -150,11 +130,27 @@ def _bars(heights: Array) -> Markup:
     largest = float(heights.max(initial=0.0)) or 1.0
     step = _WIDTH / max(heights.size, 1)
     bars = "".join(
-        f'<rect x="{k * step:.1f}" y="{_HEIGHT * (1 - height / largest):.1f}" '
-        f'width="{max(step - 0.5, 0.5):.1f}" height="{_HEIGHT * height / largest:.1f}"/>'
-        for k, height in enumerate(heights)
-        if height > 0
+        _bar(k, step, height / largest) for k, height in enumerate(heights) if height > 0
     )
-    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
-    svg = f'<svg {size} fill="var(--accent)" aria-hidden="true">{bars}</svg>'
+    return Markup(f'<svg {_SIZE} fill="var(--accent)" aria-hidden="true">{bars}</svg>')  # noqa: S704
+
+
+def overlaid_bars(bars: Array, steps: Array) -> Markup:
+    """Bars, and other numbers as a stepped line over them, each with the same area."""
+    heights = [each / (float(each.sum()) or 1.0) for each in (bars, steps)]
+    largest = max(float(each.max(initial=0.0)) for each in heights) or 1.0
+    step = _WIDTH / max(bars.size, 1)
+    rectangles, line = "", f"M0,{_HEIGHT}"
+    for k, (bar, level) in enumerate(zip(*heights, strict=True)):
+        rectangles += _bar(k, step, bar / largest)
+        line += f"V{_HEIGHT * (1 - level / largest):.1f}H{(k + 1) * step:.1f}"
+    path = f'<path d="{line}V{_HEIGHT}" fill="none" stroke="var(--warm)" stroke-width="1.2"/>'
+    svg = f'<svg {_SIZE} aria-hidden="true"><g fill="var(--accent)">{rectangles}</g>{path}</svg>'
     return Markup(svg)  # noqa: S704  of numbers only
+
+
+def _bar(k: int, step: float, height: float) -> str:
+    return (
+        f'<rect x="{k * step:.1f}" y="{_HEIGHT * (1 - height):.1f}" '
+        f'width="{max(step - 0.5, 0.5):.1f}" height="{_HEIGHT * height:.1f}"/>'
+    )

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.table_comparison import OverTime
-from gramercy.reports.explanations import display_name
-from gramercy.reports.svg import ACCENT, FAINT, WARM, figure
+from gramercy.reports.reader_notes import display_name
 
 _CHARTS = 6
 _CHARTS_OF_A_KIND = 3
@@ -24,24 +24,14 @@ _MOST_TICKS = 6
 
 @dataclass(frozen=True)
 class PeriodSeries:
-    """The newest release of each of the last periods, and their numbers.
+    """The newest release of each of the last periods, and their numbers."""
 
-    Parameters
-    ----------
-    releases
-        The releases by the labels of their periods.
-    omitted
-        Number of earlier periods that are left out.
-    numbers
-        The numbers of each period, and how they changed; None if releases lack them.
-    pooled
-        Estimate, lower and upper bound of each number from all periods together, by
-        (kind, column, other); empty if they cannot be pooled.
-    """
-
-    releases: Mapping[str, ListedRelease]
-    omitted: int = 0
+    releases: Mapping[str, ListedRelease]  # The releases by the labels of their periods
+    omitted: int = 0  # Number of earlier periods that are left out
+    # The numbers of each period, and how they changed; None if releases lack them
     numbers: OverTime | None = field(default=None, repr=False)
+    # Estimate, lower and upper bound of each number from all periods together, by (kind, column,
+    # other); empty if they cannot be pooled
     pooled: Mapping[tuple[str, str, str], tuple[float, float, float]] = field(default_factory=dict)
 
 

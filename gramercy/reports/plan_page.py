@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from gramercy.reports.explanations import (
+from gramercy.common.notation import in_symbols
+from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
+from gramercy.reports.figures import attacker
+from gramercy.reports.reader_notes import (
+    Level,
+    Note,
     attack_scenario,
     best_attacker_accuracy,
     protection_note,
 )
-from gramercy.reports.figures import attacker
-from gramercy.reports.navigation import Links, navigation, no_links
-from gramercy.reports.notes import Level, Note
-from gramercy.reports.rendering import render
-from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.reports.symbols import in_symbols
+from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
-from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.publications import Publication
 
 _LISTED_COLUMNS = 60
 _CHART_RANGE = 30  # the chart shows errors up to this multiple of the planned one
@@ -40,29 +40,20 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class BudgetFacts:
-    """A budget, and what a release would leave of it.
+    """A budget, and what a release would leave of it."""
 
-    Parameters
-    ----------
-    epsilon, delta, window
-        The budget, and the calendar year of its data, if it is per year.
-    spent, taken
-        Shares of it, from 0 to 1: spent before the release, and taken by it.
-    spent_epsilon, left_epsilon
-        Epsilon spent before the release, and the epsilon that one further release could have, at
-        the budget's delta.
-    releases_left
-        How many releases like this one would still fit afterwards.
-    """
-
+    # The budget, and the calendar year of its data, if it is per year
     epsilon: float
     delta: float
     window: str
+    # Shares of it, from 0 to 1: spent before the release, and taken by it
     spent: float
     taken: float
+    # Epsilon spent before the release, and the epsilon that one further release could have, at the
+    # budget's delta
     spent_epsilon: float
     left_epsilon: float
-    releases_left: int
+    releases_left: int  # How many releases like this one would still fit afterwards
 
 
 @dataclass(frozen=True)
@@ -74,79 +65,60 @@ class RankingRow:
     mu: float
     epsilon: float
     arithmetic: str
-    publishes: ReleaseKind
+    publishes: str
 
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """The facts on the page of a plan.
+    """The facts on the page of a plan."""
 
-    Parameters
-    ----------
-    title, curator, dataset, version
-        The data set and the version.
-    privacy_unit, neighbours, count, count_key, count_is_public
-        The unit of protection, and the number of units.
-    columns, declared, intercept
-        Number of columns of the matrix, and the declarations of the table's columns.
-    normalisation, folds
-        As in the request.
-    mechanism, publishes, arithmetic
-        The mechanism.
-    guarantee, law
-        Its exact guarantee and its noise law.
-    count_sd
-        Standard deviation of the noise on a count of a histogram; None without histograms.
-    error, share_of_entry
-        Root mean square of the Frobenius norm of the noise; standard deviation of the noise
-        divided by an average diagonal entry, if that is known.
-    epsilon
-        The requested epsilon, or that of the resulting guarantee.
-    verdict
-        Whether the release would be of use; None if no second moment is published.
-    effect, budget
-        The effect on the budget.
-    ranking, declined
-        Mechanisms at this guarantee by increasing error; and the others, with the reason.
-    curves
-        Pairs of epsilon and error by mechanism.
-    """
-
+    # The data set and the version
     title: str
     curator: str
     dataset: str
     version: str
+    # The unit of protection, and the number of units
     privacy_unit: ProtectedUnit
     neighbours: Neighbours
     count: int
     count_key: str
     count_is_public: bool
+    # Number of columns of the matrix, and the declarations of the table's columns
     columns: int
     declared: Sequence[Mapping[str, Any]]
     intercept: bool
+    # As in the request
     normalisation: AnyNormalisation
     folds: int
+    # The mechanism
     mechanism: str
-    publishes: ReleaseKind
+    publishes: Publication
     arithmetic: str
+    # Its exact guarantee and its noise law
     guarantee: GuaranteeFacts
     law: NoiseLaw
+    # Standard deviation of the noise on a count of a histogram; None without histograms
     count_sd: float | None
+    # Root mean square of the Frobenius norm of the noise; standard deviation of the noise divided
+    # by an average diagonal entry, if that is known
     error: float
     share_of_entry: float | None
-    epsilon: float
+    epsilon: float  # The requested epsilon, or that of the resulting guarantee
+    # Whether the release would be of use; None if no second moment is published
     verdict: Note | None
+    # The effect on the budget
     effect: BudgetEffect
     budget: BudgetFacts
+    # Mechanisms at this guarantee by increasing error; and the others, with the reason
     ranking: Sequence[RankingRow]
     declined: Mapping[str, str]
-    curves: Mapping[str, Sequence[tuple[float, float]]]
+    curves: Mapping[str, Sequence[tuple[float, float]]]  # Pairs of epsilon and error by mechanism
 
     @property
     def norm_bounds(self) -> tuple[float, float] | None:
         """Bounds on the Frobenius norm of the exact matrix; None if its trace may not be 1."""
         has_unit_trace = self.normalisation.unit_rows and self.privacy_unit == "row"
-        has_unit_trace &= self.publishes != "precision"
+        has_unit_trace &= self.publishes.is_moment
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
 
 

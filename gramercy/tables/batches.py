@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.machine import cores, single_blas_thread
-from gramercy.common.spare_memory import spare_memory
+from gramercy.common.machine import cores, single_blas_thread, spare_memory
 
 _MAX_THREADS, _MOST_AHEAD = 8, 4
 

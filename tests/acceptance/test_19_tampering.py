@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import read_release, read_report
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.report_bundle import read_report
 from gramercy.archive.seal.bundle import SEAL
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError

@@ -24,14 +24,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
+from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.common.lookalikes import has_hidden, skeleton
-from gramercy.common.spreadsheet import not_a_formula
 from gramercy.ledger import Ledger
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.chosen_columns import has_hidden, skeleton
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract

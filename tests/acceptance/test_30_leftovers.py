@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.seal.signing_keys import STEWARD, create_signing_key, steward_key
+from gramercy.archive.seal.signing import STEWARD, create_signing_key, steward_key
 from gramercy.archive.store.layout import STAGING
-from gramercy.common.disk import write_atomically
-from gramercy.common.scratch_folders import scratch_folder
-from gramercy.common.temporary_files import is_temporary, sweep, temporary_file
+from gramercy.common.disk import (
+    is_temporary,
+    scratch_folder,
+    sweep,
+    temporary_file,
+    write_atomically,
+)
 from gramercy.pipeline.context import Context
 from tests.support.archives import unknown_files
 from tests.support.factories import at_scale, run_release, write_request
@@ -99,7 +103,7 @@ def test_old_private_key_is_removed(home: Path) -> None:
 
 
 def test_temporary_folders_of_killed_processes_are_removed() -> None:
-    command = "from gramercy.common.scratch_folders import scratch_folder; import os, sys;"
+    command = "from gramercy.common.disk import scratch_folder; import os, sys;"
     command += "print(scratch_folder('gramercy-x-'), flush=True); sys.stdin.read(); os._exit(9)"
     pipe = subprocess.PIPE
     environ = os.environ | {"TMPDIR": tempfile.gettempdir()}

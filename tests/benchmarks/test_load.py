@@ -10,15 +10,15 @@ import pytest
 import gramercy
 from benchmarks.cells import append, read_results
 from benchmarks.load import cells, page, synthetic
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.contents import Contents
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.listing.signed_listing import PART, read_root
-from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.listing_checks import listing_problem
-from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
+from gramercy.reports.catalogue_page import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
 from tests.support.archives import unknown_files, update_listing
 from tests.support.factories import run_json

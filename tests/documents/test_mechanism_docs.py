@@ -16,7 +16,7 @@ from gramercy import mechanisms
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure_epsilon, zcdp_delta
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
-from gramercy.pipeline.plan.public_parameters import public_parameters
+from gramercy.pipeline.plan.calibration import public_parameters
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
 from gramercy.schemas.contract import Contract, Neighbours
@@ -74,7 +74,7 @@ def test_snippets_calibrate(page: str, facts: dict[str, Any]) -> None:
     public = public_parameters(release_spec(contract, request))
     mechanism = mechanism_class.from_spec(request.mechanism, public)
     assert mechanism.constants()["scale"] > 0
-    assert (mechanism.law.sd_off_diagonal > 0) == (mechanism_class.publishes != "marginals")
+    assert (mechanism.law.sd_off_diagonal > 0) == (mechanism_class.publishes.has_matrix)
     # The guarantee of wishart takes seconds.
     if request.mechanism.epsilon and mechanism_class.name != "wishart":
         assert mechanism.guarantee.delta(request.mechanism.epsilon) <= request.mechanism.delta

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 
-from gramercy.api.results.regression import RegressionResult
+from gramercy.api.regression import RegressionResult
 from gramercy.common.plotting import Picture
 from tests.support.documents import ROOT, ApproximateOutput
 from tests.support.factories import run_release

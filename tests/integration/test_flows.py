@@ -20,7 +20,7 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
-from gramercy.schemas.errors import GramercyError, RequestError, SpentFailure, StepFailed
+from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
 from tests.support.factories import bundle_bytes, read_registered, write_request
@@ -196,9 +196,7 @@ def test_unknown_failure_shows_only_its_type() -> None:
     assert not any(str(SECRET) in text for text in prefect_texts())
 
 
-def test_error_loses_its_context_even_if_dask_is_imported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_error_loses_its_context_even_if_dask_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask registers a reducer by which copies of an exception keep their context."""
     tblib = pytest.importorskip("tblib.pickling_support")
     monkeypatch.setitem(copyreg.dispatch_table, RequestError, tblib.pickle_exception)
@@ -260,30 +258,6 @@ def test_leak_search_finds_a_stored_result() -> None:
     assert len(arrays) == 1
     for file in Path(get_current_settings().results.local_storage_path).rglob("*leak*"):
         file.unlink()
-
-
-def test_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If Prefect reruns the flow, the charge stays spent."""
-    from gramercy.flows.release import release
-    from gramercy.mechanisms.sampling import sampler
-
-    draws: list[object] = []
-    drawn = sampler.rounded_gaussian
-
-    def counted(*args: object) -> object:
-        draws.append(args)
-        return drawn(*args)
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(sampler, "rounded_gaussian", counted)
-    monkeypatch.setattr("gramercy.pipeline.publish.drawing.denoise", broken)
-    request = read_registered(write_request(tmp_path))
-    retrying = release.with_options(retries=2)
-    with pytest.raises((StepFailed, SpentFailure)):
-        retrying(request)
-    assert len(draws) == 2  # one draw: a diagonal and an upper triangle
 
 
 @pytest.mark.slow

@@ -16,12 +16,7 @@ from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 
 # Beginnings of Prefect's own lines.
-BY_PREFECT = (
-    "Beginning flow run",
-    "Encountered exception",
-    "Finished in state",
-    "Task run failed",
-)
+BY_PREFECT = ("Beginning flow run", "Encountered exception", "Finished in state", "Task run failed")
 
 
 def expected_log(*begun: str, done: bool = True) -> list[str]:

@@ -72,7 +72,7 @@ def calibrated(name: str, **keys: Any) -> Mechanism:
 
 ALL_PAIRS = [(name, relation) for name, case in CASES.items() for relation in case.neighbours]
 # Mechanisms that publish a matrix, or rows: all but histograms.
-MATRICES = [name for name in CASES if mechanisms.registry[name].publishes != "marginals"]
+MATRICES = [name for name in CASES if mechanisms.registry[name].publishes.has_matrix]
 PAIRS = [(name, relation) for name, relation in ALL_PAIRS if name in MATRICES]
 
 ADDITIVE = [name for name in CASES if issubclass(mechanisms.registry[name], Additive)]

@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.common.markdown import markdown_text
 from gramercy.common.notation import epsilon_delta, significant
 from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
-from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.publications import Publication, publications
 
 _NEIGHBOURS = {
     ("row", "replace-one"): "one row replaced by any other row; the number of rows is public",
@@ -28,7 +29,9 @@ _NEIGHBOURS = {
 }
 
 
-def guarantee_sentence(spec: ReleaseSpec, kind: ReleaseKind, guarantee: GuaranteeFacts) -> str:
+def guarantee_sentence(
+    spec: ReleaseSpec, publication: Publication, guarantee: GuaranteeFacts
+) -> str:
     """The guarantee in one sentence."""
     change = "replaced" if spec.neighbours == "replace-one" else "added or removed"
     failure = f", except with probability {guarantee.delta0:.2g}" if guarantee.delta0 else ""
@@ -36,9 +39,8 @@ def guarantee_sentence(spec: ReleaseSpec, kind: ReleaseKind, guarantee: Guarante
     if guarantee.pure_epsilon is not None:
         level = f"pure {guarantee.pure_epsilon:.4g}-differential privacy, which implies {level}"
     else:
-        # The sensitivity of a precision matrix is not known exactly, only bounded; and no single
-        # change may be the worst one for histograms and matrix at once.
-        bounded = failure or kind in {"precision", "marginals"} or spec.scaling is not None
+        # No single change may be the worst one for histograms and matrix at once.
+        bounded = failure or publication.bounds_guarantee or spec.scaling is not None
         level = (
             f"{'at most' if bounded else 'exactly'} {level}, and (ε, δ)-differential privacy with "
         )
@@ -51,7 +53,7 @@ def guarantee_sentence(spec: ReleaseSpec, kind: ReleaseKind, guarantee: Guarante
 
 def dp_card(
     spec: ReleaseSpec,
-    kind: ReleaseKind,
+    publication: Publication,
     calibration: CalibrationFacts,
     guarantee: GuaranteeFacts,
     noise: NoiseLaw,
@@ -59,19 +61,19 @@ def dp_card(
     """The card as data."""
     return {
         "curator": spec.dataset.curator,
-        "intended_use": _USE[kind == "marginals"],
+        "intended_use": publication.intended_use,
         "data_domain": _domain(spec),
         "flavour": "Gaussian differential privacy"
         + (", and pure differential privacy" if guarantee.pure_epsilon is not None else ""),
         "unit": f"one {spec.privacy_unit}",
         "neighbours": _NEIGHBOURS[spec.privacy_unit, spec.neighbours],
-        **_order(kind),
+        **_order(publication),
         "trust_model": _TRUST["local" if spec.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"profile"}),
-        "statement": guarantee_sentence(spec, kind, guarantee),
-        "pre_processing": _counted(spec) if kind == "marginals" else _rows(spec),
+        "statement": guarantee_sentence(spec, publication, guarantee),
+        "pre_processing": _rows(spec) if publication.has_matrix else _counted(spec),
         "mechanism": (
-            f"{spec.mechanism['name']}: {_noise(spec, kind, noise)}, "
+            f"{spec.mechanism['name']}: {_noise(spec, publication, noise)}, "
             f"{calibration.arithmetic} arithmetic"
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
@@ -80,7 +82,7 @@ def dp_card(
         **_period(spec),
         **_groups(spec),
         "accounting": _accounting(spec),
-        "post_processing": _post_processing(spec, kind, noise),
+        "post_processing": _post_processing(spec, publication, noise),
         "implementation": "Gramercy",
     }
 
@@ -111,12 +113,6 @@ def _counted(spec: ReleaseSpec) -> str:
     )
 
 
-_USE = {
-    False: "estimation of second moments, precision matrices and graphs",
-    True: "distributions of single columns, and constants for later releases",
-}
-
-
 def _constants(spec: ReleaseSpec) -> str:
     """Where the constants come from."""
     if spec.scaling is None:
@@ -126,17 +122,16 @@ def _constants(spec: ReleaseSpec) -> str:
     return f"constants computed from the noisy histograms of release {spec.scaling.release}"
 
 
-def _noise(spec: ReleaseSpec, kind: ReleaseKind, noise: NoiseLaw) -> str:
+def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
     counts = "Gaussian noise on the counts of histograms of every column and of row lengths"
-    if kind == "marginals":
+    if not publication.has_matrix:
         return counts
-    on_matrix = f"{NOISE[noise.family]} on {PUBLISHED[kind]}"
-    private = spec.scaling is not None and spec.scaling.kind == "private"
-    return f"{counts}; then {on_matrix}" if private else on_matrix
+    on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
+    return f"{counts}; then {on_matrix}" if spec.has_histograms else on_matrix
 
 
-def _post_processing(spec: ReleaseSpec, kind: ReleaseKind, noise: NoiseLaw) -> str:
-    if kind == "marginals":
+def _post_processing(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
+    if not publication.has_matrix:
         return "centres, scales and a clipping radius"
     constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
     projection = "projection onto the positive semidefinite matrices within the public trace"
@@ -241,9 +236,9 @@ def _accounting(spec: ReleaseSpec) -> str:
     )
 
 
-def _order(kind: ReleaseKind) -> dict[str, str]:
+def _order(publication: Publication) -> dict[str, str]:
     """What the order of published rows reveals."""
-    if kind not in {"rows", "reports"}:
+    if not publication.rows_file:
         return {}
     return {
         "order": "published rows are in the order of the table: the file and the position of a "
@@ -263,12 +258,6 @@ NOISE = {
     "matrix-laplace": "matrix Laplace noise (the difference of two Wishart matrices)",
     "wishart": "Wishart noise",
     "noisy-rows": "independent Gaussian noise",
-}
-PUBLISHED = {
-    "second-moment": "the second-moment matrix",
-    "rows": "every cell of every row",
-    "reports": "the second moment of each row",
-    "precision": "a graphical lasso precision matrix",
 }
 
 
@@ -321,24 +310,14 @@ def card_page(manifest: ReleaseManifest, files: list[str]) -> str:
 
 def content_summary(manifest: ReleaseManifest) -> str:
     """What a release contains, in a few sentences."""
-    shape = f"{len(manifest.names)} columns, {_rows_words(manifest.rows)}"
-    if manifest.kind == "marginals":
-        return (
-            f"Noisy histograms of every column of the table ({_rows_words(manifest.rows)}), and of "
-            "the lengths of its scaled rows. The constants of the columns were computed from them."
-        )
-    if manifest.kind == "precision":
-        return (
-            f"A noisy precision matrix ({shape}): the graphical lasso solution for the second "
-            "moment of the normalised rows, with noise added to the solution."
-        )
-    repaired = "also projected and denoised" if manifest.noise.has_noise else "also projected"
-    content = f"The noisy second moment of the normalised rows ({shape}), {repaired}."
-    if manifest.kind == "rows":
-        content = f"The normalised rows with noise on every cell ({shape}), and the unbiased "
-        content += f"second moment that follows from them, {repaired}."
-    if manifest.kind == "reports":
-        content = f"One noisy report of every row ({shape}), and their average, {repaired}."
+    rows = _rows_words(manifest.rows)
+    content = manifest.publication.contents.format(
+        rows=rows,
+        shape=f"{len(manifest.names)} columns, {rows}",
+        repaired="also projected" + (" and denoised" if manifest.noise.has_noise else ""),
+    )
+    if not manifest.publication.is_moment:
+        return content
     return (
         f"{content} 'Second moment' means the average of x xᵀ over rows x that were centred and "
         f"scaled by public constants and normalised.{_origin_of_constants(manifest)}"
@@ -373,8 +352,7 @@ _DESCRIPTIONS = {
     "the last stage of a column is its marginal distribution",
     "groups": "the second moment of every group of rows, as released and denoised, and of the "
     "folds of every group if there are any; one line for each entry of the upper triangle",
-    "rows": "the rows as released, noise included, in the order of the table",
-    "reports": "one report per row: the upper triangle of its x xᵀ, noise included",
+    **{each.name: each.row_contents for each in publications.values() if each.rows_file},
     "CARD": "this page",
 }
 
@@ -382,25 +360,23 @@ _DESCRIPTIONS = {
 def noise_description(manifest: ReleaseManifest) -> str:
     """The noise of a release and its size."""
     law = manifest.noise
-    if manifest.kind == "marginals":
+    if not manifest.publication.has_matrix:
         return _count_noise(manifest)
-    noise = f"{NOISE[law.family]} on {PUBLISHED[manifest.kind]}."
+    noise = f"{NOISE[law.family]} on {manifest.publication.noise_on}."
     noise = noise[0].upper() + noise[1:]
     about = "about " if law.family == "noisy-rows" else ""
     mean = f"mean {law.mean:.6g} on the diagonal, " if law.mean else ""
-    matrix = "matrix" if manifest.kind == "precision" else "second moment"
     return (
-        f"{noise} In the {matrix}: {mean}standard deviation {about}{law.sd_diagonal:.6g} on the "
-        f"diagonal and {about}{law.sd_off_diagonal:.6g} elsewhere."
-        + _divisor(manifest)
-        + _count_noise(manifest)
+        f"{noise} In the {manifest.publication.matrix}: {mean}standard deviation "
+        f"{about}{law.sd_diagonal:.6g} on the diagonal and "
+        f"{about}{law.sd_off_diagonal:.6g} elsewhere." + _divisor(manifest) + _count_noise(manifest)
     )
 
 
 def _count_noise(manifest: ReleaseManifest) -> str:
-    if manifest.scaling is None or manifest.scaling.kind != "private":
+    if not manifest.has_histograms:
         return ""
-    start = "" if manifest.kind == "marginals" else " "
+    start = " " if manifest.publication.has_matrix else ""
     noise = "have Gaussian noise, whose standard deviation it states."
     return f"{start}The counts in `{MARGINALS}` {noise}"
 

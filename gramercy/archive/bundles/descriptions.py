@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.package import (
     DESCRIPTOR,
     descriptor,
@@ -16,10 +17,9 @@ from gramercy.archive.bundles.package import (
     write_descriptor,
 )
 from gramercy.archive.bundles.release_bundle import read_release_manifest
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.seal.bundle import SUMS, check, file_digest
 from gramercy.archive.store.archive import Archive
-from gramercy.common.markdown import markdown_text
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.bundles.package import EDGES, descriptor, read_manifest, write_descriptor
 from gramercy.archive.bundles.parquet_limits import bounded_bytes, codes_of, read_bounded
 from gramercy.archive.seal.bundle import check
-from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas import families, wordings
 from gramercy.schemas.manifest import EstimateManifest
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.parquet_limits import codes_of, has_schema, read_bounded
-from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.facts import MAX_ENTRIES

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.parquet_limits import open_checked
 from gramercy.archive.seal.bundle import file_digest, read_limited
 from gramercy.common.disk import error_reason
-from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.active_content import is_active
 from gramercy.archive.bundles.card import card_page
 from gramercy.archive.bundles.marginals_file import (
     MARGINALS,
@@ -36,9 +35,8 @@ from gramercy.archive.bundles.package import DESCRIPTOR, descriptor, read_manife
 from gramercy.archive.bundles.parquet_limits import bounded_bytes
 from gramercy.archive.bundles.rows_file import most_row_bytes
 from gramercy.archive.seal.bundle import MOST_BYTES, ROWS, check, check_file
-from gramercy.common.disk import error_reason
 from gramercy.common.similar_names import most_similar_first
-from gramercy.schemas import families, wordings
+from gramercy.schemas import wordings
 from gramercy.schemas.evidence import (
     ROW_LENGTHS,
     Divisor,
@@ -48,17 +46,12 @@ from gramercy.schemas.evidence import (
     ReleaseEvidence,
     last_stage,
 )
-from gramercy.schemas.manifest import (
-    ReleaseKind,
-    ReleaseManifest,
-    ReleaseSpec,
-    ReportManifest,
-)
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.publications import Publication
 
 Array = NDArray[np.float64]
 
 CARD = "CARD.md"
-PAGE = "report.html"
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -116,20 +109,20 @@ class ReleaseBundle:
     def _evidence_of_rows(self) -> Evidence:
         facts = self.manifest
         return Evidence(
-            self.unbiased,
-            self.repaired,
-            facts.noise,
-            facts.rows.value,
-            tuple(facts.names),
-            facts.source_columns,
-            facts.normalisation.unit_rows,
-            self._folds,
-            facts.trace_bound,
-            self._divisor,
-            facts.rows.sd,
-            getattr(facts.normalisation, "radius", None),
-            facts.present_shares,
-            self.histograms,
+            raw=self.unbiased,
+            repaired=self.repaired,
+            law=facts.noise,
+            rows=facts.rows.value,
+            names=tuple(facts.names),
+            columns=facts.source_columns,
+            unit=facts.normalisation.unit_rows,
+            folds=self._folds,
+            trace=facts.trace_bound,
+            divisor=self._divisor,
+            rows_sd=facts.rows.sd,
+            radius=getattr(facts.normalisation, "radius", None),
+            present=facts.present_shares,
+            histograms=self.histograms,
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
@@ -205,15 +198,6 @@ class ReleaseBundle:
         return "projected" if self.denoised is None else "denoised"
 
 
-@dataclass(frozen=True)
-class ReportBundle:
-    """A report as read from disk; `page` is HTML."""
-
-    manifest: ReportManifest
-    page: str
-    sha256: str
-
-
 def software_versions(*packages: str) -> dict[str, str]:
     """Versions of the software that computed a bundle, and of additional packages."""
     versions = {"python": platform.python_version()}
@@ -281,7 +265,7 @@ def read_release(folder: Path) -> ReleaseBundle:
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
     histograms = _read_histograms(folder, manifest)
-    if manifest.kind == "marginals":
+    if not manifest.publication.has_matrix:
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
     raw, projected, *rest = (
@@ -314,11 +298,10 @@ def _check_rows_size(folder: Path) -> None:
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
-    scaling = manifest.scaling
-    stages = len(scaling.stages) if scaling is not None and scaling.kind == "private" else 0
+    stages = len(manifest.scaling.stages) if manifest.scaling and manifest.has_histograms else 0
     if stages:
         return read_histograms(folder, manifest.columns, stages)
-    if has_histograms(manifest) or manifest.kind == "marginals":
+    if manifest.has_histograms or not manifest.publication.has_matrix:
         raise wordings.not_histograms(str(folder / MARGINALS))
     return ()
 
@@ -335,49 +318,20 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     return read_manifest(folder, ReleaseManifest)
 
 
-def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
-    """Fill an empty folder with a report."""
-    (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
-    write_descriptor(folder, report_descriptor(folder, manifest))
-
-
-def report_descriptor(folder: Path, manifest: ReportManifest) -> dict[str, Any]:
-    """The content of datapackage.json for a report."""
-    name = f"{manifest.dataset.id}-{manifest.release}-{manifest.report}"
-    return descriptor(folder, name, f"{manifest.dataset.title}: report", [PAGE], manifest)
-
-
-def read_report(folder: Path) -> ReportBundle:
-    """Read a report, verified; raises as `read_release` does."""
-    sha256 = check(folder)
-    manifest = read_manifest(folder, ReportManifest)
-    try:
-        page = (folder / PAGE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as caught:
-        raise wordings.file_unreadable(str(folder / PAGE), error_reason(caught)) from None
-    if is_active(page):
-        raise families.DESCRIPTION(
-            "{path} contains a script, a form or a frame.",
-            "Do not open it.",
-            path=str(folder / PAGE),
-        )
-    return ReportBundle(manifest, page, sha256)
-
-
-def most_bytes(spec: ReleaseSpec, kind: ReleaseKind) -> int:
+def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     """Bytes that the bundle of a planned release may have, with a margin.
 
     Parameters
     ----------
     spec
         The public facts that determine the release.
-    kind
+    publication
         What it will publish.
     """
     names, p = sum(len(name.encode()) for name in spec.names), len(spec.names)
     texts = 1024 * p + 8 * names  # of a file, with its description
     size = _FIXED_BYTES + texts
-    if kind != "marginals":
+    if publication.has_matrix:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
         size += (3 + spec.folds) * (entry * p * p + texts)
@@ -385,17 +339,17 @@ def most_bytes(spec: ReleaseSpec, kind: ReleaseKind) -> int:
         size += spec.groups_count * (1 + spec.folds) * 32 * p * p + texts
     if spec.scaling is not None:
         size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
-    if kind in {"rows", "reports"}:
-        columns = _columns_of_rows(spec.names, kind)
+    if publication.row_columns is not None:
+        columns = publication.row_columns(spec.names)
         size += most_row_bytes(columns, spec.dataset.rows) + 256 * len(columns)
     return size
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
     """File stems of the matrices: as released, projected, denoised if there is one, and folds."""
-    if manifest.kind == "marginals":
+    stem = manifest.publication.stem
+    if not stem:
         return []
-    stem = "precision" if manifest.kind == "precision" else "second_moment"
     denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
     return [stem, f"{stem}_projected", *denoised, *folds]
@@ -409,36 +363,20 @@ def _is_compact(stem: str) -> bool:
     return stem.endswith(("_projected", "_denoised"))
 
 
-def has_histograms(manifest: ReleaseManifest) -> bool:
-    """Whether the constants of a release come from its own histograms, which it publishes."""
-    return manifest.scaling is not None and manifest.scaling.kind == "private"
-
-
-def rows_file(manifest: ReleaseManifest) -> str | None:
-    """The name of the file of published rows or reports, or None."""
-    return f"{manifest.kind}.parquet" if manifest.kind in {"rows", "reports"} else None
-
-
 def published_columns(manifest: ReleaseManifest) -> list[str]:
-    """Columns of the published rows: those of the matrix, or, for reports, its upper triangle."""
-    return _columns_of_rows(manifest.names, manifest.kind)
-
-
-def _columns_of_rows(names: list[str], kind: ReleaseKind) -> list[str]:
-    if kind != "reports":
-        return names
-    i, j = np.triu_indices(len(names))
-    return [f"{names[a]} * {names[b]}" for a, b in zip(i, j, strict=True)]
+    """Columns of the published rows or reports; empty if there are none."""
+    columns = manifest.publication.row_columns
+    return columns(manifest.names) if columns else []
 
 
 def _release_files(manifest: ReleaseManifest) -> list[str]:
     p = len(manifest.names)
-    rows = rows_file(manifest)
+    rows = manifest.publication.rows_file
     files = [
         file
         for stem in stems(manifest)
         for file in matrix_files(stem, p, compact=_is_compact(stem))
     ]
-    histograms = [MARGINALS] if has_histograms(manifest) else []
+    histograms = [MARGINALS] if manifest.has_histograms else []
     groups = [GROUPS] if manifest.groups else []
     return [*([rows] if rows else []), *files, *groups, *histograms, CARD]

@@ -34,24 +34,12 @@ _VERSION = "%YAML 1.1\n---\n"
 
 @dataclass(frozen=True)
 class RegistryAnswers:
-    """Facts that the registry requires and that no release states.
+    """Facts that the registry requires and that no release states."""
 
-    Parameters
-    ----------
-    curator_type
-        Kind of organisation that the curator is.
-    region
-        Region that the data describe.
-    sector
-        Industry; None leaves the field out.
-    authors
-        Authors of the entry; if empty, the curator.
-    """
-
-    curator_type: CuratorType
-    region: str
-    sector: Sector | None = None
-    authors: tuple[str, ...] = ()
+    curator_type: CuratorType  # Kind of organisation that the curator is
+    region: str  # Region that the data describe
+    sector: Sector | None = None  # Industry; None leaves the field out
+    authors: tuple[str, ...] = ()  # Authors of the entry; if empty, the curator
 
 
 def registry_entry(
@@ -145,7 +133,7 @@ def _basic(
     if withdrawn is not None:
         warning = f"Withdrawn by its curator on {withdrawn.date}; it should no longer be used: "
         warning += f"{withdrawn.reason.rstrip('.')}. "
-    rows = manifest.kind in {"rows", "reports"}
+    rows = bool(manifest.publication.rows_file)
     return Basic(
         name=f"{dataset.title}, version {dataset.version}" + (" (withdrawn)" if withdrawn else ""),
         data_curators=(

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.archive.seal.signature import LISTING, key_id, sign, signer
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import LISTING, key_id, sign, signer, steward_key
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import LISTING_FILE, part_name
 from gramercy.common.home import Home
@@ -65,18 +64,10 @@ class PartMissingError(Exception):
 
 @dataclass(frozen=True)
 class SignedRoot:
-    """A root whose signature is valid.
+    """A root whose signature is valid."""
 
-    Parameters
-    ----------
-    root
-        The root.
-    signed_by
-        The public key that signed it, in hexadecimal.
-    """
-
-    root: ListingRoot
-    signed_by: str
+    root: ListingRoot  # The root
+    signed_by: str  # The public key that signed it, in hexadecimal
 
 
 def read_root(archive: Archive) -> SignedRoot | None:

@@ -32,7 +32,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.plan.specification import rows_needed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds
@@ -324,8 +324,7 @@ def _two_numbers(answer: str) -> tuple[float, float]:
         if math.isfinite(first) and math.isfinite(second):
             return first, second
     raise families.DRAFT(
-        "The answer must be two numbers.",
-        "Write them such as 0 100.5, with a decimal point.",
+        "The answer must be two numbers.", "Write them such as 0 100.5, with a decimal point."
     )
 
 

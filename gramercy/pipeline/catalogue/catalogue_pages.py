@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from gramercy import mechanisms
+from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
-from gramercy.archive.listing.listing import ListedRelease
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.report_bundle import PAGE, read_report
+from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
 from gramercy.archive.listing.signed_listing import NEWEST, with_names
+from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import GLOSSARY, INDEX, is_page, older_page, release_page
-from gramercy.estimators.table_comparison import comparable
+from gramercy.estimators.pooling.agreement import check_agreement
+from gramercy.estimators.pooling.pool import pooled
+from gramercy.estimators.table_comparison import (
+    change,
+    comparable,
+    is_in_own_units,
+    measure,
+    numbers,
+    over_time,
+)
 from gramercy.ledger import Ledger
 from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -23,21 +39,15 @@ from gramercy.pipeline.catalogue.listing_update import (
     read_entries,
     write_listing,
 )
-from gramercy.pipeline.catalogue.page_links import archive_links
-from gramercy.pipeline.catalogue.periods_over_time import period_series
-from gramercy.pipeline.catalogue.release_changes import compare_releases
-from gramercy.pipeline.catalogue.release_pages import release_html
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
-from gramercy.reports.catalogue_content import BudgetState, DatasetEntry, DatasetPage
-from gramercy.reports.catalogue_page import (
-    dataset_page,
-    glossary_page,
-    index_pages,
-    older_releases_page,
-)
-from gramercy.reports.change_summary import ReleaseComparison
-from gramercy.schemas.errors import BundleError
+from gramercy.reports import catalogue_page
+from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
+from gramercy.reports.change_page import ReleaseComparison
+from gramercy.reports.period_series import PeriodSeries
+from gramercy.schemas.errors import BundleError, RequestError
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.listing import ListingEntry
 
@@ -147,7 +157,7 @@ class _Pages:
             self._latest_change(intact, newest),
             period_series(self.archive, intact),
         )
-        self._write(f"{dataset}/{INDEX}", dataset_page(page))
+        self._write(f"{dataset}/{INDEX}", catalogue_page.dataset_page(page))
         # A new release only fills the last page of older ones; a withdrawal changes its own page.
         changed = {page.older_pages, page.page_of(only[1])} if only else set()
         for number in range(1, page.older_pages + 1):
@@ -155,7 +165,7 @@ class _Pages:
             if name in self.known and number not in changed:
                 self.digests[name] = self.known[name]
             else:
-                self._write(name, older_releases_page(page, number))
+                self._write(name, catalogue_page.older_releases_page(page, number))
         return DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
 
     def write_index(self, update: ListingUpdate, changed: Mapping[str, DatasetEntry]) -> None:
@@ -173,10 +183,10 @@ class _Pages:
                 count = len(read[name]) if name in read else before[name].releases
                 entry = DatasetEntry(name, list(map(_listed, entries[-NEWEST:])), count)
             datasets.append(replace(entry, budgets=budgets.get(name, ())))
-        for name, html in index_pages(datasets):
+        for name, html in catalogue_page.index_pages(datasets):
             self._write(name, html)
         described = [each.description() for each in mechanisms.registry.values()]
-        self._write(GLOSSARY, glossary_page(described))
+        self._write(GLOSSARY, catalogue_page.glossary_page(described))
         for name, digest in self.known.items():
             if "/" in name and name.split("/")[0] not in changed:
                 self.digests[name] = digest
@@ -225,3 +235,138 @@ class _Pages:
 
 def _listed(entry: ListingEntry) -> ListedRelease:
     return ListedRelease(entry.facts, entry.withdrawn.reason if entry.withdrawn else None)
+
+
+def release_html(archive: Archive, listed: ListedRelease) -> str:
+    """The page of a release, after verifying the release.
+
+    Raises
+    ------
+    BundleError
+        If the release differs from what was sealed.
+    ArchiveError
+        If the archive cannot be read.
+    """
+    dataset, name = listed.facts.dataset.id, listed.facts.release
+    place = archive.release(dataset, name)
+    with archive.rewrite_paths_in_errors():
+        bundle = read_release(place)
+    estimates = list(_estimates(archive, dataset, name, bundle.sha256))
+    downloads = {"release": [*_files(place, "release")]}
+    for each in estimates:
+        estimate = each.manifest.estimate
+        folder = archive.estimate(dataset, name, estimate)
+        downloads[estimate] = [*_files(folder, f"estimates/{estimate}")]
+    reports = dict(_reports(archive, dataset, name, bundle.sha256))
+    location = archive.location if "://" in archive.location else "path/to/archive"
+    return catalogue_page.release_page(bundle, listed, estimates, reports, downloads, location)
+
+
+def _estimates(
+    archive: Archive, dataset: str, release: str, sha256: str
+) -> Iterator[EstimateBundle]:
+    for name in archive.estimates(dataset, release):
+        try:
+            estimate = read_estimate(archive.estimate(dataset, release, name))
+        except BundleError:  # a damaged estimate is left out of the page
+            continue
+        if estimate.manifest.release_sha256 == sha256:
+            yield estimate
+
+
+def _reports(
+    archive: Archive, dataset: str, release: str, sha256: str
+) -> Iterator[tuple[str, int]]:
+    for name in archive.reports(dataset, release):
+        try:
+            facts = read_report(archive.report(dataset, release, name)).manifest
+        except BundleError:
+            continue
+        if facts.release_sha256 == sha256:
+            yield f"reports/{name}/{PAGE}", len(facts.estimates)
+
+
+_DESCRIPTIONS = {
+    DESCRIPTOR: "every public fact, for programs (Data Package)",
+    SUMS: "the SHA-256 of every file",
+    SIGNATURE: "the curator's signature of SHA256SUMS",
+}
+
+
+def _files(folder: Path, url: str) -> Iterator[catalogue_page.Download]:
+    for name in [*content(folder), *sorted(SEAL)]:
+        path = folder / name
+        about = _DESCRIPTIONS.get(name) or (file_description(name) if url == "release" else "")
+        about = "the guarantee in words" if name == "CARD.md" else about
+        yield catalogue_page.Download(
+            f"{url}/{name}", path.stat().st_size, file_digest(path), about
+        )
+
+
+_SHOWN_PERIODS = 12
+_MOST_COLUMNS = 100  # of a matrix whose numbers are compared over time
+
+
+def period_series(archive: Archive, releases: Sequence[ListedRelease]) -> PeriodSeries | None:
+    """The newest release of each of the last periods; None if there are fewer than two.
+
+    Damaged bundles, releases of unit rows and very large matrices are listed without numbers.
+    """
+    newest = newest_of_periods(releases)
+    if len(newest) < 2:
+        return None
+    shown = dict([*newest.items()][-_SHOWN_PERIODS:])
+    evidences: dict[str, Evidence] = {}
+    for label, release in shown.items():
+        if len(release.facts.names) <= _MOST_COLUMNS:
+            with contextlib.suppress(BundleError):
+                evidences[label] = _evidence(archive, release)
+    evidences = {label: each for label, each in evidences.items() if is_in_own_units(each)}
+    omitted = len(newest) - len(shown)
+    if len(evidences) < max(2, len(shown)):  # a chart of some of the periods would mislead
+        return PeriodSeries(shown, omitted)
+    return PeriodSeries(shown, omitted, over_time(evidences), _pooled(evidences))
+
+
+def _evidence(archive: Archive, release: ListedRelease) -> Evidence:
+    with archive.rewrite_paths_in_errors():
+        return read_release(archive.release(*release.key)).evidence
+
+
+def _pooled(
+    evidences: dict[str, Evidence],
+) -> dict[tuple[str, str, str], tuple[float, float, float]]:
+    """The numbers of all periods together, whose rows are different; empty if they disagree."""
+    try:
+        check_agreement([*evidences], [*evidences.values()])
+    except RequestError:
+        return {}
+    evidence, _ = pooled([*evidences.values()], same_rows=False)
+    if not is_in_own_units(evidence):
+        return {}
+    together = measure(evidence)
+    keys = numbers(evidence).itertuples(index=False, name=None)
+    values = zip(together.estimate, together.lower, together.upper, strict=True)
+    return {key: value for key, value in zip(keys, values, strict=True)}
+
+
+def compare_releases(
+    archive: Archive, later: DescribedRelease, earlier: DescribedRelease
+) -> ReleaseComparison:
+    """The differences between two comparable releases.
+
+    Raises
+    ------
+    BundleError
+        If one of them differs from what was sealed.
+    """
+    evidence = []
+    for each in (later, earlier):
+        with archive.rewrite_paths_in_errors():
+            place = archive.release(each.manifest.dataset.id, each.manifest.release)
+            evidence.append(read_release(place).evidence)
+    newer, older = evidence
+    pairs = zip(newer.groups, older.groups, strict=True)
+    groups = {name: change(group, before) for (name, group), (_, before) in pairs}
+    compared = change(newer, older)
+    return ReleaseComparison(later.name, earlier.name, later.manifest.names, compared, groups)

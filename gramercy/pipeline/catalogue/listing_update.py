@@ -53,24 +53,16 @@ _KINDS: dict[str, type[EstimateManifest] | type[ReportManifest]] = {
 
 @dataclass(frozen=True)
 class ListingUpdate:
-    """The entries of a listing that is to be written.
+    """The entries of a listing that is to be written."""
 
-    Parameters
-    ----------
-    before
-        The root so far; without data sets if there is none, or if it is not valid.
-    ledger
-        The last entry of the ledger before the bundles were read; None without a ledger.
-    entries
-        The releases of the data sets that were read, oldest first.
-    damaged
-        Names of the releases of these data sets that cannot be listed, because their descriptions
-        are damaged.
-    """
-
+    # The root so far; without data sets if there is none, or if it is not valid
     before: ListingRoot
+    # The last entry of the ledger before the bundles were read; None without a ledger
     ledger: Anchor | None
+    # The releases of the data sets that were read, oldest first
     entries: Mapping[str, tuple[ListingEntry, ...]]
+    # Names of the releases of these data sets that cannot be listed, because their descriptions are
+    # damaged
     damaged: tuple[str, ...]
 
     def release_pages(self) -> dict[str, str]:

@@ -8,9 +8,10 @@ from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.mechanisms import registry
-from gramercy.schemas import families, wordings
+from gramercy.schemas import wordings
 from gramercy.schemas.facts import group_names
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.publications import ROWS, Publication
 
 
 def check_estimable(facts: ReleaseManifest) -> None:
@@ -21,21 +22,9 @@ def check_estimable(facts: ReleaseManifest) -> None:
     RequestError
         If it is not a second moment.
     """
-    name = f"{facts.dataset.id}/{facts.release}"
-    if facts.kind == "precision":
-        raise families.ESTIMATE(
-            "'{release}' is already a precision matrix.",
-            "Estimate from a release of the second moment.",
-            release=name,
-        )
-    if facts.kind == "marginals":
-        raise families.ESTIMATES(
-            "'{release}' has histograms of its columns, and no matrix.",
-            "Estimate from a release of the second moment. One that takes its constants from this "
-            "release ('scaling: {{from: {id}}}' in its request) pays for the matrix alone.",
-            release=name,
-            id=facts.release,
-        )
+    if facts.publication.refuse_estimates is not None:
+        name = f"{facts.dataset.id}/{facts.release}"
+        raise facts.publication.refuse_estimates(name, facts.release)
 
 
 def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
@@ -82,13 +71,13 @@ def check_other_releases(
         check_estimable(listed.manifest)
         releases.append((other, listed.manifest))
     estimator.check_together(releases)
-    noisy = [each for each, facts in releases if _publishes_rows(facts)]
+    noisy = [each for each, facts in releases if _publishes(facts) is ROWS]
     if noisy and len(releases) > 1:
         raise wordings.pool_of_rows(noisy[0])
 
 
-def _publishes_rows(facts: ReleaseSpec) -> bool:
-    return registry[facts.mechanism["name"]].publishes == "rows"
+def _publishes(facts: ReleaseSpec) -> Publication:
+    return registry[facts.mechanism["name"]].publishes
 
 
 def missing_releases(archive: Archive, estimator: Estimator) -> list[str]:

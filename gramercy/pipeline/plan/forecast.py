@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gramercy.common.notation import in_symbols
 from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.ranking import rank_mechanisms
 from gramercy.pipeline.plan.verdict import Colour, plan_verdict
-from gramercy.reports.navigation import Links, no_links
-from gramercy.reports.notes import Level, Note
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
-from gramercy.reports.symbols import in_symbols
+from gramercy.reports.reader_notes import Level, Note
+from gramercy.reports.rendering import Links, no_links
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.request_parts import MechanismSpec
 
@@ -71,7 +71,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
     epsilon = request.mechanism.epsilon or exact
     ranked, unsuitable = rank_mechanisms(plan.spec, request.mechanism)
     # The error of a precision matrix or of histograms is not comparable.
-    comparable = plan.mechanism.publishes not in {"precision", "marginals"}
+    comparable = plan.mechanism.publishes.is_moment
     comparable &= math.isfinite(epsilon)
     curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
     counts = plan.calibration.constants_noise

@@ -8,23 +8,26 @@ from typing import Any
 
 from gramercy.estimators import Estimator
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.mechanism import Mechanism, RowWise
+from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     Calibration,
     calibrate,
     guarantee_facts,
-    noise_law,
 )
-from gramercy.pipeline.plan.column_groups import with_columns_of_table
-from gramercy.pipeline.plan.column_names import check_names
-from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.chosen_columns import (
+    check_names,
+    with_columns_of_table,
+)
 from gramercy.pipeline.plan.estimable import check_group, check_other_releases
-from gramercy.pipeline.plan.grouping import matrix_contract
+from gramercy.pipeline.plan.request_files import dated_request, read_contract
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.scaling_plan import with_planned_scaling
-from gramercy.pipeline.plan.specification import release_spec, scaled_contract
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.specification import (
+    matrix_contract,
+    release_spec,
+    scaled_contract,
+    with_planned_scaling,
+)
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError
@@ -32,6 +35,7 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.publications import REPORTS
 from gramercy.schemas.request import PERIOD
 from gramercy.schemas.request_parts import LocalEngine
 from gramercy.tables.formats.source import needs_copy
@@ -108,7 +112,7 @@ class Plan:
     @property
     def law(self) -> NoiseLaw:
         """Noise law of the published matrix, at the declared number of rows."""
-        return noise_law(self.mechanism, self.contract.count, self.spec.parts)
+        return self.mechanism.matrix_law(self.contract.count, self.spec.parts)
 
     @property
     def group_law(self) -> NoiseLaw:
@@ -116,7 +120,7 @@ class Plan:
         if self.spec.by is None:
             return self.law
         rows = self.contract.count / len(self.spec.by.levels)
-        return noise_law(self.mechanism, rows, self.spec.folds)
+        return self.mechanism.matrix_law(rows, self.spec.folds)
 
     @property
     def columns(self) -> int:
@@ -138,7 +142,7 @@ class Plan:
         unit_rows = self.normalisation.unit_rows
         if not unit_rows or self.contract.protected_unit != "row":
             return None
-        if self.mechanism.publishes == "precision" or self.columns == 1:
+        if not self.mechanism.publishes.is_moment or self.columns == 1:
             return None
         return self.group_law.sd_off_diagonal * self.columns
 
@@ -157,7 +161,7 @@ class Plan:
             "folds": self.request.folds,
             **({"by": self.request.by, "groups": self.spec.groups_count} if self.spec.by else {}),
             "mechanism": self.mechanism.name,
-            "publishes": self.mechanism.publishes,
+            "publishes": self.mechanism.publishes.name,
             "arithmetic": self.mechanism.arithmetic,
             **self.calibration.constants(),
             **guarantee_facts(self.guarantee, requested.delta, requested.epsilon).model_dump(),
@@ -204,20 +208,20 @@ def make_plan(
     spec = with_planned_scaling(context, table, request, declared)
     calibration = calibrate(spec)
     mechanism = calibration.mechanism
-    if mechanism.publishes in {"precision", "marginals"} and request.estimates:
+    if not mechanism.publishes.is_moment and request.estimates:
         raise families.ESTIMATES(
             "'estimates' must be empty: this release publishes {kind}, and no second moment.",
             "Write 'estimates: []'.",
-            kind=mechanism.publishes,
+            kind=mechanism.publishes.name,
         )
-    if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
+    if mechanism.publishes.rows_file and not isinstance(request.engine, LocalEngine):
         raise families.REQUEST_USE(
             "'engine' cannot be used with '{mechanism}', which publishes rows in their order.",
             "Leave the key out: one process reads the table.",
             mechanism=mechanism.name,
         )
     if needs_copy(contract.source):
-        if isinstance(mechanism, RowWise):
+        if mechanism.publishes.rows_file:
             raise families.REQUEST_USE(
                 "'{mechanism}' publishes rows in their order, and those of a database or a Delta "
                 "table are not ordered.",
@@ -231,7 +235,7 @@ def make_plan(
                 "Write 'engine: local', or export the table as Parquet to a place that all "
                 "workers can read.",
             )
-    if averaging and mechanism.publishes != "reports":
+    if averaging and mechanism.publishes is not REPORTS:
         raise families.REPORTS(
             "'mechanism.name' is '{mechanism}', which does not make reports.",
             "Write 'name: local'.",

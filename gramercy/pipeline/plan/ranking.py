@@ -8,14 +8,12 @@ from typing import Any
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism
-from gramercy.pipeline.plan.calibration import calibrate, noise_law
+from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.schemas.errors import GramercyError, RequestError
-from gramercy.schemas.manifest import ReleaseKind, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import ClaimedPureSpec, MechanismSpec, PureSpec
-
-_OTHER_RELEASES = {"precision": "a precision matrix", "marginals": "histograms"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class RankedMechanism:
     """
 
     name: str
-    publishes: ReleaseKind
+    publishes: str
     arithmetic: Arithmetic
     guarantee: Guarantee
     law: NoiseLaw
@@ -72,8 +70,8 @@ def rank_mechanisms(
     ranked: list[RankedMechanism] = []
     unsuitable: list[UnsuitableMechanism] = []
     for name, mechanism_type in mechanisms.registry.items():
-        if mechanism_type.publishes in _OTHER_RELEASES:
-            reason = f"publishes {_OTHER_RELEASES[mechanism_type.publishes]}, not a second moment"
+        if not mechanism_type.publishes.is_moment:
+            reason = f"publishes {mechanism_type.publishes.short}, not a second moment"
             unsuitable.append(UnsuitableMechanism(name, reason))
         elif name == requested.name:
             keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
@@ -115,10 +113,10 @@ def _calibrated(
     requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
     calibration = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
     mechanism = calibration.mechanism
-    law = noise_law(mechanism, spec.dataset.count, spec.parts)
+    law = mechanism.matrix_law(spec.dataset.count, spec.parts)
     return RankedMechanism(
         name,
-        mechanism.publishes,
+        mechanism.publishes.name,
         mechanism.arithmetic,
         calibration.guarantee,
         law,

@@ -12,14 +12,8 @@ from pathlib import Path
 
 from gramercy.archive.bundles.descriptions import write_withdrawal
 from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
-from gramercy.archive.bundles.release_bundle import (
-    ReleaseBundle,
-    ReportBundle,
-    read_release,
-    read_report,
-    software_versions,
-    write_report,
-)
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release, software_versions
+from gramercy.archive.bundles.report_bundle import ReportBundle, read_report, write_report
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.common.extras import publishing
 from gramercy.common.process_lock import file_lock
@@ -69,10 +63,9 @@ def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> 
     """
     with publishing():
         # They need the extra 'publish'.
-        from gramercy.reports.marginals_page import marginals_page
-        from gramercy.reports.page import release_page
+        from gramercy.reports.release_report import marginals_page, release_page
 
-        if release.manifest.kind == "marginals":
+        if not release.manifest.publication.has_matrix:
             return marginals_page(release)
         return release_page(release, estimates)
 

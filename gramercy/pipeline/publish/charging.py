@@ -38,7 +38,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
-from gramercy.pipeline.publish.drawing import average_into, draw_into
+from gramercy.pipeline.publish.drawing import PrivateData, draw_into, publisher_of
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
@@ -149,8 +149,9 @@ class Publication:
         ArchiveError
             Naming the folder.
         """
-        kind = "second-moment" if self.plan.averaging else self.plan.mechanism.publishes
-        self.archive.check_space(most_bytes(self.plan.spec, kind))
+        plan = self.plan
+        publisher = publisher_of(plan.mechanism, averaging=plan.averaging)
+        self.archive.check_space(most_bytes(plan.spec, publisher.publication))
         home = self.context.home.root
         with disk_errors(home):
             check_space(home, _LEDGER_BYTES)
@@ -340,7 +341,7 @@ def _has_changed(plan: Plan, charge: Charge) -> bool | None:
     return True
 
 
-def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | ReportSum) -> str:
+def publish(context: Context, plan: Plan, data: PrivateData) -> str:
     """Publish the planned release, once; returns the release id.
 
     Raises
@@ -350,14 +351,11 @@ def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | Re
     SpentFailure
         If the same request was charged before and interrupted.
     """
-    summed_last: list[PrivateSums | PrivateCounts] = []
+    summed_last: list[PrivateData] = []
 
     def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
         charged = replace(plan, spec=plan.spec.model_copy(update={"ledger": ledger}))
-        if isinstance(data, ReportSum):
-            average_into(folder, charged, data, release)
-        else:
-            summed_last.append(draw_into(folder, charged, data, release))
+        summed_last.append(draw_into(folder, charged, data, release))
 
     sampler.self_test()  # fails before the charge
     with locked_publication(context, plan) as run:
@@ -371,6 +369,8 @@ def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | Re
                 return published.release
             raise
     for summed in summed_last:
+        if isinstance(summed, ReportSum):  # nothing private was read
+            continue
         facts = _table_facts(context, plan, charge, summed)
         internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
@@ -412,7 +412,7 @@ def _table_facts(
 def _error_facts(
     plan: Plan, sums: Accumulated, bundle: ReleaseBundle
 ) -> dict[str, dict[str, float]]:
-    if bundle.manifest.kind == "precision" or sums.gram is None:
+    if not bundle.manifest.publication.is_moment or sums.gram is None:
         return {}
     public = plan.contract.neighbours == "replace-one"
     count = plan.contract.count if public else max(1, sums.rows)

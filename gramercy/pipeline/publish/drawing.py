@@ -1,32 +1,47 @@
-"""Draw the noise of a release that has been charged, and write its files."""
+"""How each kind of publication is drawn, written, stated in its manifest, and checked.
+
+Noise is drawn here, once, for a release that has been charged. The manifest is computed from public
+facts alone, both to write and to verify a release.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.matrices import GroupMatrices
+from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.matrices import GROUPS, GroupMatrices
 from gramercy.archive.bundles.release_bundle import (
+    ReleaseBundle,
     published_columns,
-    rows_file,
     software_versions,
+    stems,
     write_release,
 )
 from gramercy.archive.bundles.rows_file import RowWriter, read_rows, rows_per_batch
+from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.histograms import Marginals
-from gramercy.mechanisms.mechanism import Additive, RowWise
+from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.pipeline.plan.calibration import (
+    calibrate,
+    guarantee_facts,
+    published_offset,
+    row_normalisation,
+)
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import published_offset, row_normalisation
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.private_table import (
     PrivateCounts,
@@ -35,23 +50,310 @@ from gramercy.pipeline.publish.private_table import (
     count_lengths,
     sum_rows,
 )
-from gramercy.pipeline.publish.release_manifest import release_manifest
 from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.schemas import families, wordings
-from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.evidence import Histogram, last_stage
+from gramercy.schemas.facts import (
+    CalibrationFacts,
+    GroupFacts,
+    LatticeFacts,
+    RowsFacts,
+    group_names,
+)
+from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.publications import (
+    MARGINALS,
+    PRECISION,
+    REPORTS,
+    ROWS,
+    SECOND_MOMENT,
+    Publication,
+)
 from gramercy.tables.batches import MalformedLines, blocks
 from gramercy.tables.formats.source import open_source, verify_unchanged
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, integer_batches
 
 Array = NDArray[np.float64]
+M = TypeVar("M", bound=Mechanism)
+PrivateData = PrivateSums | PrivateCounts | ReportSum
+
+MATRIX = "second_moment.npy"
+_TOLERANCE = 1e-6
 
 
-def draw_into(
-    folder: Path, plan: Plan, data: PrivateSums | PrivateCounts, release: str
-) -> PrivateSums | PrivateCounts:
+class Publisher(ABC, Generic[M]):
+    """How the releases of one kind are drawn and written, and how their noise is checked.
+
+    Its methods take the planned or the published release, and its mechanism of type M.
+    """
+
+    publication: ClassVar[Publication]
+
+    def draw(self, folder: Path, plan: Plan, data: Any, release: str) -> PrivateData:
+        """See `draw_into`."""
+        histograms: list[Histogram] = []
+        if isinstance(data, PrivateCounts):
+            with closing(data.kept):
+                plan, histograms = estimate_constants(plan, data)
+                data = self._next_pass(plan, data)
+        self._publish(folder, plan, plan.mechanism, data, release, histograms)  # type: ignore[arg-type]
+        drawn: PrivateData = data
+        return drawn
+
+    def _next_pass(self, plan: Plan, data: PrivateCounts) -> PrivateSums | PrivateCounts:
+        """What is drawn after the constants were estimated: from sums of the rows."""
+        return PrivateSums(sum_rows(plan, data.state, data.kept), data.fingerprint, data.state)
+
+    @abstractmethod
+    def _publish(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: M,
+        data: Any,
+        release: str,
+        histograms: Sequence[Histogram],
+    ) -> None:
+        """Draw the noise and write the release."""
+
+    def rows(
+        self, spec: ReleaseSpec, folds: Sequence[RowsFacts], _: Sequence[Histogram]
+    ) -> RowsFacts:
+        """The number of rows of the release, from those of its folds and its histograms."""
+        return total_rows(folds)
+
+    def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: M) -> None:
+        """Check that the published numbers can be what the mechanism draws.
+
+        Raises
+        ------
+        BundleError
+            Naming the file that cannot be.
+        """
+        path = place / f"{stems(bundle.manifest)[0]}.npy"
+        self._check_lattice(path, bundle, mechanism)
+        _check_size(path, bundle)
+
+    @abstractmethod
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: M) -> None:
+        """Check that the matrix at a path is on the lattice of the noise."""
+
+
+class SecondMomentPublisher(Publisher[Additive]):
+    """A second moment with noise on the Gram matrix, maybe of folds and of groups of rows."""
+
+    publication = SECOND_MOMENT
+
+    def _publish(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: Additive,
+        data: PrivateSums,
+        release: str,
+        histograms: Sequence[Histogram],
+    ) -> None:
+        noisy = draw_noise(plan.spec, mechanism, data.sums)
+        manifest = _manifest(plan, release, noisy.fold_rows.tolist(), noisy.part_rows.tolist())
+        write_matrices(
+            folder,
+            manifest,
+            noisy.matrix(manifest),
+            noisy.folds(manifest),
+            histograms,
+            noisy.groups(manifest),
+        )
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
+        facts, divisor = bundle.manifest, mechanism.lattice.divisor
+        check_lattice(path, bundle.raw * facts.rows.value * divisor)
+        for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
+            check_lattice(path, moment * part.value * divisor)
+        for moment, part in group_parts(bundle):
+            check_lattice(path.parent / GROUPS, moment * part.value * divisor)
+
+
+class RowsPublisher(Publisher[RowWise]):
+    """A file with a line for every row of the table, and the second moment that follows from it."""
+
+    publication = ROWS
+
+    def offset(self, spec: ReleaseSpec) -> Array:
+        """What is added to the published rows after the noise."""
+        return published_offset(spec)
+
+    def _publish(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: RowWise,
+        data: PrivateSums,
+        release: str,
+        histograms: Sequence[Histogram],
+    ) -> None:
+        manifest = _manifest(plan, release)
+        gram = self._publish_rows(folder, plan, mechanism, manifest, data)
+        write_matrices(folder, manifest, gram / manifest.rows.value)
+
+    def _publish_rows(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: RowWise,
+        manifest: ReleaseManifest,
+        data: PrivateSums,
+    ) -> Any:
+        """Read the table again, publish its rows with noise, and return their noisy Gram matrix."""
+        verify_unchanged(data.state, plan.contract.source)
+        rows = data.sums.rows
+        contract = plan.scaled_contract
+        repairs, malformed = Repairs.zeros(len(contract.columns)), MalformedLines()
+        batches = integer_batches(
+            open_source(contract.source),
+            contract,
+            row_normalisation(plan.spec),
+            mechanism.lattice,
+            repairs,
+            malformed,
+            keep_malformed=True,
+        )
+        file = folder / str(self.publication.rows_file)
+        columns, offset = published_columns(manifest), self.offset(plan.spec)
+        with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
+            for q in blocks(batches, rows_per_batch(columns)):
+                drawn = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
+                writer.write(drawn + offset)
+                on_rows(q.shape[1])
+        verify_unchanged(data.state, plan.contract.source)
+        if writer.rows != rows:
+            raise wordings.table_changed()
+        # Computed from the published rows alone, so that it is post-processing.
+        return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))
+
+    def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
+        """See `Publisher.check_noise`: also that the matrix follows from the published rows."""
+        facts = bundle.manifest
+        path = place / str(self.publication.rows_file)
+        gram, offset = np.zeros_like(bundle.raw), self.offset(facts)
+        for batch in read_rows(path, published_columns(facts), facts.dataset.rows):
+            check_lattice(path, batch / mechanism.step)
+            gram += mechanism.gram(batch - offset)
+        if not arrays_close(gram / facts.rows.value, bundle.raw):
+            raise wordings.file_contradicts(str(place / MATRIX), path.name)
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
+        """The matrix has no lattice of its own."""
+
+
+class ReportsPublisher(RowsPublisher):
+    """A noisy report of every row, and their average."""
+
+    publication = REPORTS
+
+    def offset(self, spec: ReleaseSpec) -> Array:
+        """See `RowsPublisher.offset`: nothing."""
+        return np.zeros(1)
+
+
+class AveragePublisher(Publisher[Local]):
+    """The average of the reports of other releases; they are noisy, so no noise is drawn."""
+
+    publication = SECOND_MOMENT
+
+    def draw(self, folder: Path, plan: Plan, data: ReportSum, release: str) -> PrivateData:
+        """See `draw_into`."""
+        manifest = _manifest(plan, release, sources=data.sources)
+        write_matrices(folder, manifest, data.total / manifest.rows.value)
+        return data
+
+    def _publish(self, *_: Any) -> None:
+        """Nothing is drawn."""
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Local) -> None:
+        check_lattice(path, bundle.raw * bundle.manifest.rows.value / mechanism.step)
+
+
+class PrecisionPublisher(Publisher[Output]):
+    """A graphical lasso solution with noise."""
+
+    publication = PRECISION
+
+    def _publish(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: Output,
+        data: PrivateSums,
+        release: str,
+        histograms: Sequence[Histogram],
+    ) -> None:
+        gram, lattice = require_gram(data.sums.gram), mechanism.lattice
+        truth = gram / (lattice.squared_radius * plan.contract.count)
+        noisy = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
+        write_matrices(folder, _manifest(plan, release), noisy)
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Output) -> None:
+        check_lattice(path, bundle.raw / mechanism.step)
+
+
+class MarginalsPublisher(Publisher[Marginals]):
+    """Histograms of all columns, and no matrix."""
+
+    publication = MARGINALS
+
+    def _next_pass(self, plan: Plan, data: PrivateCounts) -> PrivateCounts:
+        """Nothing is drawn after the histograms."""
+        return data
+
+    def _publish(
+        self,
+        folder: Path,
+        plan: Plan,
+        mechanism: Marginals,
+        data: PrivateCounts,
+        release: str,
+        histograms: Sequence[Histogram],
+    ) -> None:
+        manifest = _manifest(plan, release, histograms=histograms)
+        write_release(folder, manifest, [], histograms)
+
+    def rows(
+        self, spec: ReleaseSpec, folds: Sequence[RowsFacts], histograms: Sequence[Histogram]
+    ) -> RowsFacts:
+        """See `Publisher.rows`: a private number follows from the published counts."""
+        public = spec.neighbours == "replace-one"
+        return total_rows(folds) if public else counted_rows(last_stage(histograms))
+
+    def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Marginals) -> None:
+        """See `Publisher.check_noise`: counts are checked when they are read."""
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Marginals) -> None:
+        """There is no matrix."""
+
+
+publishers: dict[str, Publisher[Any]] = {
+    each.publication.name: each
+    for each in (
+        SecondMomentPublisher(),
+        RowsPublisher(),
+        ReportsPublisher(),
+        PrecisionPublisher(),
+        MarginalsPublisher(),
+    )
+}
+_AVERAGE = AveragePublisher()
+
+
+def publisher_of(mechanism: Mechanism, *, averaging: bool) -> Publisher[Any]:
+    """How a mechanism is published; or, if it makes reports, the average of them."""
+    if averaging and mechanism.publishes is REPORTS:
+        return _AVERAGE
+    return publishers[mechanism.publishes.name]
+
+
+def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> PrivateData:
     """Draw the noise of a release that has been charged, and write it into an empty folder.
 
     Parameters
@@ -61,131 +363,57 @@ def draw_into(
     plan
         The planned release and its mechanism.
     data
-        The exact Gram matrix and number of rows, or exact counts for histograms. Private; only
-        noisy forms of them are written.
+        The exact Gram matrix and number of rows, or exact counts for histograms: private, only
+        noisy forms of them are written. Or a sum of reports, which are noisy already.
     release
         Id of the release.
 
     Returns
     -------
-    PrivateSums or PrivateCounts
+    PrivateSums, PrivateCounts or ReportSum
         What was summed last, for the steward's internal record. Private.
     """
-    histograms: list[Histogram] = []
-    if isinstance(data, PrivateCounts):
-        with closing(data.kept):
-            plan, histograms = estimate_constants(plan, data)
-            if isinstance(plan.mechanism, Marginals):
-                manifest = _manifest(plan, release, histograms=histograms)
-                write_release(folder, manifest, [], histograms)
-                return data
-            sums = sum_rows(plan, data.state, data.kept)
-        data = PrivateSums(sums, data.fingerprint, data.state)
-    mechanism, sums = plan.mechanism, data.sums
-    folds, groups = list[Array](), list[GroupMatrices]()
-    if isinstance(mechanism, Additive):
-        noisy = draw_noise(plan.spec, mechanism, sums)
-        manifest = _manifest(plan, release, noisy.fold_rows.tolist(), noisy.part_rows.tolist())
-        matrix = noisy.matrix(manifest)
-        folds, groups = noisy.folds(manifest), noisy.groups(manifest)
-    elif isinstance(mechanism, RowWise):
-        manifest = _manifest(plan, release)
-        matrix = _publish_rows(folder, plan, mechanism, manifest, data) / manifest.rows.value
-    elif isinstance(mechanism, Output):
-        manifest = _manifest(plan, release)
-        truth = require_gram(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
-        matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
-    else:
-        raise families.INTERNAL(
-            "Noise of '{mechanism}' cannot be drawn.",
-            "This is a defect of Gramercy: please report it.",
-            mechanism=mechanism.name,
-        )
-    write_matrices(folder, manifest, matrix, folds, histograms, groups)
-    return data
+    return publisher_of(plan.mechanism, averaging=plan.averaging).draw(folder, plan, data, release)
 
 
-def average_into(folder: Path, plan: Plan, reports: ReportSum, release: str) -> None:
-    """Write the average of reports. They are already noisy, so no noise is drawn."""
-    manifest = _manifest(plan, release, sources=reports.sources)
-    write_matrices(folder, manifest, reports.total / manifest.rows.value)
+def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
+    """Draw the noise of all histograms of a release that has been charged.
 
+    Parameters
+    ----------
+    plan
+        The planned release, whose constants are not known.
+    data
+        Exact counts over the bins of the first stage. Private.
 
-def write_matrices(
-    folder: Path,
-    manifest: ReleaseManifest,
-    matrix: Array,
-    folds: Sequence[Array] = (),
-    histograms: Sequence[Histogram] = (),
-    groups: Sequence[GroupMatrices] = (),
-) -> None:
-    """Write a released matrix with its repaired forms, folds, groups, card and description."""
-    law, denoised = manifest.noise, list[Array]()
-    unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
-    projected = project(unbiased, manifest.trace_bound)
-    if law.has_noise:
-        bound, rows = manifest.trace_bound, manifest.rows.value
-        unit = manifest.normalisation.unit_rows
-        denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
-    matrices = [matrix, projected, *denoised, *folds]
-    write_release(folder, manifest, matrices, histograms, groups)
+    Returns
+    -------
+    Plan
+        The plan with the estimated constants and radius.
+    list of Histogram
+        What to publish: the histograms of all columns for each stage, and those of row lengths.
 
-
-def _manifest(
-    plan: Plan,
-    release: str,
-    row_counts: Sequence[float] = (),
-    group_counts: Sequence[Sequence[float]] = (),
-    sources: Mapping[str, str] | None = None,
-    histograms: Sequence[Histogram] = (),
-) -> ReleaseManifest:
-    """The manifest of a release published today; see `release_manifest`."""
-    return release_manifest(
-        plan.spec,
-        release=release,
-        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        row_counts=row_counts,
-        group_counts=group_counts,
-        versions=software_versions(),
-        sources=sources,
-        histograms=histograms,
-    )
-
-
-def _publish_rows(
-    folder: Path,
-    plan: Plan,
-    mechanism: RowWise,
-    manifest: ReleaseManifest,
-    data: PrivateSums,
-) -> Any:
-    """Read the table again, publish its rows with noise, and return their noisy Gram matrix."""
-    verify_unchanged(data.state, plan.contract.source)
-    rows = data.sums.rows
-    contract = plan.scaled_contract
-    normalisation, lattice = row_normalisation(plan.spec), mechanism.lattice
-    repairs, malformed = Repairs.zeros(len(contract.columns)), MalformedLines()
-    batches = integer_batches(
-        open_source(contract.source),
-        contract,
-        normalisation,
-        lattice,
-        repairs,
-        malformed,
-        keep_malformed=True,
-    )
-    file, columns = folder / str(rows_file(manifest)), published_columns(manifest)
-    offset = np.zeros(1) if manifest.kind == "reports" else published_offset(plan.spec)
-    with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
-        for q in blocks(batches, rows_per_batch(columns)):
-            drawn = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
-            writer.write(drawn + offset)
-            on_rows(q.shape[1])
-    verify_unchanged(data.state, plan.contract.source)
-    if writer.rows != rows:
-        raise wordings.table_changed()
-    # Computed from the published rows alone, so that it is post-processing.
-    return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))
+    Raises
+    ------
+    TableError
+        If the table has changed since its first pass; everything that was charged stays spent.
+    """
+    noise = plan.calibration.constants_noise
+    if noise is None:
+        raise wordings.sums_not_as_planned()
+    chain, published = ConstantsChain.start(plan.spec), list[Histogram]()
+    counts = data.counts
+    for stage, law in enumerate(noise.stages):
+        if stage > 0:
+            counts = count_cells(plan, chain.grids, data.state, data.kept)
+        noisy = law.perturb(counts.counts)
+        published += chain.histograms(noisy, law.sd)
+        chain = chain.after(noisy, law.sd)
+    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
+    (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
+    published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
+    spec = chain.clipped(noisy_lengths, noise.lengths.sd, plan.calibration.noise_of_sum(plan.spec))
+    return replace(plan, spec=spec), published
 
 
 @dataclass(frozen=True)
@@ -270,6 +498,26 @@ def require_gram(gram: NDArray[Any] | None) -> NDArray[Any]:
     return gram
 
 
+def write_matrices(
+    folder: Path,
+    manifest: ReleaseManifest,
+    matrix: Array,
+    folds: Sequence[Array] = (),
+    histograms: Sequence[Histogram] = (),
+    groups: Sequence[GroupMatrices] = (),
+) -> None:
+    """Write a released matrix with its repaired forms, folds, groups, card and description."""
+    law, denoised = manifest.noise, list[Array]()
+    unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
+    projected = project(unbiased, manifest.trace_bound)
+    if law.has_noise:
+        bound, rows = manifest.trace_bound, manifest.rows.value
+        unit = manifest.normalisation.unit_rows
+        denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
+    matrices = [matrix, projected, *denoised, *folds]
+    write_release(folder, manifest, matrices, histograms, groups)
+
+
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
     """The denoised matrix of a group; shape (p, p).
 
@@ -286,41 +534,195 @@ def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
     return matrix
 
 
-def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
-    """Draw the noise of all histograms of a release that has been charged.
+def _manifest(
+    plan: Plan,
+    release: str,
+    row_counts: Sequence[float] = (),
+    group_counts: Sequence[Sequence[float]] = (),
+    sources: Mapping[str, str] | None = None,
+    histograms: Sequence[Histogram] = (),
+) -> ReleaseManifest:
+    """The manifest of a release published today; see `release_manifest`."""
+    return release_manifest(
+        plan.spec,
+        release=release,
+        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        row_counts=row_counts,
+        group_counts=group_counts,
+        versions=software_versions(),
+        sources=sources,
+        histograms=histograms,
+    )
+
+
+def release_manifest(
+    spec: ReleaseSpec,
+    *,
+    release: str,
+    published: str,
+    row_counts: Sequence[float],
+    group_counts: Sequence[Sequence[float]] = (),
+    versions: dict[str, str],
+    sources: Mapping[str, str] | None = None,
+    histograms: Sequence[Histogram] = (),
+) -> ReleaseManifest:
+    """The manifest of a release; everything except the keyword arguments follows from `spec`.
 
     Parameters
     ----------
-    plan
-        The planned release, whose constants are not known.
-    data
-        Exact counts over the bins of the first stage. Private.
+    spec
+        The public facts that determine the release.
+    release, published, versions
+        Id, day of publication, and versions of the software.
+    row_counts
+        See `rows_facts`.
+    group_counts
+        For each group, the noisy numbers of rows of its folds.
+    sources
+        For an average of reports: the averaged releases, with their checksums.
+    histograms
+        Those that the release publishes, if any.
+    """
+    calibrated = calibrate(spec)
+    mechanism, lattice = calibrated.mechanism, calibrated.mechanism.lattice
+    publisher = publisher_of(mechanism, averaging=bool(sources))
+    publication = publisher.publication
+    delta, requested = spec.mechanism.get("delta", 0.0), spec.mechanism.get("epsilon")
+    guarantee = guarantee_facts(calibrated.guarantee, delta, requested)
+    folds = rows_facts(spec, mechanism, row_counts)
+    rows = publisher.rows(spec, folds, histograms)
+    calibration = CalibrationFacts(
+        constants=calibrated.constants(),
+        arithmetic=mechanism.arithmetic,
+        lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
+    )
+    noise = mechanism.matrix_law(rows.value, spec.parts)
+    return ReleaseManifest(
+        **{name: getattr(spec, name) for name in ReleaseSpec.model_fields},
+        format=FORMAT,
+        kind=publication.name,
+        release=release,
+        published=published,
+        rows=rows,
+        fold_rows=tuple(folds if spec.folds > 1 else ()),
+        groups=_group_facts(spec, mechanism, group_counts),
+        calibration=calibration,
+        guarantee=guarantee,
+        noise=noise,
+        trace_bound=mechanism.trace_bound,
+        sources=dict(sources or {}) if publisher is _AVERAGE else {},
+        card=dp_card(spec, publication, calibration, guarantee, noise),
+        software=versions,
+    )
 
-    Returns
-    -------
-    Plan
-        The plan with the estimated constants and radius.
-    list of Histogram
-        What to publish: the histograms of all columns for each stage, and those of row lengths.
+
+def rows_facts(
+    spec: ReleaseSpec, mechanism: Mechanism, row_counts: Sequence[float]
+) -> list[RowsFacts]:
+    """The number of rows by which the matrix of each fold is divided.
+
+    Parameters
+    ----------
+    spec, mechanism
+        The release, and the mechanism that `calibrate` gives for it.
+    row_counts
+        One number for each fold, or one for the table. If the number of rows is public, so are the
+        sizes of folds, which are drawn independently of the data; one number may then be left out.
+        Otherwise a noisy count if the mechanism publishes one, or the noisy trace, to which each
+        unit row adds one. Numbers below one are replaced by one, so that division is defined.
 
     Raises
     ------
-    TableError
-        If the table has changed since its first pass; everything that was charged stays spent.
+    ValueError
+        If the number of folds differs, or the sizes are impossible.
     """
-    noise = plan.calibration.constants_noise
-    if noise is None:
-        raise wordings.sums_not_as_planned()
-    chain, published = ConstantsChain.start(plan.spec), list[Histogram]()
-    counts = data.counts
-    for stage, law in enumerate(noise.stages):
-        if stage > 0:
-            counts = count_cells(plan, chain.grids, data.state, data.kept)
-        noisy = law.perturb(counts.counts)
-        published += chain.histograms(noisy, law.sd)
-        chain = chain.after(noisy, law.sd)
-    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
-    (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
-    published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
-    spec = chain.clipped(noisy_lengths, noise.lengths.sd, plan.calibration.noise_of_sum(plan.spec))
-    return replace(plan, spec=spec), published
+    count = spec.dataset.count
+    if spec.neighbours == "replace-one" or mechanism.sd_count is None:
+        sizes = list(row_counts) if spec.folds > 1 else [float(count)]
+        are_counts = all(size >= 0 and size == round(size) for size in sizes)
+        if len(sizes) != spec.folds or not are_counts or sum(sizes) != count:
+            raise ValueError
+        return [_rows(size, "public", 0.0) for size in sizes]
+    if len(row_counts) != spec.folds:
+        raise ValueError
+    sd = mechanism.sd_count * math.sqrt(spec.groups_count)
+    return [_rows(count, "noisy", sd) for count in row_counts]
+
+
+def _group_facts(
+    spec: ReleaseSpec, mechanism: Mechanism, group_counts: Sequence[Sequence[float]]
+) -> tuple[GroupFacts, ...]:
+    """The numbers of rows of groups, from those of their folds; ValueError if others differ."""
+    if spec.by is None or mechanism.sd_count is None:
+        return ()
+    groups = []
+    for level, counts in zip(group_names(spec.by), group_counts, strict=True):
+        folds = [_rows(count, "noisy", mechanism.sd_count) for count in counts]
+        own = tuple(folds if spec.folds > 1 else ())
+        groups.append(GroupFacts(level=level, rows=total_rows(folds), fold_rows=own))
+    return tuple(groups)
+
+
+def _rows(count: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:
+    return RowsFacts(value=max(1.0, count), observed=count, status=status, sd=sd)
+
+
+def total_rows(folds: Sequence[RowsFacts]) -> RowsFacts:
+    """The number of rows of all folds; unbiased, because it sums the unadjusted counts."""
+    first = folds[0]
+    total = sum(fold.observed for fold in folds)
+    return _rows(total, first.status, first.sd * math.sqrt(len(folds)))
+
+
+def arrays_close(left: Array, right: Array | None, scale: float = 0.0) -> bool:
+    """Whether two arrays agree to six digits of their largest entry, or of `scale` if larger.
+
+    The scale matters if all entries are rounding errors, which differ between machines.
+    """
+    if right is None or left.shape != right.shape:
+        return False
+    tolerance = _TOLERANCE * max(scale, float(np.abs(left).max(initial=0)))
+    return bool(np.allclose(left, right, rtol=0, atol=tolerance))
+
+
+def check_lattice(path: Path, units: Array) -> None:
+    """Check that the entries of a file, in units of its lattice, are whole numbers."""
+    # Beyond 2^40 units, a double cannot show whether it is a multiple of the unit.
+    visible = np.abs(units) < 2.0**40
+    if not (np.abs(units - np.rint(units))[visible] < 1e-2).all():
+        raise families.CONTRADICTION(
+            "{path}: the entries are not on the stated lattice.",
+            "Ask the curator for the bundle that was published.",
+            path=str(path),
+        )
+
+
+def _check_size(path: Path, bundle: ReleaseBundle) -> None:
+    """Check that no entry of the matrix or of a fold is larger than the noise explains."""
+    facts = bundle.manifest
+    if facts.neighbours != "replace-one":
+        return
+    # The noise on the sum of one fold.
+    fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
+    matrices = [(bundle.raw, facts.noise)]
+    matrices += [
+        (fold, fold_law.divided_by(part.value))
+        for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
+    ]
+    for matrix, law in matrices:
+        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
+        if not (np.abs(matrix) <= largest).all():
+            raise families.CONTRADICTION(
+                "{path}: entries are larger than the noise explains.",
+                "Ask the curator for the bundle that was published.",
+                path=str(path),
+            )
+
+
+def group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
+    """Every matrix of a group, or of its folds if there are any, and its number of rows."""
+    parts = []
+    for group, facts in zip(bundle.groups, bundle.manifest.groups, strict=True):
+        matrices = zip(group.folds or (group.raw,), facts.fold_rows or (facts.rows,), strict=True)
+        parts += list(matrices)
+    return parts

@@ -14,13 +14,13 @@ from gramercy.common.disk import error_reason, make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import file_lock
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
 
 with publishing():
-    from gramercy.reports.internal_page import internal_page
-    from gramercy.reports.navigation import Links
+    from gramercy.reports.rendering import Links
+    from gramercy.reports.steward_pages import internal_page
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 

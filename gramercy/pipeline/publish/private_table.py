@@ -18,10 +18,9 @@ from pathlib import Path
 
 from gramercy.archive.store.staging import StagingArea
 from gramercy.common.home import Home
-from gramercy.mechanisms.mechanism import RowWise
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.expectations import required_columns
@@ -108,7 +107,7 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
             row_normalisation(plan.spec),
             plan.mechanism.lattice,
             on_rows=on_rows,
-            keep_malformed=isinstance(plan.mechanism, RowWise),
+            keep_malformed=plan.mechanism.publishes.rows_file is not None,
             parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,

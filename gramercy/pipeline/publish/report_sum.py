@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release, rows_file
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.archive.seal.bundle import file_digest
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas import families
 from gramercy.schemas.model import digest
+from gramercy.schemas.publications import REPORTS
 
 # Facts that all sources must share, so that their reports can be summed.
 _SHARED_FACTS = ("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism")
@@ -68,7 +69,7 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
         bundle = read_release(place)
         _check_compatible(plan, place, bundle)
         facts = bundle.manifest
-        rows_digest = file_digest(place / str(rows_file(facts)))
+        rows_digest = file_digest(place / str(facts.publication.rows_file))
         if facts.dataset.id in datasets or rows_digest in digests:
             raise families.REPORTS(
                 "{path}: the reports of '{dataset}' are given twice.",
@@ -111,7 +112,7 @@ def check_same_sources(context: Context, plan: Plan, release: str, places: Seque
 
 
 def _check_compatible(plan: Plan, place: Path, bundle: ReleaseBundle) -> None:
-    if bundle.manifest.kind != "reports":
+    if bundle.manifest.publication is not REPORTS:
         raise families.REPORTS(
             "{path} does not contain reports.",
             "Name releases that 'gramercy randomize' made.",

@@ -17,17 +17,17 @@ from typing import Any
 
 from gramercy.archive.bundles.release_bundle import read_release_manifest
 from gramercy.archive.seal.anchors import newest_of
-from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
+from gramercy.archive.store.opening import Witness
 from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Ledger, Statement
 from gramercy.ledger.integrity import Finding
 from gramercy.ledger.sources import datasets_with_same_source
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context, verify_ledger_anchor
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.verify.listing_checks import listing_problem
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families, wordings
@@ -293,8 +293,8 @@ def audit(context: Context, history: History | None, folder: Path) -> tuple[Path
 
 
 with publishing():
-    from gramercy.reports.audit_page import audit_page
-    from gramercy.reports.symbols import message_in_symbols
+    from gramercy.common.notation import message_in_symbols
+    from gramercy.reports.steward_pages import audit_page
 
 
 @dataclass(frozen=True)

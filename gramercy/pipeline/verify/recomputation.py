@@ -20,46 +20,40 @@ from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.bundles.release_bundle import (
     CARD,
-    Array,
     ReleaseBundle,
-    has_histograms,
-    published_columns,
     read_release,
-    read_report,
     release_card,
     release_descriptor,
-    report_descriptor,
-    rows_file,
     stems,
 )
-from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.bundles.report_bundle import read_report, report_descriptor
 from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.estimators import Estimator
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.mechanisms.mechanism import Additive, RowWise
-from gramercy.mechanisms.output_perturbation import Output
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.estimable import (
     missing_releases,
     read_other_releases,
     withdrawn_releases,
 )
-from gramercy.pipeline.plan.public_parameters import published_offset
-from gramercy.pipeline.plan.scaling_plan import constants_of_release
+from gramercy.pipeline.plan.specification import constants_of_release
 from gramercy.pipeline.publish.attachments import report_manifest
-from gramercy.pipeline.publish.drawing import denoised_group
+from gramercy.pipeline.publish.drawing import (
+    MATRIX,
+    arrays_close,
+    denoised_group,
+    group_parts,
+    publisher_of,
+    release_manifest,
+)
 from gramercy.pipeline.publish.estimating import estimator_from_settings, fit
-from gramercy.pipeline.publish.release_manifest import release_manifest
 from gramercy.scaling.chain import replayed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
-
-MATRIX = "second_moment.npy"
 
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
@@ -121,7 +115,7 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
         if not arrays_close(total / facts.rows.value, bundle.unbiased):
             raise wordings.file_contradicts(str(place / MATRIX), "its folds")
     noisy = parts if facts.neighbours == "add-remove" else []
-    for moment, rows in [*noisy, *_group_parts(bundle)]:
+    for moment, rows in [*noisy, *group_parts(bundle)]:
         trace = float(np.trace(moment)) * rows.value
         from_trace = math.isclose(rows.observed, trace, rel_tol=1e-9, abs_tol=1e-9)
         from_count = rows.observed == round(rows.observed)
@@ -133,19 +127,10 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
             )
 
 
-def _group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
-    """Every matrix of a group, or of its folds if there are any, and its number of rows."""
-    parts = []
-    for group, facts in zip(bundle.groups, bundle.manifest.groups, strict=True):
-        matrices = zip(group.folds or (group.raw,), facts.fold_rows or (facts.rows,), strict=True)
-        parts += list(matrices)
-    return parts
-
-
 def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
     """Check that groups add up to the matrix of all rows, and recompute their denoised matrices."""
     facts, path = bundle.manifest, place / GROUPS
-    total = np.sum([matrix * rows.value for matrix, rows in _group_parts(bundle)], axis=0)
+    total = np.sum([matrix * rows.value for matrix, rows in group_parts(bundle)], axis=0)
     if not arrays_close(total / facts.rows.value, bundle.unbiased):
         raise wordings.file_contradicts(str(path), MATRIX)
     for group, stated in zip(bundle.groups, facts.groups, strict=True):
@@ -159,60 +144,9 @@ def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
-    facts, mechanism = bundle.manifest, calibrate(bundle.manifest).mechanism
-    path = place / f"{stems(facts)[0]}.npy"
-    if isinstance(mechanism, RowWise) and facts.sources:
-        _check_lattice(path, bundle.raw * facts.rows.value / mechanism.step)
-    elif isinstance(mechanism, RowWise):
-        _check_rows_file(place, bundle, mechanism)
-        return
-    if isinstance(mechanism, Additive):
-        _check_lattice(path, bundle.raw * facts.rows.value * mechanism.lattice.divisor)
-        for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
-            _check_lattice(path, moment * part.value * mechanism.lattice.divisor)
-        for moment, part in _group_parts(bundle):
-            _check_lattice(place / GROUPS, moment * part.value * mechanism.lattice.divisor)
-    if isinstance(mechanism, Output):
-        _check_lattice(path, bundle.raw / mechanism.step)
-    # The noise on the sum of one fold.
-    fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
-    matrices = [(bundle.raw, facts.noise)]
-    matrices += [
-        (fold, fold_law.divided_by(part.value))
-        for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
-    ]
-    for matrix, law in matrices:
-        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
-        if facts.neighbours == "replace-one" and not (np.abs(matrix) <= largest).all():
-            raise families.CONTRADICTION(
-                "{path}: entries are larger than the noise explains.",
-                "Ask the curator for the bundle that was published.",
-                path=str(path),
-            )
-
-
-def _check_lattice(path: Path, units: Array) -> None:
-    # Beyond 2^40 units, a double cannot show whether it is a multiple of the unit.
-    visible = np.abs(units) < 2.0**40
-    if not (np.abs(units - np.rint(units))[visible] < 1e-2).all():
-        raise families.CONTRADICTION(
-            "{path}: the entries are not on the stated lattice.",
-            "Ask the curator for the bundle that was published.",
-            path=str(path),
-        )
-
-
-def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
-    """Check that the published rows are on their lattice, and that the matrix follows from them."""
-    facts = bundle.manifest
-    path = place / str(rows_file(facts))
-    gram = np.zeros_like(bundle.raw)
-    offset = np.zeros(1) if facts.kind == "reports" else published_offset(facts)
-    for batch in read_rows(path, published_columns(facts), facts.dataset.rows):
-        _check_lattice(path, batch / mechanism.step)
-        gram += mechanism.gram(batch - offset)
-    if not arrays_close(gram / facts.rows.value, bundle.raw):
-        raise wordings.file_contradicts(str(place / MATRIX), path.name)
+    mechanism = calibrate(bundle.manifest).mechanism
+    averaging = bool(bundle.manifest.sources)
+    publisher_of(mechanism, averaging=averaging).check_noise(place, bundle, mechanism)
 
 
 def check_same_constants(
@@ -256,9 +190,9 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
     checks: dict[str, Check] = {
         "guarantee: recomputed from the request, and exactly as stated": _check_manifest
     }
-    if has_histograms(facts):
+    if facts.has_histograms:
         checks["constants: recomputed from the published histograms"] = _check_constants
-    if facts.kind != "marginals":
+    if facts.publication.has_matrix:
         checks |= {
             "rows: the matrix is divided by the stated number": _check_rows,
             "noise: the published numbers are on the stated lattice": _check_noise,
@@ -271,7 +205,6 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
 
 _SHOWN = 12  # parts of a fact that an error states
 # Relative tolerance: eigenvectors differ in their last digits between machines.
-_TOLERANCE = 1e-6
 
 
 def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str, Any]) -> None:
@@ -359,17 +292,6 @@ def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
         if not arrays_close(a[finite], b[finite]):
             return False
     return True
-
-
-def arrays_close(left: Array, right: Array | None, scale: float = 0.0) -> bool:
-    """Whether two arrays agree to six digits of their largest entry, or of `scale` if larger.
-
-    The scale matters if all entries are rounding errors, which differ between machines.
-    """
-    if right is None or left.shape != right.shape:
-        return False
-    tolerance = _TOLERANCE * max(scale, float(np.abs(left).max(initial=0)))
-    return bool(np.allclose(left, right, rtol=0, atol=tolerance))
 
 
 SourceCheck = Callable[[Archive, Path, ReleaseBundle], tuple[str, Notice | None]]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import check, signer
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signature import key_id
+from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.verify.listing_checks import check_listed
@@ -143,7 +143,7 @@ def _verify(
         "seal: the checksums of all files match",
         f"signature: by the key {key_id(signer(place))}{trust}",
     ]
-    if bundle.manifest.kind != "marginals":
+    if bundle.manifest.publication.has_matrix:
         checks.append("formats: all files of a matrix have the same numbers")
     unchecked: list[Notice] = []
     if ledger is not None:  # first: what an auditor must know before other contradictions

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gramercy
-from gramercy.archive.bundles.release_bundle import published_columns, rows_file
+from gramercy.archive.bundles.release_bundle import published_columns
 from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.archive.store.opening import open_archive
 from gramercy.cli.main import main
@@ -57,7 +57,7 @@ def _catalogue(archive: Path) -> Any:
 
 def _release(archive: Path, name: str) -> Any:
     release = gramercy.open(archive)[name]
-    rows = rows_file(release.manifest)
+    rows = release.manifest.publication.rows_file
     if rows is not None:
         columns = published_columns(release.manifest)
         for _ in read_rows(release.path / rows, columns, round(release.manifest.rows.value)):

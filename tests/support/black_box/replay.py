@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.seal.signing_keys import create_signing_key
+from gramercy.archive.seal.signing import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.laplace import Laplace
@@ -73,10 +73,8 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     tape, writer, written_files = Tape([]), _Rows(), []
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
         # These follow from public facts alone, so they are computed once for all tables.
-        patch.setattr(
-            "gramercy.pipeline.publish.release_manifest.calibrate", lambda spec: plan.calibration
-        )
-        patch.setattr("gramercy.pipeline.publish.release_manifest.guarantee_facts", _facts)
+        patch.setattr("gramercy.pipeline.publish.drawing.calibrate", lambda spec: plan.calibration)
+        patch.setattr("gramercy.pipeline.publish.drawing.guarantee_facts", _facts)
         patch.setattr("gramercy.pipeline.publish.drawing.RowWriter", lambda path, columns: writer)
         patch.setattr(
             "gramercy.pipeline.publish.drawing.read_rows",

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import gramercy
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import check
-from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.layout import STAGING
 from gramercy.archive.store.opening import open_archive
 from gramercy.archive.store.staging import LOCK_SUFFIX
-from gramercy.common.temporary_files import is_temporary
+from gramercy.common.disk import is_temporary
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.composition import compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.api.measured import Measured
+from gramercy.api.matrices import Measured
 from gramercy.api.release import Release
 from gramercy.common.home import Home
 from gramercy.estimators.intervals import Intervals

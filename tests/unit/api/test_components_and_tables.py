@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.api.results.components import ComponentsResult
-from gramercy.api.results.cross_table import CrossTable
-from gramercy.api.results.description import Description
+from gramercy.api.components import ComponentsResult
+from gramercy.api.tables import CrossTable, Description
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Evidence, registry

@@ -19,11 +19,10 @@ from matplotlib.axes import Axes
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.api.plotting import forest
 from gramercy.common import plotting
 from gramercy.common.graphs import weighted_graph
 from gramercy.common.home import Home
-from gramercy.common.plotting import Picture
+from gramercy.common.plotting import Picture, forest
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import gramercy
-from gramercy.api.results.regression import RegressionResult
+from gramercy.api.regression import RegressionResult
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home

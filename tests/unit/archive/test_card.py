@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.escaped_texts import markdown_text
 from gramercy.archive.bundles.release_bundle import read_release, release_card
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.common.markdown import markdown_text
-from gramercy.reports.page import release_page
+from gramercy.reports.release_report import release_page
 from gramercy.schemas.database import ASSERTION, RowSelection
 from tests.support.factories import run_release, write_request
 
@@ -40,7 +40,7 @@ def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> N
         ),
     ]:
         facts = bundle.manifest.model_copy(update={"selection": selection, **change})
-        card = dp_card(facts, facts.kind, facts.calibration, facts.guarantee, facts.noise)
+        card = dp_card(facts, facts.publication, facts.calibration, facts.guarantee, facts.noise)
         facts = facts.model_copy(update={"card": card})
         assert f"\n- **source**: {markdown_text(expected)}\n" in release_card(facts)
         escaped = expected.replace("<", "&lt;").replace("'", "&#39;")

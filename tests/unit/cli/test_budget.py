@@ -17,10 +17,7 @@ from tests.support.factories import run_command, run_json, run_release, write_re
 from tests.support.ledger_writers import charge, contract
 from tests.support.problems import raises
 
-YEARLY = {
-    "source": "visits-{year}.csv",
-    "budget": {"epsilon": 1.2, "delta": 1e-6, "per": "year"},
-}
+YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 1.2, "delta": 1e-6, "per": "year"}}
 
 
 @pytest.mark.slow
@@ -129,9 +126,7 @@ def test_charges_of_many_budgets_are_counted(
     assert "v2-r2" in out
 
 
-def test_one_data_set_is_shown_with_mu_and_pure_epsilon(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_one_data_set_is_shown_with_mu_and_pure_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.of(Home.default())
     charge(ledger, "v1", Guarantee(0.7, pure=0.5))
     (facts,) = run_json("budget", "toy", capsys=capsys)

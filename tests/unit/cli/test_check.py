@@ -120,10 +120,7 @@ def test_wrong_number_of_rows(
 
 
 def test_wrong_columns_and_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for text, problem in (
-        ("c0,c1,c3\n", families.TABLE_COLUMNS),
-        ("c0;c1;c2\n", families.HEADER),
-    ):
+    for text, problem in (("c0,c1,c3\n", families.TABLE_COLUMNS), ("c0;c1;c2\n", families.HEADER)):
         code, out, _ = run_command("check", written(tmp_path, text), "--json", capsys=capsys)
         assert (code, json.loads(out)["code"]) == (2, problem.code)
     code, out, _ = run_command(

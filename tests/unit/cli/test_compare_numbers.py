@@ -45,10 +45,7 @@ def test_numbers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     "request_of_second",
-    [
-        {"normalisation": "unit"},
-        {"mechanism": {"name": "rows", "epsilon": 200.0, "delta": 1e-6}},
-    ],
+    [{"normalisation": "unit"}, {"mechanism": {"name": "rows", "epsilon": 200.0, "delta": 1e-6}}],
     ids=["unit rows", "noisy rows"],
 )
 def test_release_without_means_is_not_compared(

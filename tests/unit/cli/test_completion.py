@@ -92,10 +92,7 @@ def test_completion_of_a_command_imports_none() -> None:
         "try: main()\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )
-    environment = {
-        "_GRAMERCY_COMPLETE": "complete_zsh",
-        "_TYPER_COMPLETE_ARGS": "gramercy ",
-    }
+    environment = {"_GRAMERCY_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "gramercy "}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

@@ -209,14 +209,7 @@ def test_types_follow_from_all_cells_of_a_column(convert: Any) -> None:
         ((), ["1,5", "2"], None),
         (("--decimal", ","), ["1,5", "-2"], [1.5, -2]),
         (("--decimal", ","), ["1.5", "2"], None),
-        (
-            (
-                "--thousands",
-                ",",
-            ),
-            ["1,234,567.5", "12"],
-            [1234567.5, 12],
-        ),
+        (("--thousands", ","), ["1,234,567.5", "12"], [1234567.5, 12]),
         (("--thousands", ","), ["1,5", "2"], None),
         (("--thousands", ".", "--decimal", ","), ["1.234,5", "1234,5"], [1234.5, 1234.5]),
     ],
@@ -342,10 +335,7 @@ def test_target_is_parquet_in_an_existing_folder(
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.sav"])
 def test_missing_package_is_named(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     WRITERS[name](tmp_path / name)
     for package in ("pyreadstat", "python_calamine"):

@@ -17,12 +17,7 @@ from tests.support.survey import survey_release, survey_request
 
 CASES = [
     ("regression", {"formula": "income ~ aeg"}, families.ANALYSIS, "age"),
-    (
-        "regression",
-        {"outcome": "age", "predictors": ["incom"]},
-        families.ANALYSIS,
-        "income",
-    ),
+    ("regression", {"outcome": "age", "predictors": ["incom"]}, families.ANALYSIS, "income"),
     ("tables", {"rows": "wart"}, families.ANALYSIS, "ward"),
     ("moments", {"by": "sx"}, families.ANALYSIS, "sex"),
     ("synthetic", {"integers": ["agge"]}, families.ANALYSIS, "age"),

@@ -89,10 +89,7 @@ def test_wide_tables_are_printed_in_parts(capsys: pytest.CaptureFixture[str]) ->
 def test_tables_and_edges_as_plain_data() -> None:
     table = pd.DataFrame({"term": ["age", "bmi"], "estimate": [np.inf, np.nan], "n": [1, 2]})
     assert estimate_facts(bundle({"t": table}, None)) == {
-        "t": [
-            {"term": "age", "estimate": None, "n": 1},
-            {"term": "bmi", "estimate": None, "n": 2},
-        ]
+        "t": [{"term": "age", "estimate": None, "n": 1}, {"term": "bmi", "estimate": None, "n": 2}]
     }
     weights = np.zeros((6, 6))
     weights[0, 1] = weights[1, 0] = 0.25

@@ -157,11 +157,7 @@ def test_export_checks_its_options_before_writing(
     refused: list[tuple[tuple[object, ...], Family[Any], dict[str, Any]]] = [
         ((), families.EXPORT, {}),
         (("--registry", folder), families.EXPORT, {"option": "--curator-type"}),
-        (
-            ("--registry", folder, *STATED[:2]),
-            families.EXPORT,
-            {"option": "--region"},
-        ),
+        (("--registry", folder, *STATED[:2]), families.EXPORT, {"option": "--region"}),
         (
             ("--registry", folder, "--curator-type", "Club"),
             families.USAGE,
@@ -175,11 +171,7 @@ def test_export_checks_its_options_before_writing(
         (("--package", folder, "--archive", tmp_path / "nowhere"), families.NOT_AN_ARCHIVE, {}),
         (("--package", full), families.EXPORT, {"path": str(full)}),
         (("--package", full / "mine.txt/x"), families.OUTPUT, {"option": "--package"}),
-        (
-            ("--registry", full / "mine.txt", *STATED),
-            families.OUTPUT,
-            {"option": "--registry"},
-        ),
+        (("--registry", full / "mine.txt", *STATED), families.OUTPUT, {"option": "--registry"}),
         ((*both, folder, *STATED), families.EXPORT, {}),
         ((*both, tmp_path, *STATED), families.EXPORT, {}),
         ((*both, folder / "y/z", *STATED), families.EXPORT, {}),
@@ -400,10 +392,7 @@ def test_registry_entry_with_epsilon_zero(
 
 @pytest.mark.slow
 def test_export_of_a_foreign_archive(
-    tmp_path: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_release(write_request(tmp_path))
     withdraw(Context.default(), "toy", "v1-r1", "a column was shifted.")

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from gramercy.cli.draft.drafting import default_delta, default_id, draft, yaml_scalar
 from gramercy.cli.draft.files import write
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Family
@@ -71,10 +71,7 @@ def test_csv_draft_uses_only_the_header(cwd: Path, capsys: pytest.CaptureFixture
     code, out, err = run_command(*words, capsys=capsys)
     assert code == 0, err
     assert "gramercy plan blood/request.yaml" in out
-    contract, text = (
-        load(cwd / "blood/contract.yaml"),
-        (cwd / "blood/contract.yaml").read_text(),
-    )
+    contract, text = (load(cwd / "blood/contract.yaml"), (cwd / "blood/contract.yaml").read_text())
     assert contract["columns"] == {name: {"lower": None, "upper": None} for name in NASTY}
     assert list(contract["columns"]) == NASTY
     assert '# " lead": its name is empty or has blanks around it' in text
@@ -356,11 +353,7 @@ def test_default_delta_is_well_below_one_over_rows() -> None:
     ],
 )
 def test_format_of_csv_is_drafted_from_the_header(
-    name: str,
-    encoding: str,
-    keys: dict[str, str],
-    cwd: Path,
-    capsys: pytest.CaptureFixture[str],
+    name: str, encoding: str, keys: dict[str, str], cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = f"größe;age\n{CANARY};1\n" if encoding != "utf-8" else f"lead;age\n{CANARY};1\n"
     (cwd / name).write_bytes(text.replace(";", keys["separator"]).encode(encoding))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.pipeline.plan.yaml_files import read_contract, read_request
+from gramercy.pipeline.plan.request_files import read_contract, read_request
 from gramercy.schemas import families
 from gramercy.schemas.column import Column as Bounds
 from gramercy.schemas.column import Levels
@@ -37,10 +37,7 @@ class Keyboard(io.StringIO):
 
 @pytest.fixture
 def answer(
-    tmp_path: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Answer:
     """Run ``gramercy new blood.csv`` with these lines as input; return its exit code and output."""
     monkeypatch.chdir(tmp_path)

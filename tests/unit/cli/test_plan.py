@@ -12,13 +12,7 @@ from gramercy.cli import flow_runner
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
-from tests.support.factories import (
-    run_command,
-    run_json,
-    run_release,
-    write_request,
-    write_table,
-)
+from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 
 
 @pytest.mark.slow

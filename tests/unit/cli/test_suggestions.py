@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from gramercy.cli.commands import COMMANDS
-from gramercy.cli.options import check_choice
 from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Family
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
-from tests.support.problems import raises
 
 
 def refusal(*words: object, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -25,11 +23,7 @@ def refusal(*words: object, capsys: pytest.CaptureFixture[str]) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (("releaze", "x"), "'release'"),
-        (("list", "--archve", "x"), "--archive"),
-    ],
+    ("words", "meant"), [(("releaze", "x"), "'release'"), (("list", "--archve", "x"), "--archive")]
 )
 def test_mistyped_command_or_option_is_recognised(
     words: tuple[str, ...], meant: str, home: Path, capsys: pytest.CaptureFixture[str]
@@ -45,12 +39,6 @@ def test_mistyped_estimator_is_recognised(home: Path, capsys: pytest.CaptureFixt
     assert error["code"] == families.USAGE.code
     facts = {"option": "--estimator", "value": "threshold", "suggestion": "thresholded"}
     assert error["facts"] == facts
-
-
-def test_word_that_resembles_no_choice_is_answered_with_all() -> None:
-    with raises(families.USAGE, option="--sector", choices=("Health", "Trade")):
-        check_choice("--sector", "Cheese", ("Health", "Trade"))
-    check_choice("--sector", "Trade", ("Health", "Trade"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.common.spare_memory import spare_memory
+from gramercy.common.machine import spare_memory
 
 GIB = 1 << 30
 

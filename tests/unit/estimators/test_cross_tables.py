@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
-from gramercy.api.results.cross_table import CrossTable
+from gramercy.api.tables import CrossTable
 from gramercy.estimators import Estimate, registry
 from gramercy.estimators.contingency import ALL, OTHER, independence, noisy_table
 from gramercy.estimators.cross_tables import CrossTables
-from gramercy.reports.analyses.cross_tables import heat_table
+from gramercy.reports.analyses import heat_table
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence
@@ -201,7 +201,7 @@ def test_levels_may_have_the_names_of_margins() -> None:
     assert (found.table(margins=True).to_numpy() == usual.table(margins=True).to_numpy()).all()
     heats = [
         [
-            cell.heat
+            cell["heat"]
             for _, cells in heat_table("ward", "sex", each.tables["cells"], None).lines
             for cell in cells
         ]

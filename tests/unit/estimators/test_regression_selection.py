@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.api.results.regression import RegressionResult
+from gramercy.api.regression import RegressionResult
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas.column import INTERCEPT

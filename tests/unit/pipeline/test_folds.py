@@ -27,9 +27,9 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.drawing import rows_facts, total_rows
 from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
-from gramercy.pipeline.publish.release_manifest import rows_facts, total_rows
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError

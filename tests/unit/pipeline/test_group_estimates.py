@@ -14,8 +14,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.reports.estimate_summary import EstimateSummary
-from gramercy.reports.release_quality import edge_stability
+from gramercy.reports.estimate_summary import EstimateSummary, edge_stability
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_release

@@ -9,8 +9,8 @@ import pytest
 
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.pipeline.catalogue.page_links import archive_links
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 
 SERVED = "https://example.org/data"
 

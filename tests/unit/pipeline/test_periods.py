@@ -15,18 +15,18 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
-from gramercy.archive.listing.listing import newest_of_periods
+from gramercy.archive.listing.listed_release import newest_of_periods
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
-from gramercy.pipeline.catalogue.catalogue_pages import write_site
-from gramercy.pipeline.catalogue.periods_over_time import period_series
+from gramercy.pipeline.catalogue.catalogue_pages import period_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.yaml_files import read_contract, read_request
+from gramercy.pipeline.plan.request_files import read_contract, read_request
 from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, copy_folder, copy_table
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.period_series import series_facts
 from gramercy.schemas import families
+from gramercy.schemas.publications import publications
 from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import MECHANISM, read_plan, run_release, write_request, write_table
@@ -209,7 +209,9 @@ def published_months(folder: Path, months: int = 3, rows: int = 3000) -> Catalog
 def listed(
     period: str, withdrawn: str | None = None, kind: str = "second-moment", column: str = "a"
 ) -> Any:
-    facts = SimpleNamespace(period=period, kind=kind, names=["(intercept)", column])
+    facts = SimpleNamespace(
+        period=period, publication=publications[kind], names=["(intercept)", column]
+    )
     return SimpleNamespace(facts=facts, withdrawn=withdrawn, key=("toy", period))
 
 

@@ -16,8 +16,8 @@ from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.drawing import arrays_close
 from gramercy.pipeline.publish.estimating import make_estimate
-from gramercy.pipeline.verify.recomputation import arrays_close
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, run_command, run_release, write_request

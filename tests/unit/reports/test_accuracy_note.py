@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
 from gramercy.estimators.table_units import table_units
-from gramercy.reports.accuracy_note import correlation_level, correlation_note, long_tails_notes
+from gramercy.reports.reader_notes import correlation_level, correlation_note, long_tails_notes
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

@@ -11,7 +11,7 @@ import pytest
 
 from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.reports.page import release_page
+from gramercy.reports.release_report import release_page
 from tests.support.factories import run_pipeline, write_request
 from tests.support.pages import check_ids
 

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from gramercy.common.graph_figure import graph
-from gramercy.common.heat_maps import changes, clustered, heat_map, shortened, small_heat_map
+from gramercy.common.pictures import changes, clustered, graph, heat_map, shortened, small_heat_map
 
 Array = NDArray[np.float64]
 

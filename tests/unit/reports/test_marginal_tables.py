@@ -14,8 +14,7 @@ from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.pipeline.context import Context
 from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
-from gramercy.reports.marginals_page import marginals_page
-from gramercy.reports.page import release_page
+from gramercy.reports.release_report import marginals_page, release_page
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.factories import MECHANISM, run_release, write_request

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.reports.column_summaries import meaning_notes, own_columns
 from gramercy.reports.correlations import correlations, repaired_correlations
-from gramercy.reports.own_columns import meaning_notes, own_columns
-from gramercy.reports.page import release_page
+from gramercy.reports.release_report import release_page
 from gramercy.schemas import families
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import ScalingFacts

@@ -18,10 +18,9 @@ from gramercy.estimators import registry
 from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.stability import edge_frequencies
-from gramercy.reports.correlations import correlations
-from gramercy.reports.estimate_summary import EstimateSummary
-from gramercy.reports.page import release_page
-from gramercy.reports.release_quality import edge_stability, effective_rows, meaningless_pairs
+from gramercy.reports.correlations import correlations, effective_rows
+from gramercy.reports.estimate_summary import EstimateSummary, edge_stability, meaningless_pairs
+from gramercy.reports.release_report import release_page
 from gramercy.schemas.column import INTERCEPT
 from tests.support.chain_graphs import chain_evidence
 from tests.support.factories import MECHANISM, run_pipeline, write_request

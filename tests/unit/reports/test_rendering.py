@@ -11,7 +11,7 @@ import pytest
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.estimators.noise.spectrum import spectrum
-from gramercy.reports.accuracy_note import accuracy_notes
+from gramercy.reports.reader_notes import accuracy_notes
 from gramercy.reports.rendering import open_table, plus_minus
 from tests.support.factories import run_release, write_request
 
@@ -34,9 +34,9 @@ def test_accuracy_of_a_release_is_simulated_once(
 ) -> None:
     """A report and a page of the catalogue share it; other matrices or facts do not."""
     simulated: list[Any] = []
-    monkeypatch.setattr("gramercy.reports.accuracy_note._simulated", {})
+    monkeypatch.setattr("gramercy.reports.reader_notes._simulated", {})
     monkeypatch.setattr(
-        "gramercy.reports.accuracy_note.correlation_accuracy",
+        "gramercy.reports.reader_notes.correlation_accuracy",
         lambda evidence, *_: simulated.append(evidence),
     )
     mechanism = {"name": "gaussian", "epsilon": 500.0, "delta": 1e-6}

@@ -11,8 +11,8 @@ import pytest
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
-from gramercy.reports.page import release_page
-from gramercy.reports.row_groups import row_groups
+from gramercy.reports.column_summaries import row_groups
+from gramercy.reports.release_report import release_page
 from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.pages import check_ids

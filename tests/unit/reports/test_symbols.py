@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gramercy.reports.symbols import in_symbols, message_in_symbols
+from gramercy.common.notation import in_symbols, message_in_symbols
 from gramercy.schemas import families
 
 

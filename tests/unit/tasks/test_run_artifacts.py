@@ -1,4 +1,4 @@
-"""Where the artifacts of runs link to: what a browser can open, or a location as text."""
+"""What runs attach and emit: links that a browser can open, and the event of a publication."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.tasks import run_artifacts
+from tests.support.factories import read_plan, write_request
 from tests.support.problems import raises
 
 
@@ -62,3 +63,24 @@ def test_public_url_is_an_http_address_without_secrets(
     monkeypatch.setenv("GRAMERCY_PUBLIC_URL", url)
     with raises(families.SETTING):
         _ = Home(home).public_url
+
+
+def test_event_names_the_release_and_its_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These names never change, because automations match on them."""
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "gramercy.tasks.run_artifacts.emit_event",
+        lambda event, **facts: sent.append({event: facts}),
+    )
+    plan, home = read_plan(write_request(tmp_path, request={"estimates": []})), Home.default()
+    run_artifacts.emit_published(home, plan, "v1-r1")
+    resource = {
+        "prefect.resource.id": "gramercy.release.toy/v1-r1",
+        "prefect.resource.name": "toy/v1-r1",
+        "gramercy.dataset": "toy",
+        "gramercy.home": home.address,
+    }
+    payload = {"release": "toy/v1-r1", "estimates": []}
+    assert sent == [{"release.published": {"resource": resource, "payload": payload}}]

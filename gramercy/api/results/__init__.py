@@ -1,1 +1,0 @@
-"""Results of analyses as analysts read them: labelled, printable, in a notebook, and with plots."""

@@ -1,0 +1,352 @@
+"""The summary table of a release, and its tables of counts, as analysts read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from gramercy.api.notebook import html_table, paragraph
+from gramercy.common.notation import to_precision
+from gramercy.common.plotting import axes, draws, forest
+from gramercy.schemas import families
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gramercy.estimators import Estimate
+
+
+UNKNOWN = "unknown"
+_QUARTILES = (0.25, 0.5, 0.75)
+_SHOWN = {  # lines of the table: the number, and the error that tells its digits
+    "mean": ("mean", "mean_error"),
+    "error of the mean": ("mean_error", "mean_error"),
+    "clipping": ("clipping", "mean_error"),
+    "std": ("deviation", "deviation_error"),
+}
+
+
+class Description:
+    """Means, standard deviations, shares and quantiles of the columns of a release.
+
+    Parameters
+    ----------
+    estimate
+        Of the estimator ``moments``: see `estimators.summary_table`.
+
+    Attributes
+    ----------
+    columns
+        DataFrame, one line for each numeric column: ``missing`` share, ``mean`` and ``deviation``
+        (the standard deviation), each with its error and interval, ``clipping``, by which the mean
+        may at most differ from that of equally weighted rows, and the bounds to which cells are
+        clamped. NaN where noise hides the value, or it is not published.
+    levels
+        DataFrame of counts and shares of the levels; None without columns of levels.
+    quantiles
+        DataFrame of quantiles with intervals; None if the release publishes no histograms.
+    groups
+        DataFrame of means within the levels of a column; None unless it was given.
+    rows
+        Number of rows, public or noisy.
+    mean_weight
+        Mean weight of a row: 1 if none was clipped. Below 1, the numbers are closer to those of the
+        shorter rows. None for releases that clip no rows.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> found = gramercy.open(survey).latest("toy").describe()
+    >>> list(found.table().columns)
+    ['income', 'age', 'hours']
+    """
+
+    def __init__(self, estimate: Estimate) -> None:
+        tables = estimate.tables
+        self.level = estimate.tuning["level"]
+        self.rows = estimate.tuning["number_of_rows"]
+        self.mean_weight: float | None = estimate.tuning.get("mean_weight")
+        columns = tables.get("columns")
+        self.columns = None if columns is None else columns.set_index("column")
+        self.levels = _indexed(tables.get("levels"), ["column", "level"])
+        self.quantiles = _indexed(tables.get("quantiles"), ["column", "probability"])
+        self.groups = _indexed(tables.get("groups"), ["level", "column"])
+
+    def table(self) -> SummaryFrame:
+        """Means, standard deviations and the median of the numeric columns.
+
+        Like ``DataFrame.describe``, one column for each column of the release. It is shown with the
+        digits that errors leave; its numbers are those of `columns` and `quantiles`.
+        """
+        if self.columns is None:
+            return SummaryFrame(pd.DataFrame(), pd.DataFrame())
+        numbers, errors = {}, {}
+        for name, (source, error) in _SHOWN.items():
+            numbers[name], errors[name] = self.columns[source], self.columns[error]
+        if self.quantiles is not None:
+            widths = (self.quantiles["upper"] - self.quantiles["lower"]).unstack()[[*_QUARTILES]]
+            # Equal decimals keep the order: .9990 after a rounded 1.00 would look like a fall.
+            error = widths.where(widths > 0).min(axis=1).fillna(0.0).loc[self.columns.index] / 4
+            for probability in _QUARTILES:
+                at = self.quantiles.xs(probability, level="probability").loc[self.columns.index]
+                name = f"{100 * probability:g}%"
+                numbers[name], errors[name] = at["value"], error
+        numbers["missing"], errors["missing"] = (
+            self.columns[name] for name in ("missing", "missing_error")
+        )
+        for name in ("lower_bound", "upper_bound"):
+            numbers[name], errors[name] = self.columns[name], 0 * self.columns[name]
+        texts = {name: _texts(values, errors[name]) for name, values in numbers.items()}
+        if self.columns["missing"].isna().all():
+            texts["missing"] = texts["missing"].replace(UNKNOWN, "not published")
+        return SummaryFrame(pd.DataFrame(numbers).T, pd.DataFrame(texts).T)
+
+    def summary(self) -> str:
+        """The tables as text."""
+        parts = [self._head(), self.table().texts.T.to_string()]
+        parts += [texts.to_string() for _, texts in self._further_texts()]
+        return "\n\n".join(parts)
+
+    def _further_texts(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Captions and texts of the levels and the means by level."""
+        if self.levels is not None:
+            error, columns = self.levels["standard_error"], ["share", "lower", "upper"]
+            shares = _all_texts(self.levels[columns], error)
+            counts = self.levels["count"]
+            whole = counts.map("{:.0f}".format).mask(counts.isna(), UNKNOWN)
+            yield "Levels", pd.DataFrame({"count": whole}).join(shares)
+        if self.groups is not None:
+            error, columns = self.groups["standard_error"], ["mean", "lower", "upper"]
+            yield "Means by level", _all_texts(self.groups[columns], error)
+
+    def _head(self) -> str:
+        weight = self.mean_weight
+        if weight is None:
+            return f"{self.rows:,.0f} rows"
+        head = f"{self.rows:,.0f} rows, mean weight of a row {weight:.4g}"
+        moved = self.columns is not None and (self.columns["clipping"] > 0).any()
+        return f"{head}; clipping moved no mean by more than 'clipping'" if moved else head
+
+    def __repr__(self) -> str:
+        return f"<Description>\n{self.summary()}"
+
+    def _repr_html_(self) -> str:
+        tables = [(self._head(), self.table().texts.T), *self._further_texts()]
+        return "".join(html_table(_flat(texts), caption) for caption, texts in tables)
+
+    def plot(self, column: str, ax: Axes | None = None) -> Axes:
+        """Means of a column within the levels that were given, with intervals.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        RequestError
+            If there are no means by level of this column.
+        """
+        groups = pd.DataFrame() if self.groups is None else self.groups
+        known = tuple(dict.fromkeys(groups.index.get_level_values(-1))) if len(groups) else ()
+        if column not in known:
+            raise families.ANALYSIS(
+                "There are no means by level of '{column}'.",
+                "Use .describe(by=...) with a column of levels. Columns with means: {known}.",
+                column=column,
+                known=known,
+            )
+        chosen = groups.xs(column, level="column")
+        numbers = chosen[["mean", "lower", "upper"]].to_numpy().T
+        drawn = forest(numbers, [str(name) for name in chosen.index], ax)
+        drawn.set_xlabel(f"mean of {column}")
+        return drawn
+
+
+def _flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Lines of two labels as lines of one."""
+    if not isinstance(table.index, pd.MultiIndex):
+        return table
+    return table.set_index(pd.Index([" ".join(map(str, each)) for each in table.index]))
+
+
+def _indexed(table: pd.DataFrame | None, by: list[str]) -> pd.DataFrame | None:
+    return None if table is None else table.set_index(by)
+
+
+def _texts(values: pd.Series, errors: pd.Series) -> pd.Series:
+    """Numbers with the digits that their errors leave."""
+    texts = [to_precision(value, error) for value, error in zip(values, errors, strict=True)]
+    return pd.Series(texts, index=values.index).mask(values.isna(), UNKNOWN)
+
+
+def _all_texts(values: pd.DataFrame, errors: pd.Series) -> pd.DataFrame:
+    return pd.DataFrame({name: _texts(values[name], errors) for name in values})
+
+
+Value = Literal["count", "count_lower", "count_upper", "share", "standard_error", "lower", "upper"]
+
+
+class CrossTable:
+    """Counts of one or two columns of levels, consistent and with intervals.
+
+    Parameters
+    ----------
+    estimate
+        Of the estimator ``tables``, for one table: see `estimators.cross_tables`.
+
+    Attributes
+    ----------
+    cells
+        DataFrame in long form: cells and margins, counts with intervals that cover the noise, and
+        shares with intervals that cover noise and sampling.
+    test
+        Series with the test of independence: ``chi_squared``, ``freedom``, ``p_value``, and
+        ``cramers_v``; None for one column.
+    mean_weight
+        Mean weight of a row: 1 if none was clipped. Below 1, longer rows count less than others.
+        None for releases that clip no rows.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> found = gramercy.open(survey).latest("toy").crosstab("ward", "sex")
+    >>> found.counts.shape, bool(found.test["p_value"] < 0.01)
+    ((3, 2), True)
+    """
+
+    def __init__(self, estimate: Estimate) -> None:
+        cells = estimate.tables["cells"]
+        self.level = estimate.tuning["level"]
+        self.mean_weight: float | None = estimate.tuning.get("mean_weight")
+        self._names = (str(cells["rows"].iloc[0]), str(cells["columns"].iloc[0]))
+        self.cells = cells.drop(columns=["rows", "columns"])
+        tests = estimate.tables.get("tests")
+        self.test = None if tests is None else tests.drop(columns=["rows", "columns"]).iloc[0]
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """Counts of the declared levels, rows by columns."""
+        return self.table("count")
+
+    @property
+    def shares(self) -> pd.DataFrame:
+        """Shares of all rows, of the declared levels."""
+        return self.table("share")
+
+    def conf_int(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Lower and upper bounds of `counts`; they cover the noise alone."""
+        return self.table("count_lower"), self.table("count_upper")
+
+    def table(self, value: Value = "count", margins: bool = False) -> pd.DataFrame:
+        """One value of `cells`, rows by columns.
+
+        Parameters
+        ----------
+        value
+            A column of `cells`.
+        margins
+            Whether to include the margins, and the cells of no declared level.
+        """
+        rows, columns = self.cells["row"].unique(), self.cells["column"].unique()
+        if not margins:
+            rows = rows[:-2]
+            columns = columns[:-2] if self._names[1] else columns
+        pivoted = self.cells.pivot(index="row", columns="column", values=value)
+        table = pivoted.loc[list(rows), list(columns)]
+        if not self._names[1]:
+            table.columns = pd.Index([value])
+        return table.rename_axis(index=self._names[0], columns=self._names[1] or None)
+
+    def summary(self) -> str:
+        """Counts with their margins, and the test, as text."""
+        lines = [self.table("count", margins=True).to_string(float_format="{:.0f}".format)]
+        reach = (self.table("count_upper") - self.table("count_lower")).to_numpy() / 2
+        if reach.size and np.isfinite(reach).any():
+            percent = f"{100 * self.level:g} %"
+            text = (
+                f"Half of the counts of levels are within {np.nanmedian(reach):.0f} in {percent}."
+            )
+            lines.append(text)
+        if self.mean_weight is not None:
+            lines.append(f"Mean weight of a row: {self.mean_weight:.4g}.")
+        if self.test is not None:
+            lines.append(self._test_text())
+        return "\n".join(lines)
+
+    def _test_text(self) -> str:
+        if self.test is None:
+            return ""
+        return (
+            f"Independence: chi-squared {self.test['chi_squared']:.2f}, "
+            f"{self.test['freedom']:.0f} degrees of freedom, p = {self.test['p_value']:.3g}; "
+            f"Cramer's V {self.test['cramers_v']:.2f}"
+        )
+
+    @draws
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Heat map of the counts of two columns, or bars with intervals of one."""
+        drawn, counts = axes(ax), self.counts
+        rows, columns = self._names
+        if not columns:
+            values = counts["count"].to_numpy()
+            lower, upper = (each.to_numpy().ravel() for each in self.conf_int())
+            reach = np.abs([values - lower, upper - values])
+            drawn.bar([str(x) for x in counts.index], values, yerr=reach, capsize=3)
+            drawn.set(xlabel=rows, ylabel="count")
+            return drawn
+        drawn.imshow(counts, aspect="auto", cmap="Blues", vmin=0)
+        for i, line in enumerate(counts.to_numpy()):
+            for j, value in enumerate(line):
+                dark = value > np.nanmax(counts.to_numpy()) / 2
+                drawn.text(
+                    j, i, f"{value:.0f}", ha="center", va="center", color="w" if dark else "k"
+                )
+        drawn.set_xticks(range(counts.shape[1]), list(counts.columns))
+        drawn.set_yticks(range(counts.shape[0]), list(counts.index))
+        drawn.set(xlabel=columns, ylabel=rows)
+        return drawn
+
+    def __repr__(self) -> str:
+        names = " by ".join(name for name in self._names if name)
+        return f"<CrossTable of {names}>\n{self.summary()}"
+
+    def _repr_html_(self) -> str:
+        names = " by ".join(name for name in self._names if name)
+        counts = html_table(self.table("count", margins=True).round(), f"Counts of {names}")
+        return counts + paragraph(self._test_text())
+
+
+class SummaryFrame(pd.DataFrame):  # type: ignore[misc]
+    """A DataFrame of numbers, shown with the digits that their errors leave.
+
+    Slices, products and copies are plain DataFrames.
+
+    Parameters
+    ----------
+    numbers
+        The table.
+    texts
+        How each number is shown; of the same shape and labels.
+    """
+
+    texts: pd.DataFrame
+
+    def __init__(self, numbers: pd.DataFrame, texts: pd.DataFrame) -> None:
+        super().__init__(numbers.copy())
+        # A plain assignment would make pandas look for a column of this name.
+        object.__setattr__(self, "texts", texts)
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.DataFrame
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
+
+    def __repr__(self) -> str:
+        return repr(self.texts)
+
+    def _repr_html_(self) -> str:
+        html: str = self.texts.to_html()
+        return html

@@ -1,0 +1,267 @@
+"""What an archive contains, for readers: by its signed listing, and by searching it.
+
+A folder is searched for names, because that is fast, and so that a release that is not listed yet
+is shown. An object store is searched only if it has no listing, and an HTTP address never. Facts
+come from the listing where it names a release, otherwise from the release itself. Whatever is
+opened afterwards is verified, and compared with the digest in the listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.signed_listing import (
+    PartMissingError,
+    load_part,
+    read_part,
+    read_root,
+)
+from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.layout import LISTING_FILE, in_release_order
+from gramercy.schemas import families, wordings
+from gramercy.schemas.errors import BundleError, GramercyError
+from gramercy.schemas.listing import ListingEntry, ListingRoot
+
+_ATTEMPTS = 3
+_THREADS = 8
+
+Name = tuple[str, str]
+Entries = dict[Name, ListingEntry]
+Listed = dict[Name, ListedRelease | GramercyError]
+_ReadPart = Callable[[Archive, str, str], tuple[ListingEntry, ...]]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an archive contains, for readers.
+
+    Parameters
+    ----------
+    archive
+        The archive. Of an archive at an HTTP address, a valid listing is required.
+    """
+
+    archive: Archive
+
+    def unusable_listing(self) -> BundleError | None:
+        """Why the listing of the archive is not used, if it has one."""
+        try:
+            read_root(self.archive)
+        except BundleError as error:
+            return error
+        return None
+
+    def names(self, dataset: str | None = None) -> list[Name]:
+        """(dataset, release id) of all releases, or of those of one data set.
+
+        Oldest first in each data set.
+
+        Raises
+        ------
+        BundleError, ArchiveError
+            If the archive cannot be read; of an archive at an HTTP address, also if the listing is
+            not valid.
+        """
+        listed = self._entries(dataset)
+        return in_release_order({*(listed or {}), *self._searched(listed, dataset)})
+
+    def list_all(self, names: Iterable[Name] | None = None) -> list[ListedRelease]:
+        """These releases, or all, in the order of publication; raises as `try_list`."""
+        results = self.try_list().values() if names is None else self.try_list(names).values()
+        releases = []
+        for result in results:
+            if isinstance(result, GramercyError):
+                raise result
+            releases.append(result)
+        return releases
+
+    def try_list(self, names: Iterable[Name] | None = None, *, also: Iterable[Name] = ()) -> Listed:
+        """What lists show of releases, or why it cannot be shown, by name.
+
+        Parameters
+        ----------
+        names
+            The releases; default: all, oldest first in each data set.
+        also
+            With all releases, these as well, which the archive should have.
+
+        Raises
+        ------
+        BundleError, ArchiveError
+            As `names`.
+        """
+        wanted = None if names is None else list(names)
+        datasets = {dataset for dataset, _ in wanted or ()}
+        dataset = datasets.pop() if len(datasets) == 1 else None
+        entries = self._entries(dataset)
+        searched = set(self._searched(entries, dataset))
+        if wanted is None:
+            wanted = in_release_order({*(entries or {}), *searched, *also})
+        return self._results(wanted, entries or {}, searched)
+
+    def list_in_turn(self, also: Iterable[Name] = ()) -> Iterator[Listed]:
+        """What `try_list` returns for all releases, some data sets at a time.
+
+        Without the names of columns; memory does not grow with the listing. Raises as `try_list`.
+        """
+        root = self._root()
+        if root is None:
+            yield self.try_list(also=also)
+            return
+        searched, expected = _by_dataset(self._searched({}, None)), _by_dataset(also)
+        datasets = sorted({*root.datasets, *searched, *expected})
+        for dataset, entries in self.entries_in_turn(datasets):
+            if entries is None:
+                names = set(self._searched(None, dataset))
+            else:
+                names = searched.get(dataset, set())
+            wanted = in_release_order({*(entries or {}), *names, *expected.get(dataset, ())})
+            yield self._results(wanted, entries or {}, names)
+
+    def _results(
+        self, wanted: Sequence[Name], listed: Entries, searched: Collection[Name]
+    ) -> Listed:
+        """What lists show of these releases, where they are listed or were found."""
+        described = self._described([name for name in wanted if name not in listed])
+        results: Listed = {}
+        for name in wanted:
+            entry = listed.get(name)
+            if entry is None:
+                results[name] = described[name]
+            elif self.archive.is_folder and name not in searched:
+                path = "/".join((self.archive.location, *name))
+                results[name] = wordings.listed_bundle_missing(path)
+            else:
+                withdrawn = entry.withdrawn.reason if entry.withdrawn else None
+                results[name] = ListedRelease(entry.facts, withdrawn)
+        return results
+
+    def entry(self, dataset: str, release: str) -> ListingEntry | None:
+        """The entry of a release in the listing; None if the listing does not name it.
+
+        Raises
+        ------
+        BundleError, ArchiveError
+            As `names`.
+        """
+        return self.entries(dataset).get((dataset, release))
+
+    def entries(self, dataset: str | None = None) -> Entries:
+        """The releases in the listing, all or of one data set; none without a valid listing.
+
+        Raises
+        ------
+        BundleError, ArchiveError
+            As `names`.
+        """
+        return self._entries(dataset) or {}
+
+    def entries_in_turn(self, datasets: Sequence[str]) -> Iterator[tuple[str, Entries | None]]:
+        """The releases in the listing of each of these data sets; None without a valid listing.
+
+        A few data sets at a time are in memory, without the names of columns, and nothing of them
+        is cached; raises as `names`.
+        """
+        root = self._root()
+        for start in range(0, len(datasets), _THREADS):
+            names = datasets[start : start + _THREADS]
+            listed: Entries | None = None
+            if root is not None:
+                with suppress(BundleError, PartMissingError):
+                    listed = self._of_root(root, names, _without_names)
+            for name in names:
+                if listed is None:
+                    yield name, self._entries(name)
+                else:
+                    yield name, {key: entry for key, entry in listed.items() if key[0] == name}
+
+    def _root(self) -> ListingRoot | None:
+        """The root of the listing; None if it is missing or not valid."""
+        with suppress(BundleError):  # `_entries` raises it, or does without the listing
+            signed = read_root(self.archive)
+            return None if signed is None else signed.root
+        return None
+
+    def _described(self, names: Sequence[Name]) -> Listed:
+        """These releases, from their own descriptions."""
+        if not names:
+            return {}
+        # Reads tables as well: imported only where the listing does not suffice.
+        from gramercy.archive.bundles.descriptions import DescribedRelease, try_describe
+
+        results = zip(names, try_describe(self.archive, names), strict=True)
+        return {
+            name: result.listed if isinstance(result, DescribedRelease) else result
+            for name, result in results
+        }
+
+    def _searched(self, listed: Entries | None, dataset: str | None) -> list[Name]:
+        """The releases that are found by searching, where the archive is searched."""
+        if self.archive.is_folder or (listed is None and not self.archive.needs_listing):
+            return self.archive.releases(dataset)
+        return []
+
+    def _entries(self, dataset: str | None) -> Entries | None:
+        """The releases in the listing, all or of one data set; None without a valid listing."""
+        try:
+            for _ in range(_ATTEMPTS):
+                signed = read_root(self.archive)
+                if signed is None:
+                    return None
+                try:
+                    return self._of_root(signed.root, None if dataset is None else [dataset])
+                except PartMissingError:  # a newer listing was written in the meantime
+                    continue
+        except BundleError:
+            if self.archive.needs_listing:
+                raise
+            return None
+        if self.archive.needs_listing:
+            raise families.STORE(
+                "{path} changes while it is read.",
+                "Try again.",
+                path=f"{self.archive.location}/{LISTING_FILE}",
+            )
+        return None
+
+    def _of_root(
+        self, root: ListingRoot, datasets: Iterable[str] | None, read: _ReadPart = read_part
+    ) -> Entries:
+        names = root.datasets if datasets is None else root.datasets.keys() & datasets
+        wanted = [(name, digest) for name in names for digest in root.datasets[name].parts]
+        if self.archive.is_folder:
+            parts = [read(self.archive, *each) for each in wanted]
+        else:
+            with ThreadPoolExecutor(_THREADS) as readers:
+                parts = list(readers.map(lambda each: read(self.archive, *each), wanted))
+        return {
+            (name, entry.facts.release): entry
+            for (name, _), entries in zip(wanted, parts, strict=True)
+            for entry in entries
+        }
+
+
+def _without_names(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry, ...]:
+    """The releases in a part, without the names of their columns."""
+    return load_part(archive, dataset, digest).releases
+
+
+def _by_dataset(names: Iterable[Name]) -> dict[str, set[Name]]:
+    by_dataset: dict[str, set[Name]] = {}
+    for name in names:
+        by_dataset.setdefault(name[0], set()).add(name)
+    return by_dataset
+
+
+def bundle_digests(name: tuple[str, str], entry: ListingEntry) -> dict[tuple[str, ...], str]:
+    """The digests of a release and its attached bundles, by the components of their paths."""
+    digests: dict[tuple[str, ...], str] = {(*name, "release"): entry.sha256}
+    if entry.withdrawn is not None:
+        digests[*name, "withdrawn"] = entry.withdrawn.sha256
+    for kind in ("estimates", "reports"):
+        digests |= {(*name, kind, each): digest for each, digest in getattr(entry, kind).items()}
+    return digests

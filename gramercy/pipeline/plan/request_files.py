@@ -1,0 +1,390 @@
+"""Read requests and contracts from YAML, and register contracts.
+
+Errors name the line, and never quote a value. Limits on the files are checked before they are
+loaded: an alias stands for a whole list or mapping, aliases of aliases let a few lines stand for
+any number of values, and merge keys (``<<``) copy all of them. Contracts that a steward registers
+in the home are for releases that a Prefect server starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import glob
+import io
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gramercy.common.disk import make_folder, write_atomically
+from gramercy.common.extras import publishing
+from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.schemas import families, wordings
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import SQLITE, DatabaseTable
+from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
+from gramercy.schemas.model import M, parse
+from gramercy.schemas.periods import placeholders_in
+from gramercy.schemas.source import AnySource, at_location, location
+
+with publishing():
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import (
+        AliasEvent,
+        CollectionEndEvent,
+        CollectionStartEvent,
+        NodeEvent,
+    )
+    from ruamel.yaml.parser import ParserError
+    from ruamel.yaml.scanner import ScannerError
+
+
+def _contract_not_found(file: str) -> ContractError:
+    return families.CONTRACT_FILE(
+        "{file}: this contract does not exist.",
+        "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, "
+        "or is a path.",
+        file=file,
+    )
+
+
+def _request_not_found(file: str) -> RequestError:
+    return families.REQUEST_FILE(
+        "{file}: no such file.",
+        "Check the path of the request.",
+        file=file,
+    )
+
+
+def _contract_is_folder(file: str) -> ContractError:
+    return families.CONTRACT_FILE(
+        "{file} is a folder.",
+        "Name the contract's YAML file in it.",
+        file=file,
+    )
+
+
+def _request_is_folder(file: str) -> RequestError:
+    return families.REQUEST_FILE(
+        "{file} is a folder.",
+        "Name the request's YAML file in it.",
+        file=file,
+    )
+
+
+def read_contract(path: Path) -> Contract:
+    """Read a contract; a relative `source` is relative to the folder of the file.
+
+    Raises
+    ------
+    ContractError
+        Naming the file and the key.
+    """
+    contract = _read(Contract, path, ContractError)
+    if placeholders_in(str(path.resolve().parent)):
+        raise families.CONTRACT_FILE(
+            "{file}: the folder of the contract must not have '{{year}}' or another placeholder "
+            "in its name.",
+            "Rename the folder.",
+            file=str(path),
+        )
+    folder = path.resolve().parent
+    return contract.model_copy(update={"source": _relative_to(folder, contract.source)})
+
+
+def _relative_to(folder: Path, source: AnySource) -> AnySource:
+    """A source whose relative paths are relative to a folder."""
+    if isinstance(source, DatabaseTable):
+        database = source.url.removeprefix(SQLITE)
+        if database == source.url or Path(database).is_absolute():
+            return source
+        return source.model_copy(update={"url": f"{SQLITE}{folder / database}"})
+    name = location(source)
+    if "://" in name or Path(name).is_absolute():
+        return source
+    if glob.has_magic(name) and not (folder / name).is_file():
+        return at_location(source, f"{glob.escape(str(folder))}/{name}")
+    return at_location(source, str(folder / name))
+
+
+def read_request(path: Path, period: str | None = None) -> Request:
+    """Read a request; a path in `dataset` is relative to the folder of the file.
+
+    Parameters
+    ----------
+    path
+        The YAML file.
+    period
+        A period of the data, in place of the one in the file.
+
+    Raises
+    ------
+    RequestError
+        Naming the file and the key.
+    """
+    request = _read(Request, path, RequestError)
+    if period is not None:
+        request = request.model_copy(update={"period": period})
+    if not request.dataset.endswith((".yaml", ".yml")):
+        return request
+    return request.model_copy(update={"dataset": str(path.resolve().parent / request.dataset)})
+
+
+def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
+    """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if exceeds_limits(text):
+            raise _not_valid(
+                error,
+                path,
+                families.YAML(
+                    "The file has more than {characters} characters or, with all aliases expanded, "
+                    "more than {nodes} values.",
+                    "Is it a request or a contract, and not the table? If so, use fewer aliases "
+                    "('*name'), or patterns for columns that are declared alike.",
+                    characters=MOST_CHARACTERS,
+                    nodes=MOST_NODES,
+                ),
+            )
+        data = copy.deepcopy(_parsed(text))
+    except FileNotFoundError:
+        raise _NOT_FOUND[error](str(path)) from None
+    except IsADirectoryError:
+        raise _IS_FOLDER[error](str(path)) from None
+    except (OSError, UnicodeDecodeError) as caught:
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "The file cannot be read ({reason}).",
+                "It must be UTF-8 text that you may read.",
+                reason=type(caught).__name__,
+            ),
+        ) from None
+    except (ValueError, RecursionError):  # an impossible date, an unbounded number
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "A value is impossible, such as the date 2026-02-31.",
+                "Correct the value.",
+            ),
+        ) from None
+    except TypeError:  # a list or a mapping as a key, which only an alias can be
+        raise _not_valid(
+            error,
+            path,
+            families.YAML(
+                "A key is a list or a mapping.",
+                "Write every key as a text.",
+            ),
+        ) from None
+    except YAMLError as caught:
+        raise _not_valid(error, path, _yaml_problem(caught)) from None
+    return parse(model, data, str(path), error)
+
+
+@lru_cache(maxsize=8)  # one command reads the same files several times
+def _parsed(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+_NOT_FOUND: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: _contract_not_found,
+    RequestError: _request_not_found,
+}
+_IS_FOLDER: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: _contract_is_folder,
+    RequestError: _request_is_folder,
+}
+_NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: wordings.contract_not_valid,
+    RequestError: wordings.request_not_valid,
+}
+
+
+def _not_valid(error: type[Invalid], path: Path, detail: InvalidValue) -> Invalid:
+    failure = _NOT_VALID[error](str(path))
+    failure.details = (detail,)
+    return failure
+
+
+def _yaml_problem(caught: YAMLError) -> InvalidValue:
+    """The problem, without keys and values: a URL in the file may contain a password."""
+    mark = getattr(caught, "problem_mark", None)
+    if mark is None:
+        return families.YAML(
+            "The file has a control character that YAML does not allow.",
+            "Remove it, or save the file as plain UTF-8 text.",
+        )
+    reason = "this is not valid YAML"
+    if isinstance(caught, DuplicateKeyError):
+        reason = "a key is repeated"
+    elif isinstance(caught, ScannerError | ParserError) and caught.problem:
+        reason = str(caught.problem)  # quotes no more than single characters of the file
+    return families.YAML(
+        "Line {line}: {reason}.",
+        "Correct the YAML there.",
+        line=mark.line + 1,
+        reason=reason,
+    )
+
+
+MOST_CHARACTERS = 2_000_000
+MOST_NODES = 200_000  # a contract of 5000 columns with bounds, centres and scales has 50,000
+_MOST_DEPTH = 100
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def exceeds_limits(text: str) -> bool:
+    """Whether a YAML file is too large, also with all aliases expanded, or nested too deeply.
+
+    Raises
+    ------
+    YAMLError
+        If it is not valid YAML.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return True
+    if "&" not in text and not _may_be_deep(text):  # without an anchor there is no alias
+        return False
+    sizes: dict[str, int] = {}  # by anchor: number of values, with all aliases expanded
+    open_nodes: list[tuple[str | None, int]] = []  # anchor of each open collection, and its start
+    nodes = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        if isinstance(event, AliasEvent):
+            nodes += sizes.get(event.anchor, 1)  # 1 for an alias inside of its own anchor
+        elif isinstance(event, NodeEvent):
+            nodes += 1
+            if isinstance(event, CollectionStartEvent):
+                open_nodes.append((event.anchor, nodes - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, CollectionEndEvent):
+            anchor, start = open_nodes.pop()
+            if anchor:
+                sizes[anchor] = nodes - start
+        if nodes > MOST_NODES or len(open_nodes) > _MOST_DEPTH:
+            return True
+    return False
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether brackets, also those in texts, are nested deeply."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _MOST_DEPTH:
+            return True
+    return False
+
+
+def dated_request(context: Context, request: Request, moment: datetime.datetime) -> Request:
+    """The request with its version filled in.
+
+    Parameters
+    ----------
+    context
+        The home that contains the contracts.
+    request
+        The request; its version may have directives such as ``%Y`` and the placeholder
+        ``{period}``.
+    moment
+        The time for which the release is scheduled. ``{period}`` becomes the request's `period`,
+        or the last one that was complete then: it depends on no later time, so a retry is for the
+        same period.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If the contract cannot be read; if it has no periods, or the request names another one than
+        its version.
+    """
+    if not request.names_period:
+        return request.at(moment)
+    contract = read_contract(context.home.contract(request.dataset))
+    return request.in_period(contract, moment)
+
+
+def register(home: Home, path: Path, *, replace: bool = False) -> Path:
+    """Copy a contract into the home, with its source as an absolute path.
+
+    Parameters
+    ----------
+    home
+        The home whose runs may name the contract by its id.
+    path
+        The contract's YAML file; it may change afterwards without any effect on scheduled runs.
+    replace
+        Whether to replace another content that was registered under the same id.
+
+    Returns
+    -------
+    Path
+        The registered file.
+
+    Raises
+    ------
+    ContractError
+        If the contract cannot be used.
+    RequestError
+        If another content is registered, and must not be replaced.
+    """
+    contract = read_contract(path)
+    registered = home.registered_contract(contract.id)
+    if registered.is_file() and not replace and not _is_registered(home, contract):
+        raise families.NOT_REGISTERED(
+            "{path} is registered with another content.",
+            "Compare both files; 'gramercy register {contract} --replace' replaces it.",
+            path=str(registered),
+            contract=str(path),
+        )
+    if registered.is_file() and registered.samefile(path):
+        return registered
+    yaml = YAML()  # keeps comments
+    yaml.width = 1000
+    yaml.preserve_quotes = True
+    facts = yaml.load(path.read_text(encoding="utf-8"))
+    if isinstance(facts["source"], str):
+        facts["source"] = location(contract.source)
+    elif isinstance(contract.source, DatabaseTable):
+        facts["source"]["url"] = contract.source.url
+    else:
+        facts["source"]["path"] = location(contract.source)
+    text = io.StringIO()
+    yaml.dump(facts, text)
+    make_folder(home.contracts, 0o700)
+    write_atomically(registered, text.getvalue().encode(), 0o600)
+    return registered
+
+
+def registered_request(home: Home, request: Request) -> Request:
+    """A request that names its registered contract by its id.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If its contract is not registered as it is now.
+    """
+    path = home.contract(request.dataset)
+    contract = read_contract(path)
+    if not _is_registered(home, contract):
+        raise families.NOT_REGISTERED(
+            "The contract of '{dataset}' is not registered in this home, or has changed since.",
+            "Run 'gramercy register {path}'.",
+            dataset=contract.id,
+            path=str(path),
+        )
+    return request.model_copy(update={"dataset": contract.id})
+
+
+def _is_registered(home: Home, contract: Contract) -> bool:
+    registered = home.registered_contract(contract.id)
+    return registered.is_file() and read_contract(registered) == contract

@@ -1,0 +1,344 @@
+"""The parts of a report about analyses: a function for each kind of estimate and a line in `parts`.
+
+Each fills the template of its name in `templates/analyses`. Graphs and precision matrices are
+summarised by `reports.estimate_summary`. A page shows
+the first lines and columns; the files have all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.notation import significant
+from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
+from gramercy.reports.marginal_tables import BARS, counts_in_bins, overlaid_bars
+from gramercy.reports.reader_notes import display_name
+from gramercy.reports.rendering import render
+from gramercy.schemas.evidence import Histogram
+from gramercy.schemas.manifest import EstimateKind
+
+Part = Callable[[ReleaseBundle, EstimateBundle], dict[str, Any]]
+
+
+def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:
+    """The part of every analysis among the estimates, in their order."""
+    return [
+        _rendered(release.rows_of(each.group), each)
+        for each in estimates
+        if each.manifest.kind in parts
+    ]
+
+
+def _rendered(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
+    facts = estimate.manifest
+    common = {
+        "estimate": facts.estimate,
+        "group": estimate.group,
+        "tuning": facts.tuning,
+        "counted": release.manifest.count_key,
+        "clipped": release.evidence.radius is not None,
+    }
+    template = f"analyses/{facts.kind}.html"
+    return Markup(render(template, **common | parts[facts.kind](release, estimate)))
+
+
+def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Principal components: scree with the noise band, and loadings."""
+    most_columns, most_components = 60, 8
+    tables, tuning = estimate.tables, estimate.manifest.tuning
+    used = tables["columns"]["used"] == "yes"
+    names = list(tables["columns"]["column"][used])
+    number = int(tuning["components"])
+    loadings, errors = (
+        tables["loadings"][value].to_numpy(dtype=np.float64).reshape(number, len(names))
+        for value in ("loading", "standard_error")
+    )
+    known = [k for k in range(number) if np.isfinite(loadings[k]).all()]
+    shown = known[:most_components]
+    return {
+        "scale": str(estimate.manifest.estimator["scale"]),
+        "number": number,
+        "total": len(tables["eigenvalues"]),
+        "scree": _scree(estimate.manifest.estimate, tables["eigenvalues"], tuning["noise_edge"]),
+        "shares": tables["shares"].to_dict("records"),
+        "components": [k + 1 for k in shown],
+        "unknown": number - len(known),
+        "lines": [
+            (name, [(float(loadings[k, at]), float(errors[k, at])) for k in shown])
+            for at, name in enumerate(names[:most_columns])
+        ],
+        "columns": len(names),
+        "left_out": list(tables["columns"]["column"][~used]),
+        "unit": release.evidence.unit,
+    }
+
+
+def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
+    """Eigenvalues as released and corrected, over the band of the noise."""
+    order = np.arange(1, len(eigenvalues) + 1)
+    title = "Eigenvalues, largest first, and the band in which noise alone may produce them."
+    with figure(f"scree-{name}", title, 5.2, 3.0) as drawing:
+        axes = drawing.axes
+        axes.axhspan(-edge, edge, color=FAINT, alpha=0.25, linewidth=0)
+        axes.plot(order, eigenvalues["eigenvalue"], color=ACCENT, marker="o", label="as released")
+        corrected = eigenvalues["corrected"]
+        axes.plot(order, corrected, color=WARM, marker="x", linestyle="", label="corrected")
+        axes.set(xlabel="component", ylabel="eigenvalue")
+        axes.set_xticks(order[:: 1 + len(order) // 12])
+        axes.legend(frameon=False)
+    return drawing.svg
+
+
+@dataclass(frozen=True)
+class HeatTable:
+    """A table of counts."""
+
+    # Names of the columns of levels; `columns` is empty for the counts of one
+    rows: str
+    columns: str
+    head: Sequence[str]  # Its levels
+    # The level of each line, and its cells: ``count``, its interval ``lower`` and ``upper``, and
+    # ``heat``, the strength of the colour in per cent
+    lines: Sequence[tuple[str, Sequence[Mapping[str, float]]]]
+    cut: bool  # Whether some lines or columns are left out
+    test: dict[str, float] | None  # The test of independence; None for one column
+
+
+def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Tables of counts: heat tables, and tests of independence."""
+    cells, tests = estimate.tables["cells"], estimate.tables.get("tests")
+    grouped = list(cells.groupby(["rows", "columns"], sort=False))
+    return {
+        "tables": [
+            heat_table(str(names[0]), str(names[1]), frame, tests) for names, frame in grouped[:10]
+        ],
+        "total": len(grouped),
+    }
+
+
+def heat_table(
+    rows: str, columns: str, frame: pd.DataFrame, tests: pd.DataFrame | None
+) -> HeatTable:
+    """The table of two columns of levels, or of one, from the lines of an estimate."""
+    darkest, most_lines = 55, 30
+    heads, firsts = list(dict.fromkeys(frame["column"])), list(dict.fromkeys(frame["row"]))
+    margins, other_margins = firsts[-2:], heads[-2:] if columns else []
+    inner = frame[~frame["row"].isin(margins) & ~frame["column"].isin(other_margins)]
+    largest = float(inner["count"].max())
+    by_name = {(each["row"], each["column"]): each for each in frame.to_dict("records")}
+    shown, lines = heads[-most_lines:], []
+    for row in firsts[-most_lines:]:
+        cells = []
+        for column in shown:
+            each = by_name[row, column]
+            plain = row in margins or column in other_margins or not largest > 0
+            bounds = {"lower": each["count_lower"], "upper": each["count_upper"]}
+            heat = 0 if plain else round(darkest * each["count"] / largest)
+            cells.append({"count": each["count"], **bounds, "heat": heat})
+        lines.append((row, cells))
+    test = None
+    if columns and tests is not None:
+        found = tests[(tests["rows"] == rows) & (tests["columns"] == columns)].iloc[0]
+        keys = ("chi_squared", "freedom", "p_value", "cramers_v", "least_expected")
+        test = {key: float(found[key]) for key in keys}
+    cut = len(heads) > most_lines or len(firsts) > most_lines
+    return HeatTable(rows, columns, shown, lines, cut, test)
+
+
+def pooled(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """A pool: the weights of the releases, and how the errors fall."""
+    facts, tables = estimate.manifest, estimate.tables
+    releases, tuning = tables["releases"], facts.tuning
+    own, error = releases.iloc[0], math.hypot(tuning["noise"], tuning["sampling_error"])
+    shown = releases.iloc[:30]
+    columns = tables["columns"].iloc[:60].to_dict("records") if "columns" in tables else []
+    return {
+        "lines": shown.to_dict("records"),
+        "total": len(releases),
+        "error": error,
+        "noise_share": tuning["noise"] / own["noise"] if own["noise"] > 0 else None,
+        "error_share": error / own["standard_error"] if own["standard_error"] > 0 else None,
+        "picture": _errors(facts.estimate, shown, tuning["noise"], error),
+        "columns": columns,
+    }
+
+
+def _errors(name: str, releases: pd.DataFrame, noise: float, error: float) -> Markup:
+    """Typical errors of each release and of the pool, the pool at the bottom."""
+    places = np.arange(len(releases) + 1)[::-1]
+    labels = [
+        f"{each['release']} ({significant(each['weight'], 2)})"
+        for each in releases.to_dict("records")
+    ]
+    title = "Typical error of an entry: of each release, and of the pool."
+    with figure(f"pool-{name}", title, 5.6, 0.9 + 0.32 * len(places)) as drawing:
+        axes = drawing.axes
+        both = [*releases["standard_error"], error]
+        axes.barh(places, both, height=0.7, color=FAINT, alpha=0.35, label="noise and sampling")
+        axes.barh(places, [*releases["noise"], noise], height=0.35, color=ACCENT, label="noise")
+        axes.set_yticks(places, [*labels, "pool"])
+        axes.set_xlabel("typical standard deviation of an entry")
+        axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return drawing.svg
+
+
+def quadratic_discriminant(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Quadratic discriminant analysis: the classes and their means."""
+    most_columns = 40
+    facts, tables, by = estimate.manifest, estimate.tables, release.manifest.by
+    features = list(dict.fromkeys(tables["means"]["feature"]))
+    return {
+        "by": "" if by is None else by.name,
+        "precision": str(facts.estimator["precision"]),
+        "prior": str(facts.estimator["prior"]),
+        "classes": tables["classes"].to_dict("records"),
+        "means": {
+            name: list(zip(own["mean"], own["sd"], strict=True))[:most_columns]
+            for name, own in tables["means"].groupby("class", sort=False)
+        },
+        "features": features[:most_columns],
+        "number": len(features),
+    }
+
+
+def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """A regression: its coefficients as a plot and as a table."""
+    most_terms = 40
+    tables, facts = estimate.tables, estimate.manifest
+    coefficients, terms = tables["coefficients"], tables["terms"]
+    references = terms[terms["role"] == "reference"]
+    shown = tables["standardised"].iloc[:most_terms]
+    selects = "selected" in coefficients
+    return {
+        "outcome": str(terms["column"].iloc[0]),
+        "level": facts.tuning["level"],
+        "law": str(tables["fit"]["errors"].iloc[0]),
+        "fit": dict(zip(tables["fit"]["quantity"], tables["fit"]["value"], strict=True)),
+        "picture": _forest(facts.estimate, shown) if shown["estimate"].notna().any() else None,
+        "lines": coefficients.iloc[: 1 + most_terms].to_dict("records"),
+        "total": len(coefficients),
+        "selects": selects,
+        "selected": int((coefficients["selected"].iloc[1:] == "yes").sum())
+        if selects
+        else len(coefficients) - 1,
+        "unknown": int((coefficients["known"] == "no").sum()),
+        "references": list(zip(references["column"], references["level"], strict=True)),
+        "corrected": any(share < 1 for share in release.evidence.present),
+    }
+
+
+def _forest(name: str, shown: pd.DataFrame) -> Markup:
+    """Standardised coefficients with their intervals, the first term on top."""
+    places = np.arange(len(shown))[::-1]
+    title = "Standardised coefficients with their intervals."
+    with figure(f"forest-{name}", title, 5.6, 0.9 + 0.22 * len(shown)) as drawing:
+        axes = drawing.axes
+        axes.axvline(0, color=FAINT, linewidth=0.8)
+        axes.hlines(places, shown["lower"], shown["upper"], color=ACCENT, linewidth=1.4)
+        axes.plot(shown["estimate"], places, "o", color=ACCENT, markersize=4)
+        axes.set_yticks(places, [display_name(term) for term in shown["term"]])
+        axes.set_ylim(-0.7, len(shown) - 0.3)
+        axes.set_xlabel("standard deviations of the outcome")
+    return drawing.svg
+
+
+def summary(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """The summary table: means and standard deviations with intervals."""
+    shown = {
+        name: estimate.tables.get(name, pd.DataFrame()) for name in ("columns", "levels", "groups")
+    }
+    tables = {name: table.head(100).to_dict("records") for name, table in shown.items()}
+    return {
+        "tables": tables,
+        "by": estimate.manifest.estimator["by"],
+        "law": next(lines[0]["law"] for lines in tables.values() if lines),
+        "moved": any(each["clipping"] != 0 for each in tables["columns"]),
+    }
+
+
+@dataclass(frozen=True)
+class SyntheticColumn:
+    """One column: numbers of the release and of the synthetic rows, and both distributions."""
+
+    column: str  # Name of the table column
+    # The release in bars and the synthetic rows as a line; empty without a published distribution
+    picture: Markup
+    quantities: list[tuple[str, float, float]]  # (quantity or level, release, synthetic)
+    more: int  # Number of levels that are left out
+
+
+def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
+    """Synthetic rows: their distributions and correlations, compared with the release."""
+    tables, histograms = estimate.tables, {each.column: each for each in release.marginals}
+    rows, marginals = tables["rows"], tables["marginals"]
+    return {
+        "rows": len(rows),
+        "lines": [
+            _synthetic_column(
+                str(name), rows[name], marginals[marginals["column"] == name], histograms.get(name)
+            )
+            for name in rows.columns[:60]
+        ],
+        "columns": len(rows.columns),
+        "correlations": _correlations(estimate.manifest.estimate, tables["correlations"]),
+    }
+
+
+def _synthetic_column(
+    name: str, cells: pd.Series, marginals: pd.DataFrame, histogram: Histogram | None
+) -> SyntheticColumn:
+    most_levels = 20
+    levels = marginals["level"].notna()
+    labels = marginals["level"].where(levels, marginals["quantity"]).astype(str)
+    numbers = (marginals[each].astype(float) for each in ("release", "synthetic"))
+    quantities = list(zip(labels, *numbers, strict=True))
+    if levels.any():
+        shares = marginals[levels]
+        picture = overlaid_bars(shares["release"].to_numpy(), shares["synthetic"].to_numpy())
+        left_out = max(len(shares) - most_levels, 0)
+        kept = quantities[: len(shares) - left_out] + quantities[len(shares) :]
+        return SyntheticColumn(name, picture, kept, left_out)
+    picture, present = Markup(), cells.dropna().to_numpy(dtype=np.float64)
+    if histogram is not None and present.size:
+        # Without the share of the synthetic cells at each end that would stretch the picture.
+        low, high = np.quantile(present, [0.005, 1 - 0.005])
+        edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
+        drawn = np.histogram(present, edges)[0].astype(np.float64)
+        picture = overlaid_bars(counts_in_bins(histogram, edges), drawn)
+    return SyntheticColumn(name, picture, quantities, 0)
+
+
+def _correlations(name: str, correlations: pd.DataFrame) -> Markup:
+    """Correlations of the synthetic rows over those of the release."""
+    if correlations.empty:
+        return Markup()
+    title = "Correlations of the synthetic rows over those of the release"
+    with figure(f"synthetic-{name}", title, 3.6, 3.4) as drawing:
+        axes = drawing.axes
+        axes.plot([-1, 1], [-1, 1], color=FAINT, lw=1)
+        axes.plot(correlations["release"], correlations["synthetic"], ".", color=ACCENT, ms=4)
+        axes.set_xlim(-1, 1)
+        axes.set_ylim(-1, 1)
+        axes.set_xlabel("release")
+        axes.set_ylabel("synthetic rows")
+    return drawing.svg
+
+
+parts: Mapping[EstimateKind, Part] = {
+    "quadratic-discriminant": quadratic_discriminant,
+    "regression": regression,
+    "components": components,
+    "cross-tables": cross_tables,
+    "summary": summary,
+    "synthetic": synthetic,
+    "pooled": pooled,
+}

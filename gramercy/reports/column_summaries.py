@@ -1,0 +1,198 @@
+"""The columns of a release in their own units: of all rows, of groups of rows, and of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.common.pictures import small_heat_map
+from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
+from gramercy.estimators.uncertainty.entries import table_deviations, table_means
+from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
+from gramercy.estimators.uncertainty.moment_errors import means
+from gramercy.reports.correlations import correlations, units_of
+from gramercy.reports.reader_notes import Note, display_name, warning
+from gramercy.schemas import wordings
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+
+_MOST_LINES = 25  # groups and columns of the table of means
+MOST_PICTURES, MOST_COLUMNS = 24, 40  # on the page; the files have all groups and columns
+_NO_CORRELATIONS = 3  # fewer columns have a picture of one entry
+_MISSING = 0.05  # share of missing cells that a page asks about where it is not published
+
+
+@dataclass(frozen=True)
+class OwnColumn:
+    """A column in its own unit."""
+
+    name: str  # Name of the column, or of a level
+    # Mean with its standard error; NaN if it is not known. That of a level is its share
+    mean: tuple[float, float]
+    deviation: tuple[float, float] | None  # The same of the standard deviation; None for a level
+    # Published share of rows with a value; None if it is unknown, or for a level
+    present: float | None
+
+
+@dataclass(frozen=True)
+class MissingCells:
+    """What a share of missing cells could do to correlations, where it is not published."""
+
+    share: float  # The share that is assumed for each column
+    # Largest possible change of any correlation, and the median over the pairs of columns
+    largest: float
+    median: float
+
+
+@dataclass(frozen=True)
+class OwnColumns:
+    """All columns of a release in their own units."""
+
+    columns: list[OwnColumn]  # In the order of the matrix
+    law: str  # What the standard errors assume about the rows, in words
+    # None if the shares of missing cells are published, or if no two numeric columns are known
+    missing: MissingCells | None
+    # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
+    weight: tuple[float, float] | None
+
+
+def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
+    """The columns in their own units; None if the release does not determine them."""
+    evidence = bundle.evidence
+    units = units_of(bundle)
+    if units is None:
+        return None
+    means, deviations = table_means(evidence, units), table_deviations(evidence, units)
+    pairs = [
+        np.where(entries.estimable, [entries.estimate, entries.standard_error], np.nan).T.tolist()
+        for entries in (means, deviations)
+    ]
+    published = evidence.present[1:] or (None,) * len(units.names)
+    columns = [
+        OwnColumn(name, tuple(mean), tuple(sd), share)
+        if isinstance(facts, ColumnFacts)
+        else OwnColumn(name, tuple(mean), None, None)
+        for name, mean, sd, share, facts in zip(
+            units.names, *pairs, published, evidence.columns[1:], strict=True
+        )
+    ]
+    missing = None if evidence.present else _effect_of_missing(bundle, units)
+    return OwnColumns(columns, sampling_law(bundle), missing, _weight(evidence))
+
+
+def sampling_law(bundle: ReleaseBundle) -> str:
+    """What standard errors on the page assume about the rows, in words."""
+    evidence = bundle.evidence
+    law = describe_sampling(evidence)
+    return f"by the {law}" if has_jackknife(evidence) else f"for {law}"
+
+
+def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
+    """What a reader must know about the meaning of the numbers, before all other notes."""
+    evidence, facts = bundle.evidence, bundle.manifest
+    if not evidence.unit:
+        return []
+    notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
+    return [warning("Associations of directions, not correlations of the table", notice)]
+
+
+def _effect_of_missing(bundle: ReleaseBundle, units: TableUnits) -> MissingCells | None:
+    unknown = units.unknown(bundle.unbiased, bundle.deviations)
+    moments = units.moments(bundle.repaired)
+    numeric = [isinstance(column, ColumnFacts) for column in bundle.evidence.columns[1:]]
+    known = ~unknown & np.logical_and.outer(numeric, numeric)
+    above = np.triu(known, 1)
+    if not above.any():
+        return None
+    effect = effect_of_missing_cells(moments, units, _MISSING)[above]
+    return MissingCells(_MISSING, float(effect.max()), float(np.median(effect)))
+
+
+def _weight(evidence: Evidence) -> tuple[float, float] | None:
+    weight = mean_weight(evidence)
+    if weight is None or evidence.radius is None:
+        return None
+    return weight, evidence.radius**2 * float(evidence.deviations[0, 0])
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """One group on the page."""
+
+    name: str  # Its name
+    rows: tuple[float, float]  # Noisy number of rows, and the standard deviation of the noise
+    # Its columns in their own units, by name; empty if they are not known
+    columns: dict[str, OwnColumn]
+    # Heat map of its correlations; empty for a group after the first few, or without pairs
+    picture: Markup
+
+
+def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
+    """The groups of a release, in the order of the levels."""
+    return [
+        _row_group(name.level, index, bundle.of_group(index))
+        for index, name in enumerate(bundle.groups)
+    ]
+
+
+def _row_group(name: str, index: int, group: ReleaseBundle) -> RowGroup:
+    facts, own, picture = group.manifest, own_columns(group), Markup()
+    if index < MOST_PICTURES and len(facts.names) >= _NO_CORRELATIONS:
+        released = correlations(group)
+        if not np.isnan(released.matrix).all():
+            labels = [display_name(each) for each in released.names]
+            picture = small_heat_map(
+                f"group-{index}", name, released.matrix, released.hidden, labels
+            )
+    shown = [] if own is None else own.columns[:MOST_COLUMNS]
+    columns = {column.name: column for column in shown}
+    return RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture)
+
+
+@dataclass(frozen=True)
+class LevelMeans:
+    """Means of a group of rows: all of them, or those of one level."""
+
+    name: str  # Name of the level, or of the intercept
+    share: tuple[float, float]  # Share of the rows, with its standard error
+    # Mean of each numeric column in its own units, with standard errors; of the cells that are
+    # present, if their share is published
+    means: Mapping[str, tuple[float, float]]
+
+
+def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
+    """Means, shares and class means of a matrix with an intercept.
+
+    Empty for noisy rows: see `estimators.uncertainty.moment_errors`.
+    """
+    facts = bundle.manifest
+    if not facts.intercept or not facts.publication.is_moment:
+        return []
+    overall = means(bundle.unbiased, facts.noise, 0)
+    if overall is None:
+        return []
+    columns = facts.source_columns
+    present = bundle.evidence.present or (1.0,) * len(columns)
+    means_of_groups: list[LevelMeans] = []
+    numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST_LINES]
+    for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
+        within = overall if column is None else None
+        if isinstance(column, LevelsFacts):
+            within = means(bundle.unbiased, facts.noise, at)
+        if within is None or len(means_of_groups) > _MOST_LINES:
+            continue
+        share = (float(overall.value[at]), float(overall.sd[at]))
+        in_units = {
+            c.name: (
+                c.centre + c.scale * float(within.value[k]) / present[k],
+                c.scale * float(within.sd[k]) / present[k],
+            )
+            for k, c in numbers
+            if present[k] > 0
+        }
+        means_of_groups.append(LevelMeans(name, share, in_units))
+    return means_of_groups

@@ -1,0 +1,212 @@
+"""The public report of a release: one self-contained page, from public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
+from gramercy.common.notation import significant
+from gramercy.common.pictures import FEWEST, heat_map
+from gramercy.estimators.noise.spectrum import spectrum
+from gramercy.estimators.tuning.stability import DRAWS
+from gramercy.reports import figures
+from gramercy.reports.analyses import analyses, parts
+from gramercy.reports.column_summaries import (
+    MOST_PICTURES,
+    level_means,
+    meaning_notes,
+    own_columns,
+    row_groups,
+    sampling_law,
+)
+from gramercy.reports.correlations import correlations, effective_rows, largest_entries
+from gramercy.reports.estimate_summary import (
+    EstimateSummary,
+    edge_stability,
+    meaningless_pairs,
+    with_figure,
+)
+from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.reader_notes import (
+    attack_scenario,
+    best_attacker_accuracy,
+    display_name,
+    matrix_description,
+    median_largest_noise,
+    protection_note,
+    reader_notes,
+)
+from gramercy.reports.rendering import manifest_parameters, render, report_navigation
+
+
+class ReportedRelease:
+    """A release and its estimates, with what several sections of its page show.
+
+    Parameters
+    ----------
+    release
+        The release, its seal verified.
+    estimates
+        In the order of the page.
+    """
+
+    def __init__(self, release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> None:
+        self.release, self.estimates, self.facts = release, estimates, release.manifest
+        self.own, self.correlations = own_columns(release), correlations(release)
+        self.pairs = len(self.facts.names) * (len(self.facts.names) - 1) // 2
+        self.spectrum = spectrum(
+            release.unbiased, release.repaired, self.facts.noise, self.facts.rows.value
+        )
+
+
+Section = Callable[[ReportedRelease], dict[str, Any] | None]
+
+
+def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
+    """The page of a release and of estimates from it: HTML, a function of the bundles alone."""
+    reported = ReportedRelease(release, estimates)
+    found = {name: section(reported) for name, section in SECTIONS.items()}
+    shown = {name: facts for name, facts in found.items() if facts is not None}
+    return render(
+        "release.html",
+        **_page_facts(release),
+        notes=[*meaning_notes(release), *reader_notes(release, reported.spectrum)],
+        stem=stems(reported.facts)[0],
+        repair=release.repair,
+        noise_sd=release.evidence.typical_noise,
+        first_order=reported.facts.noise.family == "noisy-rows",
+        own=reported.own,
+        corrected=reported.correlations.corrected,
+        pairs=reported.pairs,
+        estimates=estimates,
+        sections=shown,
+        **{key: value for facts in shown.values() for key, value in facts.items()},
+    )
+
+
+def marginals_page(release: ReleaseBundle) -> str:
+    """The page of a release of kind ``marginals``, which has no matrix and no estimates."""
+    return render(
+        "marginals.html",
+        **_page_facts(release),
+        notes=[protection_note(release.manifest.guarantee)],
+        marginals=marginal_table(release),
+        estimates=(),
+    )
+
+
+def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
+    """What the page of a release of any kind shows."""
+    facts = release.manifest
+    return {
+        "navigation": report_navigation(facts),
+        "facts": facts,
+        "sha256": release.sha256,
+        "accuracy": best_attacker_accuracy(facts.guarantee),
+        "attack": attack_scenario(facts.neighbours, facts.privacy_unit),
+        "attacker": figures.attacker(facts.guarantee),
+        "parameters": manifest_parameters(facts),
+    }
+
+
+def _row_groups(reported: ReportedRelease) -> dict[str, Any] | None:
+    groups = row_groups(reported.release)
+    return {"row_groups": groups, "most_pictures": MOST_PICTURES} if groups else None
+
+
+def _marginals(reported: ReportedRelease) -> dict[str, Any] | None:
+    table = marginal_table(reported.release)
+    return None if table is None else {"marginals": table}
+
+
+def _matrix(reported: ReportedRelease) -> dict[str, Any]:
+    facts, released = reported.facts, reported.correlations
+    labels = [display_name(name) for name in released.names]
+    hidden = released.hidden[np.triu_indices(len(labels), 1)]
+    return {
+        "quantity": facts.publication.quantity,
+        "matrix_description": matrix_description(facts),
+        "heat": heat_map(released.matrix, released.hidden, labels),
+        "clustered": len(labels) >= FEWEST,
+        "about_means": released.centred,
+        "hidden": float(hidden.mean()) if hidden.size else 0.0,
+    }
+
+
+def _signal(reported: ReportedRelease) -> dict[str, Any]:
+    eigenvalues = reported.spectrum
+    return {
+        "eigenvalues": eigenvalues,
+        "negative": int((eigenvalues.released < 0).sum()),
+        "spectrum": figures.eigenvalues(eigenvalues, reported.release.repair),
+    }
+
+
+def _entries(reported: ReportedRelease) -> dict[str, Any]:
+    family = reported.facts.noise.family
+    return {
+        "median_largest_noise": median_largest_noise(reported.pairs, family),
+        "effective_rows": effective_rows(reported.release),
+        "sampling_law": sampling_law(reported.release),
+        "entries": largest_entries(reported.release, reported.correlations.centred),
+    }
+
+
+def _classes(reported: ReportedRelease) -> dict[str, Any] | None:
+    groups = level_means(reported.release)
+    return {"groups": groups} if groups and (not reported.own or len(groups) > 1) else None
+
+
+def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
+    rows = [reported.release.rows_of(each.group) for each in reported.estimates]
+    summaries = [
+        EstimateSummary.of(each, edge_stability(of_group, each), meaningless_pairs(of_group))
+        for each, of_group in zip(reported.estimates, rows, strict=True)
+        if each.manifest.kind not in parts
+    ]
+    summaries.sort(key=lambda each: not each.sparse)
+    if not summaries:
+        return None
+    return {"summaries": [with_figure(each) for each in summaries], "draws": DRAWS}
+
+
+def _analyses(reported: ReportedRelease) -> dict[str, Any] | None:
+    found = analyses(reported.release, reported.estimates)
+    return {"analyses": found} if found else None
+
+
+def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
+    """Columns of the table with their entries on the diagonal of the matrix."""
+    release, facts = reported.release, reported.facts
+    entries = [significant(x, 3) for x in np.diag(release.unbiased)]
+    if facts.noise.family == "noisy-rows":
+        deviations = [significant(x, 2) for x in np.diag(release.deviations)]
+        entries = [f"{x} ± {sd}" for x, sd in zip(entries, deviations, strict=True)]
+    diagonal = iter(entries[int(facts.intercept) :])
+    columns = []
+    for column in facts.columns:
+        constants = column.model_dump()
+        of_column = [next(diagonal) for _ in constants.get("levels", [None])]
+        columns.append(constants | {"diagonal": ", ".join(of_column)})
+    return {"columns": columns}
+
+
+# The sections of the page in their order. Each fills the template of its name in
+# `templates/release`, or is left out if it has no facts.
+SECTIONS: Mapping[str, Section] = {
+    "columns": lambda reported: {} if reported.own else None,
+    "row_groups": _row_groups,
+    "marginals": _marginals,
+    "matrix": _matrix,
+    "signal": _signal,
+    "entries": _entries,
+    "classes": _classes,
+    "dependences": _dependences,
+    "analyses": _analyses,
+    "preprocessing": _preprocessing,
+    "usage": lambda reported: {"rows_file": reported.facts.publication.rows_file},
+}

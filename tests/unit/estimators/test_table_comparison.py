@@ -1,0 +1,131 @@
+"""Numbers of several periods, and the test whether they changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import kstest
+
+from gramercy.estimators.table_comparison import (
+    CORRELATION,
+    DEVIATION,
+    MEAN,
+    Measurements,
+    change,
+    changes,
+    is_in_own_units,
+    measure,
+    numbers,
+)
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.simulated_release import declared_columns, released
+
+BOUNDS = [(-10.0, 30.0), (0.0, 8.0), (-5.0, 5.0)]
+MEANS, DEVIATIONS = np.array([10.0, 4.0, 0.0]), np.array([3.0, 1.0, 0.5])
+ROOT = np.linalg.cholesky([[1.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 1.0]])
+
+
+def period(seed: int, shift: float = 0.0, sd: float = 5e-5, rows: int = 3000) -> Evidence:
+    """A release of Gaussian rows; the mean of the first column is shifted."""
+    stream = np.random.default_rng(seed)
+    table = stream.normal(size=(rows, 3)) @ ROOT.T * DEVIATIONS + MEANS
+    table[:, 0] += shift
+    return released(table, declared_columns(BOUNDS), radius=4.0, sd=sd, seed=seed + 1000)
+
+
+def test_numbers_of_a_release_are_near_those_of_its_table() -> None:
+    release = period(1)
+    measured, lines = measure(release), numbers(release)
+    assert lines["kind"].tolist() == [MEAN] * 3 + [DEVIATION] * 3 + [CORRELATION] * 3
+    assert lines["other"].tolist()[6:] == ["2", "3", "3"]
+    truth = np.concatenate([MEANS, DEVIATIONS, [0.6, 0.0, -0.3]])
+    assert (np.abs(measured.estimate - truth) < 4 * measured.standard_error).all()
+    assert (measured.lower < measured.estimate).all()
+    assert (measured.estimate < measured.upper).all()
+    wider = measure(release, 0.999)
+    assert (wider.lower < measured.lower).all()
+
+
+def test_what_noise_hides_is_unknown_and_not_tested() -> None:
+    lost = measure(period(1, sd=1.0))
+    assert np.isnan(lost.estimate).all()
+    found = changes([lost, measure(period(2))])
+    assert found["periods"].eq(1).all()
+    assert found["p_value"].isna().all()
+    unit = released(np.ones((5, 3)), declared_columns(BOUNDS), radius=None)
+    assert not is_in_own_units(unit)
+
+
+def test_changed_mean_is_found_and_nothing_else() -> None:
+    periods = [measure(period(seed, shift=0.5 if seed == 3 else 0.0)) for seed in range(4)]
+    found = changes(periods)
+    assert found["adjusted"].idxmin() == 0
+    assert found["adjusted"][0] < 1e-4
+    assert (found["adjusted"][1:] > 0.05).all()
+
+
+@pytest.mark.slow
+def test_p_values_are_uniform_without_a_change() -> None:
+    values = [changes([measure(period(7 * k + t)) for t in range(3)])["p_value"] for k in range(25)]
+    mean, deviation, pair = np.array(values)[:, [0, 3, 6]].T
+    for each in (mean, deviation, pair):
+        assert kstest(each, "uniform").pvalue > 1e-3
+
+
+def measurements(values: NDArray[np.float64]) -> Measurements:
+    """The mean of a sample, with its standard error."""
+    mean = np.array([values.mean()])
+    error = np.array([values.std(ddof=1) / np.sqrt(values.size)])
+    return Measurements(mean, error, mean - error, mean + error, values.size - 1.0)
+
+
+def test_test_is_the_analysis_of_variance_of_welch() -> None:
+    """The value of SciPy 1.17: ``f_oneway(*samples, equal_var=False)``."""
+    samples = [np.arange(1.0, 5.0), np.array([2.0, 5.0, 9.0]), 4 * np.arange(1.0, 6.0)]
+    found = changes([measurements(each) for each in samples])
+    assert found["p_value"][0] == pytest.approx(0.07616387685645586)
+
+
+# The test whether a table changed between two releases.
+
+
+ROWS, SD, COUNT_SD = 1000.0, 5.0, 20.0
+SECOND = np.array([[1.0, 0.4, -0.2], [0.4, 0.8, 0.1], [-0.2, 0.1, 0.5]])
+
+
+def noisy_release(seed: int, second: np.ndarray = SECOND) -> Evidence:
+    """A noisy sum over a noisy number of rows."""
+    stream = np.random.default_rng(seed)
+    half = stream.normal(size=second.shape) * SD / np.sqrt(2)
+    rows = ROWS + stream.normal() * COUNT_SD
+    raw = (ROWS * second + half + half.T) / rows
+    sds = {"sd_diagonal": SD * np.sqrt(2) / rows, "sd_off_diagonal": SD / rows}
+    law = NoiseLaw(family="gaussian-isotropic", **sds)
+    return Evidence(raw, raw, law, rows, unit=False, divisor="noisy", rows_sd=COUNT_SD)
+
+
+def test_p_values_allow_for_noise_on_the_number_of_rows() -> None:
+    """Entries are correlated through the number: a plain sum of squares would be too large."""
+    found = [change(noisy_release(2 * k), noisy_release(2 * k + 1)) for k in range(400)]
+    p_values = [each.p_value for each in found]
+    assert kstest(p_values, "uniform").pvalue > 1e-3
+    plain = [float((each.deviations[np.triu_indices(3)] ** 2).sum()) for each in found]
+    assert np.std(plain) > 1.3 * np.sqrt(12)
+
+
+def test_changed_moment_is_found() -> None:
+    moved = SECOND.copy()
+    moved[0, 1] = moved[1, 0] = 0.45
+    found = change(noisy_release(1, moved), noisy_release(2))
+    assert found.p_value == pytest.approx(0.0, abs=1e-8)
+    assert np.unravel_index(np.abs(found.deviations).argmax(), (3, 3)) == (0, 1)
+
+
+def test_few_rows_and_other_divisors_have_no_test() -> None:
+    first, second = noisy_release(1), noisy_release(2)
+    assert change(first, replace(second, rows=9 * COUNT_SD)).p_value is None
+    assert change(first, replace(second, divisor="itself")).p_value is None
