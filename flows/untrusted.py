@@ -11,8 +11,8 @@ import re
 
 from gramercy.common.home import minutes_stated
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.plan.request_model import AnyEstimator, Request
-from gramercy.pipeline.plan.yaml_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.model import SLUG
 from gramercy.schemas.request_parts import DaskEngine

@@ -11,7 +11,7 @@ from benchmarks.analyses.clipping import clipped_coefficients, clipped_coverage
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.analyses.regressions import regression_of
 from benchmarks.analyses.releases import private_constants, release_with
-from gramercy.pipeline.plan.fold_proposal import FOLDS
+from gramercy.pipeline.plan.calibration import FOLDS
 
 Array = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]

@@ -18,8 +18,8 @@ from benchmarks.intervals.populations import DELTA, MOST_COLUMNS, QUANTITIES
 from benchmarks.intervals.releases import LEVEL
 from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
 from benchmarks.pages import figure, table, write_page
-from gramercy.pipeline.plan.fold_proposal import FOLDS as DRAFTED
-from gramercy.pipeline.plan.fold_proposal import TYPICAL_SQUARE
+from gramercy.pipeline.plan.calibration import FOLDS as DRAFTED
+from gramercy.pipeline.plan.calibration import TYPICAL_SQUARE
 
 _BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
 

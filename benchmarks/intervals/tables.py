@@ -8,7 +8,7 @@ import pandas as pd
 
 from benchmarks.intervals.cells import KINDS, Cell, Result
 from benchmarks.intervals.populations import DELTA
-from gramercy.pipeline.plan.fold_proposal import folds_of_draft
+from gramercy.pipeline.plan.calibration import folds_of_draft
 
 Results = dict[Cell, Result]
 BAND, LEAST = (0.93, 0.97), 0.88

@@ -14,8 +14,7 @@ import numpy as np
 from benchmarks.throughput.jobs import inputs
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, file_digest
-from gramercy.archive.seal.signature import sign
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import sign, steward_key
 from gramercy.ledger import journal
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
@@ -23,7 +22,7 @@ from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.model import digest

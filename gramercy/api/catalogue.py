@@ -11,9 +11,9 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.listing.listed_release import ListedRelease
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signing_keys import read_public_key
+from gramercy.archive.seal.signing import read_public_key
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings

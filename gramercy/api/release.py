@@ -22,9 +22,9 @@ from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import published_columns, read_release
 from gramercy.archive.bundles.report_bundle import PAGE, read_report
 from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signature import key_id
+from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from gramercy.archive.seal.signing_keys import read_public_key
+from gramercy.archive.seal.signing import read_public_key
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, IsCopy
 from gramercy.pipeline.context import Context

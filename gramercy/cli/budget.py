@@ -125,7 +125,7 @@ def _print_planned(context: Context, request: Path, json: bool) -> None:
     from gramercy.cli.plan_text import plan_facts  # plans: imported only if needed
     from gramercy.pipeline.plan.budget_preview import preview_budget
     from gramercy.pipeline.plan.planning import make_plan
-    from gramercy.pipeline.plan.yaml_files import read_request
+    from gramercy.pipeline.plan.request_files import read_request
 
     planned, ledger = make_plan(context, read_request(request)), context.ledger
     dataset, preview = planned.contract.id, preview_budget(context, planned)

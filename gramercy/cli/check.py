@@ -13,11 +13,9 @@ from rich.text import Text
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.checking import TableCheck, check_table
-from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.checking import ColumnQuality, TableCheck, check_table, percentage
 from gramercy.pipeline.plan.planning import load_contract, utc_now
-from gramercy.pipeline.plan.table_quality import ColumnQuality, percentage
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.progress import is_terminal, rows_bar
 from gramercy.pipeline.publish.private_table import (
     copied_contract,

@@ -18,7 +18,7 @@ from gramercy.pipeline.demo import FORMULA, write_demo_files
 from gramercy.pipeline.demo.visits import PRESSURE
 from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.internal_record import page_path
 
 

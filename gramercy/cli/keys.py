@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from gramercy.archive.seal.signing_keys import (
+from gramercy.archive.seal.signing import (
     STEWARD,
     PublicKey,
     create_signing_key,

@@ -133,7 +133,7 @@ def archive_of_options(
     ArchiveError
         If the archive cannot be reached.
     """
-    from gramercy.archive.seal.signing_keys import read_public_key  # not needed for help
+    from gramercy.archive.seal.signing import read_public_key  # not needed for help
     from gramercy.archive.store.opening import open_archive
 
     archive = context.archive if address is None else open_archive(address)

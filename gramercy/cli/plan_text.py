@@ -14,12 +14,10 @@ from gramercy.cli.terminal import (
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
-from gramercy.pipeline.plan.calibration import guarantee_facts
-from gramercy.pipeline.plan.fold_proposal import proposed_folds
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect, unfinished_period
+from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.scaling_plan import rows_needed
-from gramercy.pipeline.plan.unfinished_period import unfinished_period
+from gramercy.pipeline.plan.specification import rows_needed
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice

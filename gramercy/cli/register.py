@@ -10,7 +10,7 @@ import typer
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.registration import register as register_contract
+from gramercy.pipeline.plan.request_files import register as register_contract
 
 
 def register(

@@ -30,7 +30,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.flows.deployments import WorkPool, deployments
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.url import without_secrets
 

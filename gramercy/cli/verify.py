@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.archive.seal.signing_keys import signing_public_key
+from gramercy.archive.seal.signing import signing_public_key
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
 from gramercy.cli.options import (

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.opening import archive_of
+from gramercy.archive.store.opening import Witness, archive_of
 from gramercy.common.home import Home
 from gramercy.schemas.errors import UntrustedLedger
 from gramercy.schemas.ledger_history import Anchor

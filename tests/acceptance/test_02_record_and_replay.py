@@ -20,8 +20,8 @@ from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate as collect
 from gramercy.schemas.normalisation import Unit

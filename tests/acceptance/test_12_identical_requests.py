@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.seal.signing_keys import create_signing_key
+from gramercy.archive.seal.signing import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.mechanism import NoisyGram

@@ -30,8 +30,8 @@ from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.pipeline.plan.column_names import has_hidden, skeleton
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.chosen_columns import has_hidden, skeleton
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract

@@ -20,7 +20,7 @@ import pytest
 import gramercy
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError
 from gramercy.schemas.request_parts import DaskEngine
@@ -482,7 +482,7 @@ CONTRACTS = {
 
 @pytest.mark.parametrize("fault", CONTRACTS)
 def test_unreadable_contracts_leak_no_secrets(fault: str, tmp_path: Path) -> None:
-    from gramercy.pipeline.plan.yaml_files import read_contract
+    from gramercy.pipeline.plan.request_files import read_contract
 
     url = f"https://{LOGIN}@host/table.csv?{QUERY}"
     (tmp_path / "contract.yaml").write_text(CONTRACTS[fault].format(url=url))

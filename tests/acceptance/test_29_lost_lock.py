@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-import gramercy.archive.store.store
+import gramercy.archive.store.storage
 import gramercy.pipeline.publish.charging
 from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of
-from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, advisory_lock
 from gramercy.mechanisms.sampling import sampler
@@ -40,7 +40,7 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "preserve_sealed", "after"),
     "after the mark 'sealed'": (Archive, "commit", "before"),
-    "before the rename": (gramercy.archive.store.store, "rename_folder", "before"),
+    "before the rename": (gramercy.archive.store.storage, "rename_folder", "before"),
     "after the rename": (Archive, "commit", "after"),
 }
 CLOSED = {"after the charge", "while drawing", "before the seal", "before the mark 'sealed'"}

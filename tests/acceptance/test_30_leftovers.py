@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.seal.signing_keys import STEWARD, create_signing_key, steward_key
+from gramercy.archive.seal.signing import STEWARD, create_signing_key, steward_key
 from gramercy.archive.store.layout import STAGING
 from gramercy.common.disk import (
     is_temporary,

@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from gramercy.archive.seal.anchors import write_anchor
-from gramercy.archive.seal.signing_keys import create_signing_key
+from gramercy.archive.seal.signing import create_signing_key
 from gramercy.archive.store.layout import ANCHORS
 from gramercy.archive.store.opening import archive_of
-from gramercy.archive.store.store import FolderStore
+from gramercy.archive.store.storage import FolderStore
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger

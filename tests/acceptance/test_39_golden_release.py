@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.seal.signing_keys import STEWARD
+from gramercy.archive.seal.signing import STEWARD
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger

@@ -28,7 +28,7 @@ from gramercy.flows.deployments import POOL, WorkPool, deployments
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import replay
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.tasks.history import read_history

@@ -497,8 +497,7 @@ def test_registered_contract_is_a_copy(
     assert read_registered(request).dataset == "toy"
     write_request(tmp_path, title="Another")
     with raises(families.NOT_REGISTERED, dataset="toy"):
-        from gramercy.pipeline.plan.registration import registered_request
-        from gramercy.pipeline.plan.yaml_files import read_request
+        from gramercy.pipeline.plan.request_files import read_request, registered_request
 
         registered_request(Context.default().home, read_request(request))
     before = registered.read_bytes()

@@ -12,7 +12,7 @@ from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.analyses.releases import DELTA, private_constants, release_with
 from benchmarks.analyses.tables import MANY, SMALL, small_table
 from benchmarks.statistics.tables import Table, round_bounds
-from gramercy.pipeline.plan.fold_proposal import FOLDS, folds_of_draft
+from gramercy.pipeline.plan.calibration import FOLDS, folds_of_draft
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(20_000, 2))

@@ -10,9 +10,9 @@ import pytest
 import gramercy
 from benchmarks.cells import append, read_results
 from benchmarks.load import cells, page, synthetic
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.listing.listed_release import ListedRelease
 from gramercy.archive.listing.signed_listing import PART, read_root
-from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.pipeline.catalogue.catalogue_pages import write_site

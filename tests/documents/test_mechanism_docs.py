@@ -16,7 +16,7 @@ from gramercy import mechanisms
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure_epsilon, zcdp_delta
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
-from gramercy.pipeline.plan.public_parameters import public_parameters
+from gramercy.pipeline.plan.calibration import public_parameters
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
 from gramercy.schemas.contract import Contract, Neighbours

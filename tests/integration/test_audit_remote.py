@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gramercy
-from gramercy.archive.seal.signing_keys import public_keys
+from gramercy.archive.seal.signing import public_keys
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger

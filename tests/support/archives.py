@@ -13,8 +13,8 @@ from typing import Any
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
+from gramercy.archive.store.object_store import UrlStore, is_url
 from gramercy.archive.store.opening import open_archive
-from gramercy.archive.store.url_store import UrlStore, is_url
 from gramercy.pipeline.catalogue.listing_update import catalogue_lock, read_entries, write_listing
 from gramercy.pipeline.context import Context
 from gramercy.schemas.errors import ArchiveError

@@ -18,9 +18,8 @@ from gramercy.cli.main import main
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
-from gramercy.pipeline.plan.registration import register, registered_request
+from gramercy.pipeline.plan.request_files import read_request, register, registered_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.estimating import make_estimate

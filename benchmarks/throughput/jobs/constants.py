@@ -14,7 +14,7 @@ from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.drawing import estimate_constants
 from gramercy.pipeline.publish.private_table import PrivateCounts, accumulate, sum_rows
 

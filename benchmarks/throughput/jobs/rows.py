@@ -16,9 +16,9 @@ from benchmarks.throughput.jobs import inputs, noise
 from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.mechanisms.mechanism import RowWise
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.public_parameters import row_normalisation
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.tables.formats.source import open_source, store_digest

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.archive.seal.signature import LISTING, key_id, sign, signer
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import LISTING, key_id, sign, signer, steward_key
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import LISTING_FILE, part_name
 from gramercy.common.home import Home

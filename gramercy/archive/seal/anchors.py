@@ -12,10 +12,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gramercy.archive.seal.signature import ANCHOR, key_id, sign, signer
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import ANCHOR, key_id, sign, signer, steward_key
 from gramercy.archive.store.layout import ANCHORS
-from gramercy.archive.store.store import Store
+from gramercy.archive.store.storage import Store
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.ledger_history import Anchor

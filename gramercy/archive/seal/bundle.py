@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gramercy.archive.seal import signature
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal import signing
+from gramercy.archive.seal.signing import steward_key
 from gramercy.common.disk import error_reason, make_durable
 from gramercy.common.home import Home
 from gramercy.schemas import families, wordings
@@ -70,7 +70,7 @@ def seal(folder: Path, keys: Path | None = None) -> str:
     """
     key = steward_key(keys or Home.default().keys)
     sums = "".join(f"{file_digest(folder / name)}  {name}\n" for name in content(folder)).encode()
-    for name, data in {SUMS: sums, SIGNATURE: signature.sign(key, sums)}.items():
+    for name, data in {SUMS: sums, SIGNATURE: signing.sign(key, sums)}.items():
         (folder / name).unlink(missing_ok=True)
         (folder / name).write_bytes(data)
     for name in [*content(folder), *sorted(SEAL)]:
@@ -135,9 +135,9 @@ def signer(folder: Path) -> str:
     """
     sums = read_limited(folder / SUMS, _SUMS_BYTES)
     line = read_limited(folder / SIGNATURE, _SIGNATURE_BYTES, _signature_missing)
-    if not signature.is_signature_line(line):
+    if not signing.is_signature_line(line):
         raise _file_changed(str(folder / SIGNATURE))
-    public_key = signature.signer(line, sums)
+    public_key = signing.signer(line, sums)
     if public_key is None:  # either file may have been changed
         raise families.SEAL(
             "{signature} is not a valid signature of {path}.",

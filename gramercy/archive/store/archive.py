@@ -15,8 +15,7 @@ from shutil import rmtree
 
 from gramercy.archive.seal.anchors import newest_anchor, write_anchor
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, check, content, seal, signer
-from gramercy.archive.seal.signature import key_id
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import key_id, steward_key
 from gramercy.archive.store.layout import (
     ARCHIVE_FILES,
     STAGING,
@@ -26,7 +25,7 @@ from gramercy.archive.store.layout import (
     is_redirected,
 )
 from gramercy.archive.store.staging import StagingArea, staged_folder, try_lock
-from gramercy.archive.store.store import Store
+from gramercy.archive.store.storage import Store
 from gramercy.common.disk import (
     check_space,
     disk_errors,

@@ -24,7 +24,7 @@ from typing import Any
 
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS
 from gramercy.archive.store.layout import LISTING_FILE
-from gramercy.archive.store.mirrored_store import MirroredStore, joined
+from gramercy.archive.store.storage import MirroredStore, joined
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError
 

@@ -32,7 +32,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.plan.specification import rows_needed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds
@@ -64,14 +64,8 @@ class _Texts(Model):
 class Dialogue:
     """The questions about one draft; the answers are kept in a private file of the home.
 
-    Parameters
-    ----------
-    draft
-        The draft before any answer.
-    home
-        The home. Its file has the names of the columns and the answers, and no value of the data.
-    counted
-        Number of rows of the table, to be proposed where the steward says that it is public.
+    The file has the names of the columns and the answers, and no value of the data. The number of
+    rows that were counted is proposed where the steward says that it is public.
     """
 
     def __init__(self, draft: Draft, home: Home, counted: int | None) -> None:
@@ -124,7 +118,9 @@ class Dialogue:
             earlier = TypeAdapter(Draft).validate_json(self._file.read_bytes())
         question = "Continue with your earlier answers?"
         if earlier is not None and Confirm.ask(question, console=terminal.err, default=True):
-            self._draft = earlier
+            is_exact = earlier.unit is None and earlier.neighbours == "replace-one"
+            counted = self._counted if is_exact else None  # the table may have grown
+            self._draft = replace(earlier, rows=counted or earlier.rows)
             return
         with contextlib.suppress(OSError, KeyError, ImportError):
             account = getpass.getuser() or None

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gramercy.cli.draft.drafting import Draft, yaml_scalar
 from gramercy.cli.options import check_output_folder, write_errors
-from gramercy.pipeline.plan.fold_proposal import folds_of_draft
+from gramercy.pipeline.plan.calibration import folds_of_draft
 from gramercy.schemas import families
 
 _NAMES = ("contract.yaml", "request.yaml")

@@ -6,22 +6,33 @@ Only public facts are used.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gramercy import mechanisms
+from gramercy.common.lattice import row_lattice
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
 from gramercy.mechanisms.accounting.gdp import gdp_mu, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.histograms import ConstantsNoise
-from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
-from gramercy.pipeline.plan.public_parameters import public_parameters
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
+from gramercy.scaling.shares import shares
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.facts import MAX_ENTRIES, GuaranteeFacts, LevelsFacts, check_group_names
+from gramercy.schemas.facts import (
+    MAX_ENTRIES,
+    ColumnFacts,
+    GuaranteeFacts,
+    LevelsFacts,
+    check_group_names,
+)
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
-from gramercy.schemas.normalisation import Whole
+from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
 from gramercy.schemas.request_parts import MechanismSpec
 
 
@@ -282,3 +293,150 @@ def guarantee_facts(
 
 _ROUNDING = 1e-12  # relative error of an epsilon in floating-point arithmetic
 _PROFILE_EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+AnyFacts = ColumnFacts | LevelsFacts
+
+
+def public_parameters(spec: ReleaseSpec) -> PublicParameters:
+    """The public parameters of a table, as mechanisms take them."""
+    p = len(spec.names)
+    bounds, mean_squared_norm = None, 1.0
+    if isinstance(spec.normalisation, Box):
+        lattice, norm = row_lattice(p), spec.largest_norm
+        bounds = _sensitivity_bounds(
+            spec.columns, norm, lattice.unit_length, lattice.squared_radius
+        )
+        mean_squared_norm = _mean_squared_norm(spec, norm)
+    if isinstance(spec.normalisation, Whole):
+        bounds = _sensitivity_bounds(spec.columns, 1.0, 1.0, math.ceil(spec.largest_norm**2))
+        mean_squared_norm = _mean_squared_norm(spec, 1.0)
+    return PublicParameters(
+        p=p,
+        n=spec.dataset.count,
+        mean_rows_per_person=spec.dataset.rows / spec.dataset.count,
+        neighbours=spec.neighbours,
+        publishes_noisy_count=spec.publishes_noisy_count,
+        privacy_unit=spec.privacy_unit,
+        sensitivity_bounds=bounds,
+        mean_squared_norm=mean_squared_norm,
+        failure_share=spec.budget.failure_share,
+        table_columns=len(spec.columns),
+        histogram_shares=_histogram_shares(spec),
+        grouped=spec.by is not None,
+    )
+
+
+def _histogram_shares(spec: ReleaseSpec) -> tuple[float, ...]:
+    """Shares of the stages of histograms, and last that of row lengths; empty without them."""
+    if spec.scaling is None or not spec.scaling.stages:
+        return ()
+    return (*spec.scaling.stages, spec.scaling.lengths)
+
+
+def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
+    """How rows are normalised; a box is a clip at a radius that no row exceeds."""
+    normalisation = spec.normalisation
+    if isinstance(normalisation, Box):
+        return Clip(kind="clip", radius=spec.largest_norm)
+    return normalisation
+
+
+def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
+    """Offset of published rows: the centres of whole-number columns, else zero; shape (p, 1)."""
+    offset = [0.0] if spec.intercept else []
+    for column in spec.columns:
+        if isinstance(column, LevelsFacts):
+            offset += [0.0] * len(column.levels)
+        else:
+            offset.append(column.centre if isinstance(spec.normalisation, Whole) else 0.0)
+    return np.array(offset)[:, None]
+
+
+def _mean_squared_norm(spec: ReleaseSpec, norm: float) -> float:
+    """Mean squared norm of a row with uniform cells, in units of `norm` squared."""
+    squares = [1 / norm**2] if spec.intercept else []
+    for column in spec.columns:
+        if isinstance(column, LevelsFacts):
+            squares.append(1 / norm**2)
+        else:
+            unit = column.scale * norm
+            mean = (column.lower / 2 + column.upper / 2 - column.centre) / unit
+            squares.append((column.upper / unit - column.lower / unit) ** 2 / 12 + mean**2)
+    return math.fsum(squares)
+
+
+def _sensitivity_bounds(
+    columns: Sequence[AnyFacts], norm: float, per_unit: float, squared_norm: int
+) -> SensitivityBounds:
+    """Upper bounds on the change of a row or a cell, and on the norm of a row, in lattice units.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table.
+    norm
+        The divisor of a row of scaled cells.
+    per_unit
+        Length of a unit row in lattice units.
+    squared_norm
+        The largest squared norm of an integer row.
+    """
+    cells = []
+    for column in columns:
+        if isinstance(column, LevelsFacts):
+            entry = int(np.rint(1.0 / norm * per_unit))
+            cells.append((2 if len(column.levels) > 1 else 1) * entry * entry)
+        else:
+            ends = [(end - column.centre) / column.scale for end in (column.lower, column.upper)]
+            low, high = (int(np.rint(end / norm * per_unit)) for end in ends)
+            cells.append((high - low) ** 2)
+    return SensitivityBounds(
+        squared_row=sum(cells), squared_cell=max(cells), squared_norm=squared_norm
+    )
+
+
+FOLDS = 10  # ten cover as well as twenty, and cost less noise
+_NEGLIGIBLE = 1 / 3  # of the sampling error
+TYPICAL_SQUARE = 12.0  # of an estimated radius, per matrix column: the median of 13 tables
+_FOLDABLE = ("gaussian", "gaussian-iid")
+
+
+def proposed_folds(spec: ReleaseSpec, calibration: Calibration) -> int:
+    """Number of folds that a planned release without folds should have; 1 for none.
+
+    Their noise is sqrt(folds) times as large. It must stay below a third of the sampling error of a
+    correlation, 1 / sqrt(n). Not for persons, whose releases have no folds.
+    """
+    if spec.folds > 1 or spec.by is not None or spec.privacy_unit != "row":
+        return spec.folds
+    if spec.mechanism["name"] not in _FOLDABLE:
+        return 1
+    q, n = len(spec.names), spec.dataset.rows
+    square = float(q)  # unit rows: a diagonal entry is 1/q
+    if isinstance(spec.normalisation, Clip):
+        radius = spec.normalisation.radius
+        square = TYPICAL_SQUARE * q if radius is None else radius**2
+    return _folds(calibration.mechanism.law.sd_off_diagonal * square, n)
+
+
+def folds_of_draft(n: int, columns: int, epsilon: float, delta: float) -> int:
+    """The same for a release that is not planned yet, with private constants.
+
+    Parameters
+    ----------
+    n, columns
+        Number of rows, and of columns of the table.
+    epsilon, delta
+        Privacy level of the release.
+    """
+    mu = gdp_mu(epsilon, delta)
+    planned = shares(n, columns, mu)
+    left = 1.0 if planned is None else 1 - sum(planned.stages) - planned.lengths
+    return _folds(TYPICAL_SQUARE * (columns + 1) / (mu * math.sqrt(left)), n)
+
+
+def _folds(noise_of_sum: float, n: int) -> int:
+    """Folds for a noise of the sum of products of scaled columns, and n rows."""
+    largest = _NEGLIGIBLE * math.sqrt(n)
+    return FOLDS if math.sqrt(FOLDS) * noise_of_sum <= largest else 1

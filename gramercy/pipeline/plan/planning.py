@@ -15,15 +15,19 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
 )
-from gramercy.pipeline.plan.column_groups import with_columns_of_table
-from gramercy.pipeline.plan.column_names import check_names
-from gramercy.pipeline.plan.dated_requests import dated_request
+from gramercy.pipeline.plan.chosen_columns import (
+    check_names,
+    with_columns_of_table,
+)
 from gramercy.pipeline.plan.estimable import check_group, check_other_releases
-from gramercy.pipeline.plan.grouping import matrix_contract
+from gramercy.pipeline.plan.request_files import dated_request, read_contract
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.scaling_plan import with_planned_scaling
-from gramercy.pipeline.plan.specification import release_spec, scaled_contract
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.specification import (
+    matrix_contract,
+    release_spec,
+    scaled_contract,
+    with_planned_scaling,
+)
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError

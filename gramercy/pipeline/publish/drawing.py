@@ -35,9 +35,13 @@ from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts
+from gramercy.pipeline.plan.calibration import (
+    calibrate,
+    guarantee_facts,
+    published_offset,
+    row_normalisation,
+)
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import published_offset, row_normalisation
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.private_table import (
     PrivateCounts,

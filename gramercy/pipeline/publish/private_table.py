@@ -19,8 +19,8 @@ from pathlib import Path
 from gramercy.archive.store.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.expectations import required_columns

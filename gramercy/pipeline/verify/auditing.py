@@ -17,9 +17,9 @@ from typing import Any
 
 from gramercy.archive.bundles.release_bundle import read_release_manifest
 from gramercy.archive.seal.anchors import newest_of
-from gramercy.archive.seal.witness import Witness
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
+from gramercy.archive.store.opening import Witness
 from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home

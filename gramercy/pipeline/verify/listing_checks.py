@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gramercy.archive.listing.contents import Contents, bundle_digests
 from gramercy.archive.listing.signed_listing import PartMissingError, load_part, read_root
 from gramercy.archive.seal.bundle import SUMS, file_digest
-from gramercy.archive.seal.contents import Contents, bundle_digests
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import CATALOGUE_LOCK, LISTING_FILE, is_page, release_page
 from gramercy.schemas import families, wordings

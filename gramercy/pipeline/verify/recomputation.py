@@ -37,7 +37,7 @@ from gramercy.pipeline.plan.estimable import (
     read_other_releases,
     withdrawn_releases,
 )
-from gramercy.pipeline.plan.scaling_plan import constants_of_release
+from gramercy.pipeline.plan.specification import constants_of_release
 from gramercy.pipeline.publish.attachments import report_manifest
 from gramercy.pipeline.publish.drawing import (
     MATRIX,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import check, signer
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signature import key_id
+from gramercy.archive.seal.signing import key_id
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.verify.listing_checks import check_listed

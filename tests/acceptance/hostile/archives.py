@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.archive.seal import signature
+from gramercy.archive.seal import signing
 from gramercy.archive.seal.bundle import SIGNATURE, SUMS, seal
-from gramercy.archive.seal.signing_keys import steward_key
+from gramercy.archive.seal.signing import steward_key
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.acceptance.hostile.parquet_builder import (
@@ -106,7 +106,7 @@ def signed_sums(lines: bytes) -> Edit:
     def edit(place: Path) -> None:
         key = steward_key(place.parents[3] / "attacker")
         _write(place / SUMS, lines)
-        _write(place / SIGNATURE, signature.sign(key, lines))
+        _write(place / SIGNATURE, signing.sign(key, lines))
 
     return edit
 

@@ -30,8 +30,8 @@ def _peak_memory() -> int:
 
 
 def _outcome(request: Path, mode: str) -> dict[str, Any]:
+    from gramercy.pipeline.plan.calibration import row_normalisation
     from gramercy.pipeline.plan.checking import check_table
-    from gramercy.pipeline.plan.public_parameters import row_normalisation
     from gramercy.pipeline.publish.private_table import accumulate as accumulated
     from gramercy.schemas.errors import GramercyError
     from gramercy.tables.formats.source import open_source

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.seal.signing_keys import create_signing_key
+from gramercy.archive.seal.signing import create_signing_key
 from gramercy.common.home import Home
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.laplace import Laplace

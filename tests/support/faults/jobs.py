@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from gramercy.archive.seal.bundle import check
-from gramercy.archive.seal.signing_keys import create_signing_key, steward_key
+from gramercy.archive.seal.signing import create_signing_key, steward_key
 from gramercy.archive.store.opening import archive_of
-from gramercy.archive.store.store import FolderStore
+from gramercy.archive.store.storage import FolderStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler

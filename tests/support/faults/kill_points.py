@@ -17,13 +17,12 @@ import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
 import gramercy.archive.bundles.release_bundle
-import gramercy.archive.store.mirrored_store
-import gramercy.archive.store.store
-import gramercy.archive.store.url_store
+import gramercy.archive.store.object_store
+import gramercy.archive.store.storage
 import gramercy.pipeline.publish.charging
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.store import FolderStore
-from gramercy.archive.store.url_store import UrlStore
+from gramercy.archive.store.object_store import UrlStore
+from gramercy.archive.store.storage import FolderStore
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.mechanism import Additive, RowWise
@@ -130,9 +129,9 @@ class KillPoints:
                 self._wrap(kind, "randomize", "draw")
         self._wrap(gramercy.archive.bundles.release_bundle, "write_matrix", "matrix")
         for module in {
-            gramercy.archive.store.store,
-            gramercy.archive.store.mirrored_store,
-            gramercy.archive.store.url_store,
+            gramercy.archive.store.storage,
+            gramercy.archive.store.storage,
+            gramercy.archive.store.object_store,
         }:
             self._wrap(module, "rename_folder", "rename")
         self._wrap(gramercy.pipeline.publish.charging, "_table_facts", "record")

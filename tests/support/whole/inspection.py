@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import gramercy
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import check
-from gramercy.archive.seal.contents import Contents
 from gramercy.archive.store.layout import STAGING
 from gramercy.archive.store.opening import open_archive
 from gramercy.archive.store.staging import LOCK_SUFFIX

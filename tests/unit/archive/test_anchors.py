@@ -14,12 +14,11 @@ import gramercy
 from gramercy.archive.bundles.descriptions import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.seal.bundle import seal
-from gramercy.archive.seal.signature import ANCHOR, BUNDLE, signer
-from gramercy.archive.seal.signing_keys import signing_public_key
+from gramercy.archive.seal.signing import ANCHOR, BUNDLE, signer, signing_public_key
 from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.object_store import is_url
 from gramercy.archive.store.opening import archive_of, open_archive
-from gramercy.archive.store.store import FolderStore
-from gramercy.archive.store.url_store import is_url
+from gramercy.archive.store.storage import FolderStore
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.errors import ContractError

@@ -20,9 +20,9 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.object_store import UrlStore, is_url
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.archive.store.staging import LOCK_SUFFIX
-from gramercy.archive.store.url_store import UrlStore, is_url
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context

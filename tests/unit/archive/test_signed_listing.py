@@ -16,11 +16,10 @@ import pandas as pd
 import pytest
 
 import gramercy
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.listing.signed_listing import read_root, write_root
 from gramercy.archive.seal.bundle import SUMS, file_digest, seal
-from gramercy.archive.seal.contents import Contents
-from gramercy.archive.seal.signature import LISTING, sign
-from gramercy.archive.seal.signing_keys import create_signing_key, steward_key
+from gramercy.archive.seal.signing import LISTING, create_signing_key, sign, steward_key
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import LISTING_FILE, part_name
 from gramercy.archive.store.opening import archive_of, open_archive

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.seal.bundle import SIGNATURE, SUMS, check, seal, signer
-from gramercy.archive.seal.signature import key_id
-from gramercy.archive.seal.signing_keys import (
+from gramercy.archive.seal.signing import (
     create_signing_key,
+    key_id,
     public_keys,
     signing_public_key,
     steward_key,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.seal.witness import Witness
+from gramercy.archive.store.opening import Witness
 from gramercy.common.home import Home
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Anchor

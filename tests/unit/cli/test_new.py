@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from gramercy.cli.draft.drafting import default_delta, default_id, draft, yaml_scalar
 from gramercy.cli.draft.files import write
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Family

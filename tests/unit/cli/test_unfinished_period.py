@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import unfinished_period
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.unfinished_period import unfinished_period
-from gramercy.pipeline.plan.yaml_files import read_request
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, write_request, write_table
 

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from gramercy.api.release import Release
-from gramercy.archive.seal.contents import Contents
+from gramercy.archive.listing.contents import Contents
 from gramercy.archive.store.archive import Archive
+from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
-from gramercy.archive.store.url_store import UrlStore
 from gramercy.common.home import Home
 from gramercy.estimators.table_comparison import change, comparable
 from gramercy.mechanisms import registry

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramercy.pipeline.plan.column_groups import resolve_columns
+from gramercy.pipeline.plan.chosen_columns import resolve_columns
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract

@@ -10,7 +10,7 @@ import pytest
 
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.column_names import MOST_NAME_BYTES, MOST_NAMES_BYTES
+from gramercy.pipeline.plan.chosen_columns import MOST_NAME_BYTES, MOST_NAMES_BYTES
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
@@ -74,8 +74,8 @@ def test_registered_data_sets_keep_their_names(
     """Their names are fixed, and were allowed by earlier versions."""
     path = request(tmp_path, "cost", "c\u043est")
     with monkeypatch.context() as earlier:
-        earlier.setattr("gramercy.pipeline.plan.column_names.has_hidden", lambda name: False)
-        earlier.setattr("gramercy.pipeline.plan.column_names.skeleton", lambda name: name)
+        earlier.setattr("gramercy.pipeline.plan.chosen_columns.has_hidden", lambda name: False)
+        earlier.setattr("gramercy.pipeline.plan.chosen_columns.skeleton", lambda name: name)
         run_release(path)
     assert read_plan(path).contract.names == ["cost", "c\u043est"]
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.yaml_files import read_contract
+from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, copy_folder, copy_table
 from gramercy.schemas import families

@@ -12,8 +12,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.demo import FORMULA, write_demo_files
 from gramercy.pipeline.demo.visits import PRESSURE, visits
 from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.verdict import plan_verdict
-from gramercy.pipeline.plan.yaml_files import read_request
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.request_parts import PrivateScaling
 

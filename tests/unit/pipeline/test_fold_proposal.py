@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.pipeline.plan.fold_proposal import FOLDS, folds_of_draft, proposed_folds
+from gramercy.pipeline.plan.calibration import FOLDS, folds_of_draft, proposed_folds
 from tests.support.factories import read_plan, write_request
 
 

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.public_parameters import row_normalisation
 from gramercy.pipeline.publish.internal_record import read_record
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums, accumulate
 from gramercy.schemas import families

@@ -21,7 +21,7 @@ from gramercy.common.home import Home
 from gramercy.pipeline.catalogue.catalogue_pages import period_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
-from gramercy.pipeline.plan.yaml_files import read_contract, read_request
+from gramercy.pipeline.plan.request_files import read_contract, read_request
 from gramercy.pipeline.publish.private_table import PrivateSums, accumulate, copy_folder, copy_table
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.period_series import series_facts

@@ -21,7 +21,7 @@ from gramercy.archive.bundles.release_bundle import (
 from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.scaling_plan import rows_needed
+from gramercy.pipeline.plan.specification import rows_needed
 from gramercy.pipeline.publish import private_table
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate

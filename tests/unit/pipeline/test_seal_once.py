@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.seal.witness import Witness
-from gramercy.archive.store.store import FolderStore
+from gramercy.archive.store.opening import Witness
+from gramercy.archive.store.storage import FolderStore
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import seal_once
 from gramercy.pipeline.verify.auditing import check_ledger

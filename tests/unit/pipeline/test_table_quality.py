@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.pipeline.plan.table_quality import (
+from gramercy.pipeline.plan.checking import (
     ColumnQuality,
     holds_nothing,
     percentage,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.predicted_accuracy import predicted_accuracy, typical_entry
-from gramercy.pipeline.plan.verdict import plan_verdict, useless
+from gramercy.pipeline.plan.verdict import plan_verdict, predicted_accuracy, typical_entry, useless
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, write_request
 

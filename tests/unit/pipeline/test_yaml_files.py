@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.pipeline.plan.yaml_files import read_contract
-from gramercy.pipeline.plan.yaml_limits import MOST_CHARACTERS, exceeds_limits
+from gramercy.pipeline.plan.request_files import MOST_CHARACTERS, exceeds_limits, read_contract
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import contract_facts, write_yaml

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from gramercy.archive.seal.bundle import SIGNATURE, SUMS, content, file_digest, same_content
 from gramercy.archive.store.layout import DEPTH, NAME, STAGING
-from gramercy.archive.store.mirrored_store import MirroredStore
+from gramercy.archive.store.storage import MirroredStore
 from gramercy.common.disk import disk_errors, link_or_copy, rename_folder
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, RequestError

@@ -1,17 +1,28 @@
-"""Read contracts and requests from YAML; errors name the line, and never quote a value."""
+"""Read requests and contracts from YAML, and register contracts.
+
+Errors name the line, and never quote a value. Limits on the files are checked before they are
+loaded: an alias stands for a whole list or mapping, aliases of aliases let a few lines stand for
+any number of values, and merge keys (``<<``) copy all of them. Contracts that a steward registers
+in the home are for releases that a Prefect server starts.
+"""
 
 from __future__ import annotations
 
 import copy
+import datetime
 import glob
+import io
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.extras import publishing
+from gramercy.common.home import Home
+from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.yaml_limits import MOST_CHARACTERS, MOST_NODES, exceeds_limits
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import SQLITE, DatabaseTable
@@ -24,6 +35,12 @@ with publishing():
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import (
+        AliasEvent,
+        CollectionEndEvent,
+        CollectionStartEvent,
+        NodeEvent,
+    )
     from ruamel.yaml.parser import ParserError
     from ruamel.yaml.scanner import ScannerError
 
@@ -218,3 +235,156 @@ def _yaml_problem(caught: YAMLError) -> InvalidValue:
         line=mark.line + 1,
         reason=reason,
     )
+
+
+MOST_CHARACTERS = 2_000_000
+MOST_NODES = 200_000  # a contract of 5000 columns with bounds, centres and scales has 50,000
+_MOST_DEPTH = 100
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def exceeds_limits(text: str) -> bool:
+    """Whether a YAML file is too large, also with all aliases expanded, or nested too deeply.
+
+    Raises
+    ------
+    YAMLError
+        If it is not valid YAML.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return True
+    if "&" not in text and not _may_be_deep(text):  # without an anchor there is no alias
+        return False
+    sizes: dict[str, int] = {}  # by anchor: number of values, with all aliases expanded
+    open_nodes: list[tuple[str | None, int]] = []  # anchor of each open collection, and its start
+    nodes = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        if isinstance(event, AliasEvent):
+            nodes += sizes.get(event.anchor, 1)  # 1 for an alias inside of its own anchor
+        elif isinstance(event, NodeEvent):
+            nodes += 1
+            if isinstance(event, CollectionStartEvent):
+                open_nodes.append((event.anchor, nodes - 1))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, CollectionEndEvent):
+            anchor, start = open_nodes.pop()
+            if anchor:
+                sizes[anchor] = nodes - start
+        if nodes > MOST_NODES or len(open_nodes) > _MOST_DEPTH:
+            return True
+    return False
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether brackets, also those in texts, are nested deeply."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _MOST_DEPTH:
+            return True
+    return False
+
+
+def dated_request(context: Context, request: Request, moment: datetime.datetime) -> Request:
+    """The request with its version filled in.
+
+    Parameters
+    ----------
+    context
+        The home that contains the contracts.
+    request
+        The request; its version may have directives such as ``%Y`` and the placeholder
+        ``{period}``.
+    moment
+        The time for which the release is scheduled. ``{period}`` becomes the request's `period`,
+        or the last one that was complete then: it depends on no later time, so a retry is for the
+        same period.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If the contract cannot be read; if it has no periods, or the request names another one than
+        its version.
+    """
+    if not request.names_period:
+        return request.at(moment)
+    contract = read_contract(context.home.contract(request.dataset))
+    return request.in_period(contract, moment)
+
+
+def register(home: Home, path: Path, *, replace: bool = False) -> Path:
+    """Copy a contract into the home, with its source as an absolute path.
+
+    Parameters
+    ----------
+    home
+        The home whose runs may name the contract by its id.
+    path
+        The contract's YAML file; it may change afterwards without any effect on scheduled runs.
+    replace
+        Whether to replace another content that was registered under the same id.
+
+    Returns
+    -------
+    Path
+        The registered file.
+
+    Raises
+    ------
+    ContractError
+        If the contract cannot be used.
+    RequestError
+        If another content is registered, and must not be replaced.
+    """
+    contract = read_contract(path)
+    registered = home.registered_contract(contract.id)
+    if registered.is_file() and not replace and not _is_registered(home, contract):
+        raise families.NOT_REGISTERED(
+            "{path} is registered with another content.",
+            "Compare both files; 'gramercy register {contract} --replace' replaces it.",
+            path=str(registered),
+            contract=str(path),
+        )
+    if registered.is_file() and registered.samefile(path):
+        return registered
+    yaml = YAML()  # keeps comments
+    yaml.width = 1000
+    yaml.preserve_quotes = True
+    facts = yaml.load(path.read_text(encoding="utf-8"))
+    if isinstance(facts["source"], str):
+        facts["source"] = location(contract.source)
+    elif isinstance(contract.source, DatabaseTable):
+        facts["source"]["url"] = contract.source.url
+    else:
+        facts["source"]["path"] = location(contract.source)
+    text = io.StringIO()
+    yaml.dump(facts, text)
+    make_folder(home.contracts, 0o700)
+    write_atomically(registered, text.getvalue().encode(), 0o600)
+    return registered
+
+
+def registered_request(home: Home, request: Request) -> Request:
+    """A request that names its registered contract by its id.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If its contract is not registered as it is now.
+    """
+    path = home.contract(request.dataset)
+    contract = read_contract(path)
+    if not _is_registered(home, contract):
+        raise families.NOT_REGISTERED(
+            "The contract of '{dataset}' is not registered in this home, or has changed since.",
+            "Run 'gramercy register {path}'.",
+            dataset=contract.id,
+            path=str(path),
+        )
+    return request.model_copy(update={"dataset": contract.id})
+
+
+def _is_registered(home: Home, contract: Contract) -> bool:
+    registered = home.registered_contract(contract.id)
+    return registered.is_file() and read_contract(registered) == contract

@@ -1,4 +1,4 @@
-"""Patterns in a contract's columns, and the columns of the table for which they stand.
+"""The columns of a release: patterns in a contract, and names that readers can distinguish.
 
 Names of columns are public, and so is what a pattern stands for: plan, manifest and ledger hold the
 names, never the patterns. The first release fixes them. The order follows from the names alone, so
@@ -8,11 +8,14 @@ that a file whose columns are in another order gives the same matrix.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gramercy.common.similar_names import most_similar_first
+from gramercy.pipeline.context import Context
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
 from gramercy.tables.formats.csv_format import look_like_data
@@ -161,3 +164,118 @@ def _matches_nothing(key: str, name: str, known: Iterable[str]) -> InvalidValue:
 def _at(key: str, error: InvalidValue) -> InvalidValue:
     error.key = key
     return error
+
+
+# A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
+# bound: a release with longer names could be published, but not read.
+MOST_NAME_BYTES, MOST_NAMES_BYTES = 16_384, 500_000
+_MOST_REPORTED_BYTES = 10_000_000  # reports have a column for every pair of names
+_START = 40  # characters of a long name that its error quotes
+
+
+def check_names(context: Context, contract: Contract, *, in_pairs: bool = False) -> None:
+    """Refuse names that are too long, look like others, or are partly invisible.
+
+    The names of registered data sets are fixed, so they are not checked.
+
+    Parameters
+    ----------
+    context, contract
+        The home with the ledger, and the contract.
+    in_pairs
+        Whether each column of the release is named by a pair of columns, as in reports.
+
+    Raises
+    ------
+    ContractError
+        Naming the columns.
+    """
+    names = [x for n in contract.names for x in matrix_columns(n, contract.levels(n))]
+    sizes = [len(name.encode()) for name in names]
+    of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
+    most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES
+    is_short = max(sizes) <= MOST_NAME_BYTES and sum(sizes) <= most
+    if is_short and all(name.isascii() for name in names):
+        return
+    ledger = context.existing_ledger
+    if ledger is not None and contract.id in ledger.datasets():
+        return
+    for name, size in zip(names, sizes, strict=True):
+        if size > MOST_NAME_BYTES:
+            raise families.CONTRACT_USE(
+                "The name of the column '{start}...' has {bytes} bytes; a name may have {most}.",
+                "Rename the column in the table, or shorten the level.",
+                start=name[:_START],
+                bytes=size,
+                most=MOST_NAME_BYTES,
+            )
+    if not is_short:
+        raise families.CONTRACT_USE(
+            "The names of the columns have {bytes} bytes together; they may have {most}.",
+            "Use shorter names or fewer columns.",
+            bytes=sum(sizes),
+            most=most,
+        )
+    seen: dict[str, str] = {}
+    for name in names:
+        if has_hidden(name):
+            raise families.CONTRACT_USE(
+                "The name of the column '{name}' has invisible characters, or ones that break or "
+                "reverse its line.",
+                "Rename the column in the table.",
+                name=name,
+            )
+        other = seen.setdefault(skeleton(name), name)
+        if other != name:
+            raise families.CONTRACT_USE(
+                "The names of the columns '{first}' and '{second}' look the same.",
+                "Rename one of them in the table.",
+                first=other,
+                second=name,
+            )
+
+
+# Letters of other scripts, and the Latin letters that they look like. The rule follows Unicode's
+# technical standard 39 for the scripts that are most often mixed: Latin, Greek, Cyrillic, Armenian.
+_LOOKALIKES = str.maketrans(
+    "\u0131\u0184\u0251\u0261\u028f\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1"
+    "\u03c4\u03c5\u03c7\u03f2\u03f9\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u042c"
+    "\u0430\u0435\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04ae\u04af\u04bb\u04bd\u0501\u051b\u051d\u0570\u0578\u057d\u0581\u0585",
+    "ibagYABEZHIKMNOPTYXaikvoptuxcCSIJABEKMHOPCTYXbaeopctyxsijvYyhedqwhnugo",
+)
+_DASHES = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
+)
+_FORMS = {"<wide>", "<narrow>", "<font>", "<noBreak>"}  # other forms of the same character
+_JOINERS = "\u200c\u200d"  # words of some scripts need them
+_IGNORABLE = re.compile(
+    "[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+_HIDDEN = {"Cf", "Zl", "Zp"}  # format characters, such as those that reverse the direction; breaks
+
+
+def has_hidden(name: str) -> bool:
+    """Whether a name has invisible characters, or ones that break or reverse its line.
+
+    Joiners and the variants of the character before are allowed.
+    """
+    return any(unicodedata.category(x) in _HIDDEN and x not in _JOINERS for x in name)
+
+
+def skeleton(name: str) -> str:
+    """A text that is equal for two names that look the same.
+
+    Examples
+    --------
+    >>> skeleton("c\u043est") == skeleton("cost"), skeleton("Cost") == skeleton("cost")
+    (True, False)
+    """
+    visible = _IGNORABLE.sub("", name).translate(_DASHES)
+    usual = "".join(map(_usual_form, unicodedata.normalize("NFD", visible)))
+    return " ".join(unicodedata.normalize("NFC", usual.translate(_LOOKALIKES)).split())
+
+
+def _usual_form(character: str) -> str:
+    form = unicodedata.decomposition(character).partition(" ")[0]
+    return unicodedata.normalize("NFKC", character) if form in _FORMS else character
