@@ -117,12 +117,7 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
 def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
     """Estimates, errors and intervals; NaN where noise hides the estimate."""
     lower, upper = entries.interval(level)
-    values = {
-        "": entries.estimate,
-        "error": entries.standard_error,
-        "lower": lower,
-        "upper": upper,
-    }
+    values = {"": entries.estimate, "error": entries.standard_error, "lower": lower, "upper": upper}
     return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
 
 

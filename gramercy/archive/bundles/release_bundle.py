@@ -282,13 +282,7 @@ def read_release(folder: Path) -> ReleaseBundle:
 
 
 def _check_rows_size(folder: Path) -> None:
-    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long.
-
-    Raises
-    ------
-    BundleError
-        If it is too large, or the manifest differs from what was sealed.
-    """
+    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long."""
     for name in ROWS:
         path = folder / name
         if path.is_file() and path.stat().st_size > MOST_BYTES:

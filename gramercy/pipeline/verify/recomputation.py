@@ -308,13 +308,7 @@ def source_checks(facts: ReleaseManifest) -> list[SourceCheck]:
 def _check_average(
     archive: Archive, place: Path, bundle: ReleaseBundle
 ) -> tuple[str, Notice | None]:
-    """Recompute an average of reports, if all of them are in this archive.
-
-    Returns
-    -------
-    tuple
-        What was verified, in words; or an empty text and a notice of what could not be verified.
-    """
+    """Recompute an average of reports, if all of them are in this archive."""
     facts = bundle.manifest
     total = np.zeros_like(bundle.raw)
     for name, sha256 in facts.sources.items():
@@ -341,13 +335,7 @@ def _check_average(
 def _check_released_constants(
     archive: Archive, place: Path, bundle: ReleaseBundle
 ) -> tuple[str, Notice | None]:
-    """Recompute constants that were taken from another release, if it is in this archive.
-
-    Returns
-    -------
-    tuple
-        As of `_check_average`.
-    """
+    """Recompute constants that were taken from another release, if it is in this archive."""
     facts = bundle.manifest
     scaling = facts.scaling
     if scaling is None or scaling.release is None:

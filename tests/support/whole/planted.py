@@ -69,9 +69,8 @@ def noise_is_drawn_again(patch: Patch) -> None:
     """A release that was interrupted after its draw is drawn again at no charge."""
     close = Publication._close_interrupted
 
-    def again(self: Publication, charge: Any) -> None:
-        if charge.state != "drawn":
-            close(self, charge)
+    def again(self: Publication, charge: Any) -> Any:
+        return None if charge.state == "drawn" else close(self, charge)
 
     patch.setattr(Publication, "_close_interrupted", again)
     patch.setattr(checks, "check_not_charged", lambda *_: None)
