@@ -123,20 +123,7 @@ class PlanFacts:
 
 
 def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
-    """The page of a plan.
-
-    Parameters
-    ----------
-    planned
-        The facts.
-    links
-        Addresses of the archive's pages.
-
-    Returns
-    -------
-    str
-        Self-contained HTML, a function of the facts alone.
-    """
+    """The page of a plan: self-contained HTML, a function of the facts alone."""
     kind = planned.effect.kind
     return render(
         "plan.html",

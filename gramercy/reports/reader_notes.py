@@ -180,15 +180,7 @@ def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy 
 
 
 def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: str) -> Note:
-    """The verdict on correlations.
-
-    Parameters
-    ----------
-    accuracy, evidence
-        Of the release.
-    sizes
-        A sentence on the sizes of matrix and noise.
-    """
+    """The verdict on correlations; `sizes` is a sentence on the sizes of matrix and noise."""
     level = correlation_level(accuracy, evidence)
     typical, largest = accuracy.typical_error, accuracy.largest_error
     details = "; ".join(_details(accuracy, evidence))
