@@ -53,7 +53,6 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problem import Notice
 
 
@@ -168,7 +167,7 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
             facts.noise,
             facts.trace_bound,
             facts.rows.value,
-            unit=isinstance(facts.normalisation, Unit),
+            unit=facts.normalisation.unit_rows,
         )
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
