@@ -15,13 +15,7 @@ from pydantic import BeforeValidator
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.noise.draws import (
-    Stream,
-    draw,
-    draw_row_noise,
-    equivalent_rows,
-    stream,
-)
+from gramercy.estimators.noise.draws import Stream, draw, draw_row_noise, equivalent_rows, stream
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import (

@@ -80,9 +80,7 @@ def scio(S: Array, penalty: float) -> Array:
     penalty too small.
     """
     if not 0 < penalty < 1:
-        raise families.ESTIMATOR_SETTING(
-            "penalty must be between 0 and 1.",
-        )
+        raise families.ESTIMATOR_SETTING("penalty must be between 0 and 1.")
     p = len(S)
     coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
     return symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))

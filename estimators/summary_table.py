@@ -21,7 +21,6 @@ from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -56,7 +55,7 @@ class SummaryTable(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        if not spec.intercept or isinstance(spec.normalisation, Unit):
+        if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         if self.by is not None:
             _column_of_levels(spec.columns, self.by)
@@ -117,12 +116,7 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
 def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
     """Estimates, errors and intervals; NaN where noise hides the estimate."""
     lower, upper = entries.interval(level)
-    values = {
-        "": entries.estimate,
-        "error": entries.standard_error,
-        "lower": lower,
-        "upper": upper,
-    }
+    values = {"": entries.estimate, "error": entries.standard_error, "lower": lower, "upper": upper}
     return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
 
 

@@ -66,10 +66,7 @@ def evidence_from_matrix(
     if not 0 < n_samples < math.inf:
         raise wordings.not_positive("n_samples")
     if not trace > 0:
-        raise families.MATRIX(
-            "{argument} must be positive.",
-            argument="trace",
-        )
+        raise families.MATRIX("{argument} must be positive.", argument="trace")
     law = NoiseLaw.none() if law is None else law
     raw: Array = given - law.mean * np.eye(p)
     return Evidence(
@@ -101,10 +98,7 @@ def evidence_from_rows(X: ArrayLike, *, names: Sequence[str] = ()) -> Evidence:
     """
     rows = np.array(X, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise families.MATRIX(
-            "{argument} must have at least one row and one column.",
-            argument="X",
-        )
+        raise families.MATRIX("{argument} must have at least one row and one column.", argument="X")
     return evidence_from_matrix(rows.T @ rows / len(rows), len(rows), names=names)
 
 

@@ -174,10 +174,7 @@ class LawBias:
 
 
 def normalisation_bias(
-    evidence: Evidence,
-    moments: ScaledMoments,
-    known: NDArray[np.bool_],
-    rows_per_person: int,
+    evidence: Evidence, moments: ScaledMoments, known: NDArray[np.bool_], rows_per_person: int
 ) -> dict[str, LawBias]:
     """What normalisation does, by law of the rows; nothing to columns that are not `known`."""
     columns = np.flatnonzero(known)

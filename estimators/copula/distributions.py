@@ -130,12 +130,7 @@ def clamped_normal(mean: float, deviation: float, lower: float, upper: float) ->
         m = _latent_mean(target, s)
         first, second = _clamped_moments(m, s)
         low, high = (
-            ((low + high) / 2, high)
-            if second - first**2 < variance
-            else (
-                low,
-                (low + high) / 2,
-            )
+            ((low + high) / 2, high) if second - first**2 < variance else (low, (low + high) / 2)
         )
     return ClampedNormal(lower + m * width, s * width, lower, upper)
 

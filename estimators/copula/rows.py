@@ -48,9 +48,7 @@ class Copula:
         if `rows` is not positive, or `integers` has other than numeric columns.
         """
         if rows < 1:
-            raise families.ANALYSIS(
-                "The number of synthetic rows must be at least 1.",
-            )
+            raise families.ANALYSIS("The number of synthetic rows must be at least 1.")
         columns = self.latent.columns
         check_numeric(integers, [c.facts.name for c in columns if isinstance(c, Number)])
         source, gaps, root = stream(), Stream(_MISSING_SEED), self.latent.root

@@ -393,8 +393,7 @@ class Units:
         """
         of_intercept = self.means[1:] * self.slopes
         norms = np.append(
-            np.linalg.norm(of_intercept @ leakage),
-            self.slopes * np.linalg.norm(leakage, axis=1),
+            np.linalg.norm(of_intercept @ leakage), self.slopes * np.linalg.norm(leakage, axis=1)
         )
         scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
         return norms, scale

@@ -174,11 +174,7 @@ def _trace_bound(evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share
 
 
 def _strata(
-    evidences: Sequence[Evidence],
-    maps: Sequence[MatrixMap],
-    share: Array,
-    raw: Array,
-    rows: float,
+    evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array, raw: Array, rows: float
 ) -> tuple[Fold, ...]:
     """The folds of all releases, each of which is a stratum; empty if a release has no folds."""
     if not all(each.folds for each in evidences):
@@ -195,11 +191,7 @@ def _strata(
 
 
 def _same_folds(
-    evidences: Sequence[Evidence],
-    maps: Sequence[MatrixMap],
-    share: Array,
-    raw: Array,
-    rows: float,
+    evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array, raw: Array, rows: float
 ) -> tuple[Fold, ...]:
     """The folds of the release with the largest weight that has folds, about the pool's matrix."""
     having = [k for k, each in enumerate(evidences) if each.folds]

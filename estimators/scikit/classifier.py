@@ -92,10 +92,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise families.MATRIX(
-                "All rows are of one class.",
-                "Pass rows of two classes or more.",
-            )
+            raise families.MATRIX("All rows are of one class.", "Pass rows of two classes or more.")
         names = tuple(getattr(self, "feature_names_in_", ()))
         evidence = evidence_from_classes(rows, codes, len(classes), names=names)
         return self._fit(evidence, self.get_params() | {"classes": None}, classes)

@@ -180,8 +180,7 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.edges_ is None:
             raise families.MATRIX(
-                "{estimator} does not estimate a graph.",
-                estimator=type(self).__name__,
+                "{estimator} does not estimate a graph.", estimator=type(self).__name__
             )
         return weighted_graph(self._names, self.edges_)
 

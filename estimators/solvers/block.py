@@ -110,10 +110,7 @@ def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
 
 def real_array(given: ArrayLike, argument: str) -> Array:
     if np.iscomplexobj(given):
-        raise families.MATRIX(
-            "{argument} must be real.",
-            argument=argument,
-        )
+        raise families.MATRIX("{argument} must be real.", argument=argument)
     return np.array(given, dtype=np.float64)
 
 

@@ -45,9 +45,7 @@ def solve_within(S: Array, penalty: float, distance: float) -> Array:
     except (ArithmeticError, ValueError):  # LinAlgError is a ValueError
         solution = None
     if solution is None:
-        raise families.NOT_CERTIFIED(
-            "output: the solution could not be certified.",
-        )
+        raise families.NOT_CERTIFIED("output: the solution could not be certified.")
     return solution
 
 

@@ -68,11 +68,7 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     if C.shape != penalties.shape:
         raise wordings.shapes_differ("penalties", "C")
     if len(C) != len(S):
-        raise families.MATRIX(
-            "{argument} must have {rows} rows.",
-            argument="C",
-            rows=len(S),
-        )
+        raise families.MATRIX("{argument} must have {rows} rows.", argument="C", rows=len(S))
     if not (penalties >= 0).all():
         raise wordings.negative_entries("penalties")
     if not np.isfinite(C).all():
@@ -91,10 +87,7 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
 def _unit_diagonal(S: Array) -> tuple[Array, Array]:
     symmetric = checked_symmetric(S)
     if np.diagonal(S).min() <= 0:
-        raise families.MATRIX(
-            "{argument} must have a positive diagonal.",
-            argument="S",
-        )
+        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
     root = np.sqrt(np.diagonal(S))
     unit: Array = symmetric / np.outer(root, root)
     np.fill_diagonal(unit, 1.0)

@@ -41,11 +41,7 @@ from gramercy.estimators.solvers.block import (
     submatrix,
 )
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
-from gramercy.estimators.solvers.glasso_problem import (
-    GlassoProblem,
-    UnitScaling,
-    no_minimiser,
-)
+from gramercy.estimators.solvers.glasso_problem import GlassoProblem, UnitScaling, no_minimiser
 from gramercy.estimators.solvers.newton import newton
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
@@ -209,9 +205,7 @@ def graphical_lasso_path(
     matrix = checked_symmetric(S)
     checked = [GlassoProblem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not checked:
-        raise families.ESTIMATOR_SETTING(
-            "penalties must have at least one penalty.",
-        )
+        raise families.ESTIMATOR_SETTING("penalties must have at least one penalty.")
 
     def compare(a: int, b: int) -> int:
         """By descending penalties."""
@@ -263,8 +257,7 @@ def _solve(
         raise wordings.not_positive("tol")
     if solver != "auto" and solver not in _SOLVERS:
         raise families.ESTIMATOR_SETTING(
-            "solver must be one of {known}.",
-            known=("auto", *_SOLVERS),
+            "solver must be one of {known}.", known=("auto", *_SOLVERS)
         )
     p, diagonal = len(problem.S), problem.diagonal()
     if diagonal.min() <= 0:

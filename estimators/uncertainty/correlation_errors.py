@@ -191,10 +191,7 @@ class CorrelationErrors:
         """The same errors for -r."""
         a, b, c = self.noise_coefficients
         return replace(
-            self,
-            observed=-self.observed,
-            noise_coefficients=(a, -b, c),
-            z_score=-self.z_score,
+            self, observed=-self.observed, noise_coefficients=(a, -b, c), z_score=-self.z_score
         )
 
 

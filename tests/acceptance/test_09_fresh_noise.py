@@ -125,9 +125,10 @@ def test_no_parameter_sets_the_seed() -> None:
         "schemas",
     )
     for subpackage in subpackages:
-        files = set((ROOT / "gramercy" / subpackage).rglob("*.py"))
+        files = list((ROOT / "gramercy" / subpackage).rglob("*.py"))
+        files = [path for path in files if path.parent.name != "demo"]  # a made-up table
         assert files
-        for path in files - {ROOT / "gramercy/pipeline/demo/visits.py"}:  # it makes up a table
+        for path in files:
             words = path.read_text().lower()
             for word in ("seed", "default_rng", "np.random", "import random"):
                 assert word not in words, path

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from gramercy.estimators.noise.denoise import (
     SIMULATED_UP_TO,
     denoise,
+    estimate_trace,
     number_of_draws,
     project,
     project_spectrum,
@@ -22,13 +23,9 @@ from gramercy.mechanisms import registry
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.factories import at_scale
+from tests.support.noisy_matrices import family_law, gaussian_law, goe
 
 Array = np.ndarray
-
-
-def goe(rng: np.random.Generator, p: int, sd: float) -> Array:
-    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
-    return half + half.T
 
 
 def nearest(matrix: Array) -> Array:
@@ -42,19 +39,13 @@ def nearest(matrix: Array) -> Array:
     return found
 
 
-def law(sd: float, family: Family = "gaussian-isotropic", p: int = 0) -> NoiseLaw:
-    diagonal = sd if family in {"gaussian-iid", "laplace"} else sd * math.sqrt(2)
-    dof = p + 1.0 if family in {"matrix-laplace", "wishart"} else None
-    return NoiseLaw(family=family, sd_diagonal=diagonal, sd_off_diagonal=sd, dof=dof)
-
-
 def errors(truth: Array, sd: float, repetitions: int) -> tuple[float, float, float]:
     """Mean Frobenius errors of the raw, projected and denoised matrix under Gaussian noise."""
     rng = np.random.default_rng(4)
     found = []
     for _ in range(repetitions):
         noisy = truth + goe(rng, len(truth), sd)
-        forms = [noisy, nearest(noisy), denoise(noisy, law(sd))]
+        forms = [noisy, nearest(noisy), denoise(noisy, gaussian_law(sd))]
         found.append([np.linalg.norm(form - truth) for form in forms])
     raw, projected, denoised = np.mean(found, axis=0)
     return float(raw), float(projected), float(denoised)
@@ -146,14 +137,16 @@ def test_error_with_many_columns_is_close_to_the_best(mechanism: str) -> None:
 def test_unit_rows_keep_their_trace() -> None:
     """The trace of unit rows is public, also where noise makes the released trace negative."""
     p = 20
-    noise = law(1.0)
+    noise = gaussian_law(1.0)
     noisy = np.eye(p) / p + goe(np.random.default_rng(1), p, 1.0)
     noisy -= np.eye(p) * (np.trace(noisy) + 5) / p
     assert np.trace(noisy) == pytest.approx(-5)
     assert np.trace(denoise(noisy, noise)) == pytest.approx(1.0)
     assert 0 < np.trace(denoise(noisy, noise, unit=False)) < 0.6
     # Where the released trace is precise, it counts: a tenth of the rows could not be read.
-    short = denoise(0.9 * np.eye(p) / p + goe(np.random.default_rng(1), p, 1e-3), law(1e-3))
+    short = denoise(
+        0.9 * np.eye(p) / p + goe(np.random.default_rng(1), p, 1e-3), gaussian_law(1e-3)
+    )
     assert np.trace(short) == pytest.approx(0.9, abs=0.02)
 
 
@@ -185,7 +178,7 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, repetition
     scale = max(spectrum.sum(), 1.0)
     truth = (basis * (spectrum / scale)) @ basis.T
     sd, rows, found = size / p**1.5, 30 * p, []
-    noise = law(sd, family, p)
+    noise = family_law(family, sd, p)
     if family == "noisy-rows":  # nominal deviation sd, for rows with uniform directions
         cell = -1 / p + math.sqrt(1 / p**2 + rows * sd**2)
         noise = noise.model_copy(update={"cell_variance": cell})
@@ -230,14 +223,14 @@ def test_denoised_matrix_is_a_valid_second_moment() -> None:
     rng = np.random.default_rng(2)
     for sd in (1e-6, 0.01, 1.0, 1e3):
         for p in (1, 2, 3):
-            out = denoise(np.diag(np.full(p, 1 / p)) + goe(rng, p, sd), law(sd))
+            out = denoise(np.diag(np.full(p, 1 / p)) + goe(rng, p, sd), gaussian_law(sd))
             assert (out == out.T).all()
             assert np.linalg.eigvalsh(out).min() >= -1e-12
             assert np.trace(out) <= 1 + 1e-12
     again = np.diag([0.6, 0.3, 0.1])
-    np.testing.assert_allclose(denoise(again, law(1e-9)), again, atol=1e-6)
-    assert (denoise(again, law(0.1)) == denoise(again, law(0.1))).all()
-    hopeless = denoise(-again, law(1e-9))  # not a second moment plus noise of this size
+    np.testing.assert_allclose(denoise(again, gaussian_law(1e-9)), again, atol=1e-6)
+    assert (denoise(again, gaussian_law(0.1)) == denoise(again, gaussian_law(0.1))).all()
+    hopeless = denoise(-again, gaussian_law(1e-9))  # not a second moment plus noise of this size
     np.testing.assert_allclose(hopeless, np.zeros((3, 3)), atol=1e-12)
 
 
@@ -245,8 +238,8 @@ def test_denoising_is_stable_to_rounding() -> None:
     """Eigenvalues on another machine differ in the last digits; the result differs by no more."""
     rng = np.random.default_rng(8)
     matrix = np.eye(6) / 6 + goe(rng, 6, 0.1)
-    noise = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
-    for one in (law(0.1), noise):
+    noise = gaussian_law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
+    for one in (gaussian_law(0.1), noise):
         near = denoise(matrix + goe(rng, 6, 1e-13), one, 1.0, 40)
         np.testing.assert_allclose(near, denoise(matrix, one, 1.0, 40), atol=1e-10)
 
@@ -255,29 +248,33 @@ def test_denoising_is_stable_to_rounding() -> None:
 def test_denoising_many_columns_is_stable_to_rounding() -> None:
     rng, p = np.random.default_rng(8), SIMULATED_UP_TO + 20
     matrix = np.diag(np.arange(1.0, p + 1) ** -0.5 / 35) + goe(rng, p, 1e-4)
-    near = denoise(matrix + goe(rng, p, 1e-17), law(1e-4))
-    np.testing.assert_allclose(near, denoise(matrix, law(1e-4)), atol=1e-13)
+    near = denoise(matrix + goe(rng, p, 1e-17), gaussian_law(1e-4))
+    np.testing.assert_allclose(near, denoise(matrix, gaussian_law(1e-4)), atol=1e-13)
 
 
 def test_denoising_is_rotation_equivariant() -> None:
     rng = np.random.default_rng(3)
     matrix = np.diag([0.5, 0.3, 0.2, 0.0]) + goe(rng, 4, 0.05)
     turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    turned = denoise(turn @ matrix @ turn.T, law(0.05))
-    np.testing.assert_allclose(turned, turn @ denoise(matrix, law(0.05)) @ turn.T, atol=1e-10)
+    turned = denoise(turn @ matrix @ turn.T, gaussian_law(0.05))
+    np.testing.assert_allclose(
+        turned, turn @ denoise(matrix, gaussian_law(0.05)) @ turn.T, atol=1e-10
+    )
 
 
 def test_denoising_is_scale_equivariant() -> None:
     matrix = np.diag([0.5, 0.3, 0.2]) + goe(np.random.default_rng(5), 3, 0.05)
     np.testing.assert_allclose(
-        denoise(7 * matrix, law(0.35), 7.0), 7 * denoise(matrix, law(0.05)), atol=1e-10
+        denoise(7 * matrix, gaussian_law(0.35), 7.0),
+        7 * denoise(matrix, gaussian_law(0.05)),
+        atol=1e-10,
     )
-    assert np.isfinite(denoise(matrix, law(0.05), math.inf)).all()
+    assert np.isfinite(denoise(matrix, gaussian_law(0.05), math.inf)).all()
 
 
 def test_matrix_without_known_noise_is_projected() -> None:
     matrix = np.diag([0.9, 0.3, -0.2])
-    rows = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
+    rows = gaussian_law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
     for noise in (NoiseLaw.none(), rows):
         assert repair_name(noise) == "projected"
         assert (denoise(matrix, noise) == project(matrix)).all()
@@ -297,4 +294,43 @@ def test_denoising_noisy_rows_with_many_columns() -> None:
 def test_denoising_method_by_noise_law() -> None:
     for family in FAMILIES:
         near = family in {"gaussian-iid", "laplace"}
-        assert repair_name(law(0.1, family, 3), 10) == ("shrunk" if near else "denoised")
+        assert repair_name(family_law(family, 0.1, 3), 10) == ("shrunk" if near else "denoised")
+
+
+# The trace of a second moment, from a released trace and public bounds.
+
+
+def posterior_mean(released: float, sd: float, bound: float) -> float:
+    smallest = sd if math.isinf(bound) else bound / 16
+    t = np.linspace(0.0, min(bound, max(released, 0.0) + 15 * sd), 400_001)
+    t = (t[1:] + t[:-1]) / 2
+    density = np.exp(-(((t - released) / sd) ** 2) / 2 + (min(released, 0) / sd) ** 2 / 2)
+    density /= t + smallest
+    return float((t * density).sum() / density.sum())
+
+
+@pytest.mark.parametrize("bound", [1.0, 8.0, math.inf])
+@pytest.mark.parametrize("sd", [0.01, 0.5, 20.0])
+def test_general_estimate_is_the_posterior_mean(sd: float, bound: float) -> None:
+    for released in (-3 * sd, 0.0, 0.4, 1.0, 1 + 2 * sd):
+        expected = posterior_mean(released, sd, bound)
+        assert estimate_trace(released, sd, bound, False) == pytest.approx(expected, rel=1e-4)
+
+
+def test_estimates_are_possible_traces() -> None:
+    for unit in (False, True):
+        for sd in (1e-9, 1e-3, 1.0, 1e6):
+            for released in (-1e3, -1.0, 0.0, 1.0, 2.0, 1e3):
+                assert 0 < estimate_trace(released, sd, 1.0, unit) <= 1.0
+    assert estimate_trace(-1.0, 0.0, 1.0, False) == 0.0
+    assert estimate_trace(0.4, 0.0, 1.0, True) == 0.4
+
+
+def test_unit_rows_have_the_bound_as_trace_unless_contradicted() -> None:
+    assert estimate_trace(-5.0, 4.0, 1.0, True) == 1.0
+    assert estimate_trace(0.81, 0.1, 1.0, True) == 1.0
+    assert estimate_trace(0.5, 0.1, 1.0, True) == estimate_trace(0.5, 0.1, 1.0, False)
+    assert estimate_trace(0.5, 0.1, math.inf, True) == estimate_trace(0.5, 0.1, math.inf, False)
+    steps = np.array([estimate_trace(t, 0.1, 1.0, True) for t in np.linspace(0, 1, 1001)])
+    assert (np.diff(steps) >= 0).all()
+    assert np.diff(steps).max() < 0.004

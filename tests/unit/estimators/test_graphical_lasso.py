@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from gramercy.estimators import Evidence
 from gramercy.estimators.graphical_lasso import GraphicalLasso, auto_penalty
@@ -17,32 +16,8 @@ from gramercy.estimators.solvers.admm import admm
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas import families
 from gramercy.schemas.errors import NoMinimiser
-from gramercy.schemas.noise import NoiseLaw
-from tests.support.problems import raises, refuses
-
-
-def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
-    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
-    return half + half.T
-
-
-def off(matrix: np.ndarray) -> np.ndarray:
-    return matrix - np.diag(np.diagonal(matrix))
-
-
-def ar(p: int) -> np.ndarray:
-    return 0.6 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
-
-
-def hub(p: int) -> np.ndarray:
-    precision = np.eye(p)
-    precision[0, 1:6] = precision[1:6, 0] = 0.3
-    return np.linalg.inv(precision)
-
-
-def sample(rng: np.random.Generator, covariance: np.ndarray, n: int) -> np.ndarray:
-    rows = rng.normal(size=(n, len(covariance))) @ np.linalg.cholesky(covariance).T
-    return rows.T @ rows / n
+from tests.support.noisy_matrices import ar, gaussian_law, goe, hub, hub_release, off, sample
+from tests.support.problems import raises
 
 
 def noisy(seed: int, p: int = 15, sd: float = 0.25) -> np.ndarray:
@@ -77,7 +52,7 @@ def assert_optimal(S: np.ndarray, penalty: float, T: np.ndarray, atol: float) ->
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("penalty", [0.02, 0.1, 0.4])
 def test_optimal_on_samples(seed: int, penalty: float) -> None:
-    S = sample(np.random.default_rng(seed), hub(12) if seed % 2 else ar(12), 60)
+    S = sample(np.random.default_rng(seed), np.linalg.inv(hub(12)) if seed % 2 else ar(12), 60)
     found = graphical_lasso(S, penalty, tol=1e-13)
     assert_optimal(S, penalty, found.precision, 1e-5)
     assert found.penalty == penalty
@@ -90,15 +65,6 @@ def test_optimal_on_indefinite_matrices(seed: int) -> None:
     found = graphical_lasso(S, 0.5, tol=1e-13)
     assert_optimal(S, 0.5, found.precision, 1e-5)
     assert (found.precision == 0).sum() > 20
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_scikit_learn(seed: int) -> None:
-    S = sample(np.random.default_rng(seed), ar(10), 400)
-    theirs = by_scikit_learn(S, alpha=0.1, tol=1e-9, enet_tol=1e-9, max_iter=500)[1]
-    ours = graphical_lasso(S, 0.1, tol=1e-12).precision
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    assert objective(S, 0.1, ours) <= objective(S, 0.1, theirs) + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -194,16 +160,9 @@ def test_blocks_are_solved_separately() -> None:
     np.testing.assert_allclose(whole.matrix, found.precision, atol=1e-5)
 
 
-def test_one_and_two_columns() -> None:
+def test_one_column() -> None:
     assert graphical_lasso(np.array([[4.0]]), 1.0).precision == [[0.25]]
     assert graphical_lasso(np.array([[-1.0]]), 3.0, penalize_diagonal=True).precision == [[0.5]]
-    S = np.array([[2.0, -1.5], [-1.5, 1.0]])  # indefinite
-    expected = np.linalg.inv([[2.0, -1.0], [-1.0, 1.0]])
-    np.testing.assert_allclose(graphical_lasso(S, 0.5, tol=1e-14).precision, expected, atol=1e-6)
-    assert (graphical_lasso(S, 1.5).precision == np.diag([0.5, 1.0])).all()
-    with pytest.raises(NoMinimiser) as caught:
-        graphical_lasso(S, 0.05)
-    assert 1.5 - math.sqrt(2) <= caught.value.feasible < 0.1
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
@@ -212,18 +171,6 @@ def test_singular_matrices(rank: int) -> None:
     S = rows.T @ rows / rank
     found = graphical_lasso(S, 0.2, tol=1e-13)
     assert_optimal(S, 0.2, found.precision, 1e-5)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_stated_gap_bounds_the_remaining_improvement(seed: int) -> None:
-    """A much tighter solution improves the objective by at most the stated gap."""
-    S = noisy(seed)
-    tight = objective(S, 0.5, graphical_lasso(S, 0.5, tol=1e-13).precision)
-    for tol in (1e-2, 1e-4, 1e-6):
-        found = graphical_lasso(S, 0.5, tol=tol)
-        excess = (objective(S, 0.5, found.precision) - tight) / 15
-        assert -1e-12 <= excess <= found.gap + 1e-12
-        assert found.gap <= tol
 
 
 def test_solution_is_deterministic_and_permutation_equivariant() -> None:
@@ -254,8 +201,6 @@ def test_invalid_arguments_are_refused(bad: float) -> None:
             graphical_lasso(np.eye(2), bad)
     with raises(families.MATRIX, argument="tol"):
         graphical_lasso(np.eye(2), 1.0, tol=bad)
-    with refuses("penalty"):
-        GraphicalLasso.model_validate({"penalty": bad})
     with raises(families.MATRIX, argument="S"):
         graphical_lasso(np.array([[1.0, math.nan], [math.nan, 1.0]]), 1.0)
     with raises(families.MATRIX, argument="S"):
@@ -265,70 +210,34 @@ def test_invalid_arguments_are_refused(bad: float) -> None:
             graphical_lasso(np.ones(shape), 1.0)
 
 
-def law(sd: float) -> NoiseLaw:
-    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
-
-
-def evidence(seed: int, p: int, n: float, sd: float) -> Evidence:
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(int(n), p)) @ np.linalg.cholesky(hub(p)).T
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    raw = rows.T @ rows / n + goe(rng, p, sd)
-    return Evidence(raw, denoise(raw, law(sd)), law(sd), n)
-
-
 @pytest.mark.parametrize("sd", [1e-5, 1e-3, 0.03, 1.0])
 def test_denoised_input_always_has_a_minimiser(sd: float) -> None:
-    seen = evidence(1, 10, 2000, sd)
+    seen = hub_release(1, 10, 2000, sd)
     for penalty in ("auto", 1e-4):
         for diagonal in (False, True):
             fitted = GraphicalLasso(penalty=penalty, penalize_diagonal=diagonal).fit(seen)
             np.linalg.cholesky(fitted.matrix)
-    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), law(0.1), 100.0)
+    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), gaussian_law(0.1), 100.0)
     assert np.linalg.eigvalsh(GraphicalLasso().fit(nothing).matrix).min() > 0
     half = np.diag([0.5, 0.5, 0.0])  # one column consists of noise only
-    assert (np.diagonal(GraphicalLasso().fit(Evidence(half, half, law(0.1), 9)).matrix) > 0).all()
+    assert (
+        np.diagonal(GraphicalLasso().fit(Evidence(half, half, gaussian_law(0.1), 9)).matrix) > 0
+    ).all()
 
 
 def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
     for source in ("denoised", "raw"):
-        quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 2e-3)
+        quiet, loud = hub_release(2, 10, 50_000, 1e-5), hub_release(2, 10, 50_000, 2e-3)
         few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
         base = auto_penalty(quiet, source)
         assert 0 < base < min(auto_penalty(loud, source), auto_penalty(few, source))
-    single = Evidence(np.array([[0.4]]), np.array([[0.4]]), law(0.1), 10.0)
+    single = Evidence(np.array([[0.4]]), np.array([[0.4]]), gaussian_law(0.1), 10.0)
     assert GraphicalLasso().fit(single).tuning["penalty"] > 0
 
 
 @pytest.mark.parametrize("source", ["denoised", "raw"])
-def test_auto_penalty_finds_the_graph(source: Any) -> None:
-    """One hub of five among fifteen columns; the noise is about a third of an edge's covariance."""
-    seen = evidence(4, 15, 5000, 3e-3)
-    edges = off(GraphicalLasso(input=source).fit(seen).matrix) != 0
-    truth = np.abs(off(np.linalg.inv(hub(15)))) > 1e-9
-    assert 2 * (edges & truth).sum() / (edges.sum() + truth.sum()) > 0.8
-
-
-def test_settings_determine_the_estimate_id() -> None:
-    names: set[Any] = {
-        GraphicalLasso(penalty=penalty, input=source, penalize_diagonal=diagonal).id
-        for penalty in ("auto", 0.1)
-        for source in ("denoised", "raw")
-        for diagonal in (False, True)
-    }
-    assert len(names) == 8
-    assert all(name.startswith("graphical-lasso-") for name in names)
-    with refuses("penalize_diagonal"):
-        GraphicalLasso.model_validate({"penalize_diagonal": "yes"})
-    seen = evidence(3, 6, 1000, 1e-3)
-    fitted = GraphicalLasso(penalty=0.02, input="raw").fit(seen)
-    assert fitted.tuning["penalty"] == 0.02
-    assert_optimal(seen.raw, 0.02, fitted.matrix, 1e-6)
-
-
-@pytest.mark.parametrize("source", ["denoised", "raw"])
 def test_correlation_scale_solves_on_a_unit_diagonal_and_scales_back(source: Any) -> None:
-    seen = evidence(5, 8, 2000, 3e-3)
+    seen = hub_release(5, 8, 2000, 3e-3)
     correlations, root = correlation_matrix(seen)
     matrix = correlations if source == "denoised" else seen.raw / np.outer(root, root)
     fitted = GraphicalLasso(penalty=0.2, input=source, scale="correlation").fit(seen)
@@ -342,19 +251,14 @@ def test_correlation_scale_finds_edges_between_columns_of_small_variance() -> No
     """The columns of the hub have a fifth of the others' deviation."""
     rng = np.random.default_rng(7)
     deviations = np.where(np.arange(15) < 6, 0.2, 1.0)
-    raw = sample(rng, hub(15), 5000) * np.outer(deviations, deviations) / 15 + goe(rng, 15, 1e-4)
-    seen = Evidence(raw, denoise(raw, law(1e-4), unit=False), law(1e-4), 5000.0, unit=False)
-    truth = np.abs(off(np.linalg.inv(hub(15)))) > 1e-9
+    raw = sample(rng, np.linalg.inv(hub(15)), 5000) * np.outer(deviations, deviations) / 15 + goe(
+        rng, 15, 1e-4
+    )
+    seen = Evidence(
+        raw, denoise(raw, gaussian_law(1e-4), unit=False), gaussian_law(1e-4), 5000.0, unit=False
+    )
+    truth = np.abs(off(hub(15))) > 1e-9
     assert (off(GraphicalLasso().fit(seen).matrix) == 0).all()
     edges = off(GraphicalLasso(scale="correlation").fit(seen).matrix) != 0
     assert (edges & truth).sum() == truth.sum()
     assert (edges & ~truth).sum() < 0.1 * (~truth).sum()
-
-
-def test_scale_is_part_of_the_id() -> None:
-    assert GraphicalLasso(scale="covariance").id == GraphicalLasso().id
-    scaled = GraphicalLasso(scale="correlation", penalty=0.1)
-    assert scaled.id != GraphicalLasso(penalty=0.1).id
-    assert scaled.model_dump()["scale"] == "correlation"
-    for each in (scaled, GraphicalLasso()):
-        assert GraphicalLasso.model_validate(each.model_dump()) == each

@@ -19,6 +19,7 @@ from gramercy.estimators.uncertainty.moment_errors import moment_errors
 from gramercy.estimators.uncertainty.partial_correlations import inverse_errors, nodewise_lasso
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.noisy_matrices import family_law
 from tests.support.survey import survey_evidence, survey_table
 
 Array = NDArray[np.float64]
@@ -50,19 +51,13 @@ def partial_correlations(covariance: Array) -> Array:
     return partial
 
 
-def law_of(family: Family, sd: float, p: int) -> NoiseLaw:
-    wide = 1.0 if family == "laplace" else math.sqrt(2)
-    dof = p + 1.0 if family == "matrix-laplace" else None
-    return NoiseLaw(family=family, sd_diagonal=wide * sd, sd_off_diagonal=sd, dof=dof)
-
-
 def releases(
     covariance: Array, rows: int, noise: float, times: int, family: Family = "gaussian-isotropic"
 ) -> Iterator[Evidence]:
     """Second moments of Gaussian rows; noise in units of 1 / sqrt(rows)."""
     rng, stream, p = np.random.default_rng(6), np.random.RandomState(6), len(covariance)
     root = np.linalg.cholesky(covariance)
-    law = law_of(family, noise / math.sqrt(rows), p) if noise else NoiseLaw.none()
+    law = family_law(family, noise / math.sqrt(rows), p) if noise else NoiseLaw.none()
     for _ in range(times):
         drawn = rng.normal(size=(rows, p)) @ root.T
         raw = drawn.T @ drawn / rows + (draw(stream, p, law) if noise else 0.0)
@@ -233,7 +228,7 @@ def test_a_reference_is_a_level_that_is_known() -> None:
 
 def test_partial_correlations_of_noisy_moments_follow_their_error() -> None:
     """For fixed residuals, the error by noise is that of the exact law."""
-    covariance, law = chain(5), law_of("gaussian-isotropic", 0.002, 5)
+    covariance, law = chain(5), family_law("gaussian-isotropic", 0.002, 5)
     seen = Evidence(covariance, covariance, law, 1e9, unit=False, trace=10.0)
     lasso = nodewise_lasso(moment_errors(seen), law, 1e9)
     assert lasso is not None

@@ -25,17 +25,10 @@ from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, t
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.factories import at_scale
+from tests.support.noisy_matrices import family_law
 from tests.support.problems import refuses
 
 Array = np.ndarray
-
-
-def law_of(family: Family, p: int, sd: float) -> NoiseLaw:
-    if family == "none":
-        return NoiseLaw.none()
-    wide = 1.0 if family in {"gaussian-iid", "laplace"} else math.sqrt(2)
-    dof = p + 1.0 if family in {"wishart", "matrix-laplace"} else None
-    return NoiseLaw(family=family, sd_diagonal=wide * sd, sd_off_diagonal=sd, dof=dof)
 
 
 def rows_law(v: float, n: int) -> NoiseLaw:
@@ -83,7 +76,7 @@ FAMILIES: tuple[Family, ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_noise_covariance_matches_simulation(family: Family) -> None:
-    law, stream = law_of(family, 3, 1.0), np.random.RandomState(2)
+    law, stream = family_law(family, 1.0, 3), np.random.RandomState(2)
     draws = np.array([draw(stream, 3, law) for _ in range(8_000)])
     expected = tensor(noise_covariance(law, np.eye(3), 10.0), 3)
     np.testing.assert_allclose(simulated(draws), expected, atol=0.25)
@@ -228,7 +221,7 @@ def test_tail_of_laplace_noise() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_noise_shapes_have_the_right_kurtosis(family: Family) -> None:
     p, stream = 3, np.random.RandomState(4)
-    law = law_of(family, p, 1.0)
+    law = family_law(family, 1.0, p)
     linear = np.array([[1.0, 0.5, 0.0], [0.2, -1.0, 0.7]])
     draws = np.array([draw(stream, p, law) for _ in range(8_000)])
     mapped = linear @ draws @ linear.T
@@ -312,7 +305,9 @@ ALL: tuple[tuple[Family, float], ...] = (
 
 
 def scaled_law(family: Family, strength: float, p: int, n: int) -> NoiseLaw:
-    return rows_law(strength / p, n) if family == "noisy-rows" else law_of(family, p, strength / p)
+    return (
+        rows_law(strength / p, n) if family == "noisy-rows" else family_law(family, strength / p, p)
+    )
 
 
 @pytest.mark.slow
@@ -343,7 +338,7 @@ def test_intervals_of_unit_rows_cover(family: Family, strength: float) -> None:
 def test_intervals_cover_under_overwhelming_noise(family: Family) -> None:
     """With noise ten times the signal, intervals follow the distribution of the noise."""
     p, population = 4, graph("ar", 4)
-    law = law_of(family, p, 10.0)
+    law = family_law(family, 10.0, p)
     for level in (0.8, 0.95):
         seen = releases(population, 50, law, unit=False, times=at_scale(250, 4000))
         assert coverage(seen, population, "covariance", level)[0] == pytest.approx(level, abs=0.03)
@@ -354,7 +349,7 @@ def test_correlation_intervals_of_columns_near_the_noise(strength: float) -> Non
     """Diagonal entries of three or four deviations, where the delta method fails."""
     p, population = 10, graph("hub", 10)
     seen = releases(
-        population, 1000, law_of("gaussian-isotropic", p, strength / p), unit=False, times=60
+        population, 1000, family_law("gaussian-isotropic", strength / p, p), unit=False, times=60
     )
     held, known = coverage(seen, correlations(population), "correlation", 0.95)
     assert 0.93 <= held <= 0.97
@@ -416,7 +411,7 @@ def test_few_rows_give_no_false_edges(unit: bool) -> None:
 def test_pure_laplace_noise_gives_no_false_edges() -> None:
     """With normal tails, nearly every release would have false edges."""
     p, times = 20, at_scale(60, 1000)
-    law = law_of("laplace", p, 1.0)
+    law = family_law("laplace", 1.0, p)
     found = [
         Discoveries(of="correlation", rate=0.1).fit(seen).tuning["edges"] > 0
         for seen in releases(np.eye(p) / p, 200, law, unit=False, times=times)
@@ -445,7 +440,7 @@ def test_intervals_about_means_cover(unit: bool) -> None:
     target = target[1:, 1:] - np.outer(target[0, 1:], target[0, 1:]) / target[0, 0]
     if not unit:
         target = covariance / radius**2
-    law, stream = law_of("gaussian-isotropic", p, 0.001), np.random.RandomState(3)
+    law, stream = family_law("gaussian-isotropic", 0.001, p), np.random.RandomState(3)
     seen = []
     for _ in range(times):
         rows = made(n)
@@ -463,7 +458,7 @@ def test_intervals_about_means_cover(unit: bool) -> None:
 
 
 def test_intercept_lost_in_noise_makes_pairs_not_estimable() -> None:
-    law = law_of("gaussian-isotropic", 3, 0.5)
+    law = family_law("gaussian-isotropic", 0.5, 3)
     moment = some_moment(3)
     seen = Evidence(moment, moment, law, 100.0, columns=(None, None, None))
     for of in ("covariance", "correlation", "partial-correlation"):
@@ -481,7 +476,7 @@ def test_intercept_lost_in_noise_makes_pairs_not_estimable() -> None:
 def test_degenerate_matrices_give_valid_intervals(
     p: int, sd: float, ones: bool, unit: bool
 ) -> None:
-    law = law_of("gaussian-isotropic", p, sd) if sd else NoiseLaw.none()
+    law = family_law("gaussian-isotropic", sd, p) if sd else NoiseLaw.none()
     raw = some_moment(p) + (draw(np.random.RandomState(1), p, law) if sd else 0.0)
     columns = (None,) * p if ones else ()
     for matrix in (raw, -raw, np.zeros((p, p))):
@@ -499,7 +494,7 @@ def test_degenerate_matrices_give_valid_intervals(
 
 def test_indefinite_matrix_has_no_partial_correlations() -> None:
     raw = np.diag([0.5, 0.4, -0.01])
-    law = law_of("gaussian-isotropic", 3, 0.02)
+    law = family_law("gaussian-isotropic", 0.02, 3)
     seen = Evidence(raw, project(raw), law, 1000.0)
     assert not correlation_errors(seen, "partial-correlation").estimable.any()
     known = correlation_errors(seen, "correlation").estimable
@@ -510,7 +505,7 @@ def test_indefinite_matrix_has_no_partial_correlations() -> None:
 
 def test_discoveries_table() -> None:
     population = graph("hub", 10)
-    (seen,) = releases(population, 2000, law_of("laplace", 10, 0.002), unit=True, times=1)
+    (seen,) = releases(population, 2000, family_law("laplace", 0.002, 10), unit=True, times=1)
     found = Discoveries(rate=0.1).fit(seen)
     table = found.tables["discoveries"]
     assert found.edges is not None

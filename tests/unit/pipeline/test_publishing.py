@@ -26,13 +26,14 @@ from gramercy.archive.store.storage import FolderStore
 from gramercy.common.disk import make_folder
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
-from gramercy.ledger import Ledger
+from gramercy.ledger import Charge, Ledger
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
@@ -48,6 +49,7 @@ from gramercy.pipeline.verify.auditing import check_ledger, new_audit_folder
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import (
     as_flow_step,
     contract_facts,
@@ -469,3 +471,25 @@ def test_stated_intercept_that_differs_from_the_registered_one_is_refused(tmp_pa
         run_release(
             write_request(tmp_path, intercept=True, request={"version": "v2", "estimates": []})
         )
+
+
+@pytest.mark.parametrize(
+    ("state", "repeated", "renewed"),
+    [
+        ("reserved", Decision.REFUSE, Decision.CHARGE),
+        ("drawn", Decision.REFUSE, Decision.CHARGE),
+        ("sealed", Decision.FINISH, Decision.FINISH),
+        ("published", Decision.ANSWER, Decision.ANSWER),
+        ("spent", Decision.REFUSE, Decision.CHARGE),
+        ("withdrawn", Decision.REFUSE, Decision.CHARGE),
+    ],
+)
+def test_charge_decides_what_a_request_leads_to(
+    home: Path, tmp_path: Path, state: str, repeated: Decision, renewed: Decision
+) -> None:
+    plan = read_plan(write_request(tmp_path))
+    charge = Charge("v1-r1", "v1", "", plan.guarantee, "", "", ChargeState(state))
+    assert decide(plan, None) is Decision.CHARGE
+    for new_charge, decision in ((None, repeated), ("v1-r0", repeated), ("v1-r1", renewed)):
+        request = plan.request.model_copy(update={"new_charge": new_charge})
+        assert decide(replace(plan, request=request), charge) is decision

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from gramercy.common.machine import compiled
 from gramercy.schemas import families
 from gramercy.schemas.column import MISSING
-from gramercy.tables.formats.values import MAX_NAME_BYTES
 from gramercy.tables.persons import name_table
 from gramercy.tables.persons.name_table import NameDict, NameTable, TextBuffers, hashes
 from gramercy.tables.persons.person_index import IndexedPersons, Persons, PersonSample
-from gramercy.tables.persons.person_names import are_canonical, canonical
+from gramercy.tables.persons.person_names import MAX_NAME_BYTES, are_canonical, canonical
 from gramercy.tables.sums import row_transform
 from tests.support.problems import raises
 
