@@ -1,7 +1,5 @@
 """Estimators: post-processing of a release. Each has a module, and a line in the registry."""
 
-from collections.abc import Mapping
-
 from gramercy.estimators.components import Components
 from gramercy.estimators.cross_tables import CrossTables
 from gramercy.estimators.discoveries import Discoveries
@@ -26,7 +24,7 @@ _ESTIMATORS: tuple[type[Estimator], ...] = (
     *(Discriminant, QuadraticDiscriminant, Intervals, Discoveries, LinearRegression, Components),
     *(CrossTables, SummaryTable, Synthetic, PooledReleases),
 )
-registry: Mapping[str, type[Estimator]] = {
+registry: dict[str, type[Estimator]] = {
     each.model_fields["name"].default: each for each in _ESTIMATORS
 }
 

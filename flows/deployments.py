@@ -188,39 +188,17 @@ def job_template() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class WorkPool:
-    """The work pool of one home, on a Prefect server that other homes may share.
-
-    Parameters
-    ----------
-    api
-        URL of the Prefect server's API.
-    name
-        Name of the work pool.
-    home
-        The only home that deploys in it.
-    login
-        The login of the server; None if it asks for none.
-    """
+    """The work pool of one home, on a Prefect server that other homes may share."""
 
     api: str
     name: str
-    home: Home
-    login: str | None = None
+    home: Home  # the only one that deploys in it
+    login: str | None = None  # of the server, if it asks for one
 
     def deploy(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
         """Create the pool and these deployments, and remove those that are no longer served.
 
-        Returns
-        -------
-        list of str
-            Names of the removed deployments.
-
-        Raises
-        ------
-        RequestError
-            As `check_owner`.
-        ServerError
-            If the server does not accept them.
+        Returns the names of the removed ones.
         """
         reason = ""
         try:
@@ -269,10 +247,7 @@ class WorkPool:
     def remove_unserved(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
         """Remove the release deployments of this home that are not among these.
 
-        Returns
-        -------
-        list of str
-            Their names. Their runs stay in the history.
+        Returns their names. Their runs stay in the history.
         """
         served = {each.name for each in deployments}
         of_home = DeploymentFilter(tags=DeploymentFilterTags(all_=[served_tag(self.home)]))

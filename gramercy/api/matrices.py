@@ -31,6 +31,23 @@ class WithErrors:
     _plain: Callable[[NDArray[np.float64]], Any]  # the values as a plain pandas object
     _unchanged_entries: Callable[[], Entries]
 
+    def _keep(self, entries: Callable[[], Entries]) -> None:
+        """Keep the errors of the values as they are now: those of others are unknown."""
+        frame: Any = self
+        original, labels = frame.to_numpy().copy(), [list(axis) for axis in frame.axes]
+
+        def unchanged_entries() -> Entries:
+            same_labels = [list(axis) for axis in frame.axes] == labels
+            if not same_labels or not np.array_equal(frame.to_numpy(), original, equal_nan=True):
+                raise families.ESTIMATE(
+                    "This matrix was changed, so its errors are unknown now.",
+                    "Take the matrix from the release again, and change a .copy().",
+                )
+            return entries()
+
+        # A plain assignment would make pandas look for a column of this name.
+        object.__setattr__(self, "_unchanged_entries", unchanged_entries)
+
     def __getitem__(self, key: Any) -> Any:
         """As in pandas; the error of an unknown column names those that exist."""
         try:
@@ -129,20 +146,8 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
     def __init__(
         self, matrix: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
     ) -> None:
-        original = np.array(matrix)
-        super().__init__(original.copy(), index=list(names), columns=list(names))
-
-        def unchanged_entries() -> Entries:
-            same_names = list(self.index) == list(names) == list(self.columns)
-            if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
-                raise families.ESTIMATE(
-                    "This matrix was changed, so its errors are unknown now.",
-                    "Take the matrix from the release again, and change a .copy().",
-                )
-            return entries()
-
-        # A plain assignment would make pandas look for a column of this name.
-        object.__setattr__(self, "_unchanged_entries", unchanged_entries)
+        super().__init__(np.array(matrix), index=list(names), columns=list(names))
+        self._keep(entries)
 
     @property
     def _constructor(self) -> Any:
@@ -233,19 +238,8 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
     def __init__(
         self, values: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
     ) -> None:
-        original = np.array(values)
-        super().__init__(original.copy(), index=list(names))
-
-        def unchanged_entries() -> Entries:
-            same_names = list(self.index) == list(names)
-            if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
-                raise families.ESTIMATE(
-                    "This matrix was changed, so its errors are unknown now.",
-                    "Take the matrix from the release again, and change a .copy().",
-                )
-            return entries()
-
-        object.__setattr__(self, "_unchanged_entries", unchanged_entries)
+        super().__init__(np.array(values), index=list(names))
+        self._keep(entries)
 
     @property
     def _constructor(self) -> Any:

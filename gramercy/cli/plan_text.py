@@ -14,7 +14,13 @@ from gramercy.cli.terminal import (
     normalisation_text,
     privacy_loss_text,
 )
-from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect, unfinished_period
+from gramercy.pipeline.plan.budget_preview import (
+    BudgetPreview,
+    Decision,
+    budget_effect,
+    decide,
+    unfinished_period,
+)
 from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.specification import rows_needed
@@ -66,7 +72,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
 def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
-    replayed = answered is not None and answered.is_published
+    replayed = decide(plan, answered) is Decision.ANSWER
     after = before if replayed else before.after(plan.guarantee)
     unfinished = unfinished_period(plan)
     return plan.facts() | {

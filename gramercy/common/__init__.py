@@ -1,1 +1,1 @@
-"""Modules that several packages use: the home, the disk, the machine, the integer lattice."""
+"""Modules that several packages use: the home, the disk, the machine, the lattice, drawings."""

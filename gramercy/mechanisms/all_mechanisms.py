@@ -1,7 +1,5 @@
 """All mechanisms, by their names."""
 
-from collections.abc import Mapping
-
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
 from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
@@ -27,6 +25,6 @@ _MECHANISMS: tuple[type[Mechanism], ...] = (
     Marginals,
 )
 
-registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _MECHANISMS}
+registry: dict[str, type[Mechanism]] = {each.name: each for each in _MECHANISMS}
 
 __all__ = ["Mechanism", "registry"]

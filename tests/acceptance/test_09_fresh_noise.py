@@ -126,6 +126,7 @@ def test_no_parameter_sets_the_seed() -> None:
     )
     for subpackage in subpackages:
         files = list((ROOT / "gramercy" / subpackage).rglob("*.py"))
+        files = [path for path in files if path.parent.name != "demo"]  # a made-up table
         assert files
         for path in files:
             words = path.read_text().lower()

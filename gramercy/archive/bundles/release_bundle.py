@@ -47,7 +47,6 @@ from gramercy.schemas.evidence import (
     last_stage,
 )
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.publications import Publication
 
 Array = NDArray[np.float64]
@@ -116,7 +115,7 @@ class ReleaseBundle:
             rows=facts.rows.value,
             names=tuple(facts.names),
             columns=facts.source_columns,
-            unit=isinstance(facts.normalisation, Unit),
+            unit=facts.normalisation.unit_rows,
             folds=self._folds,
             trace=facts.trace_bound,
             divisor=self._divisor,
@@ -282,13 +281,7 @@ def read_release(folder: Path) -> ReleaseBundle:
 
 
 def _check_rows_size(folder: Path) -> None:
-    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long.
-
-    Raises
-    ------
-    BundleError
-        If it is too large, or the manifest differs from what was sealed.
-    """
+    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long."""
     for name in ROWS:
         path = folder / name
         if path.is_file() and path.stat().st_size > MOST_BYTES:

@@ -64,14 +64,8 @@ class _Texts(Model):
 class Dialogue:
     """The questions about one draft; the answers are kept in a private file of the home.
 
-    Parameters
-    ----------
-    draft
-        The draft before any answer.
-    home
-        The home. Its file has the names of the columns and the answers, and no value of the data.
-    counted
-        Number of rows of the table, to be proposed where the steward says that it is public.
+    The file has the names of the columns and the answers, and no value of the data. The number of
+    rows that were counted is proposed where the steward says that it is public.
     """
 
     def __init__(self, draft: Draft, home: Home, counted: int | None) -> None:
@@ -124,7 +118,9 @@ class Dialogue:
             earlier = TypeAdapter(Draft).validate_json(self._file.read_bytes())
         question = "Continue with your earlier answers?"
         if earlier is not None and Confirm.ask(question, console=terminal.err, default=True):
-            self._draft = earlier
+            is_exact = earlier.unit is None and earlier.neighbours == "replace-one"
+            counted = self._counted if is_exact else None  # the table may have grown
+            self._draft = replace(earlier, rows=counted or earlier.rows)
             return
         with contextlib.suppress(OSError, KeyError, ImportError):
             account = getpass.getuser() or None

@@ -1,8 +1,9 @@
-"""Preview what a planned release would do to the budget."""
+"""Decide what a request leads to, and preview what it would do to the budget."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from gramercy.ledger import Charge, Statement, check_budget, spent_failure
 from gramercy.ledger.sources import datasets_with_same_source
@@ -14,6 +15,37 @@ from gramercy.schemas.errors import BudgetRefused
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.problem import Notice
+
+
+class Decision(Enum):
+    """What a request leads to, given the charge of an earlier run of it.
+
+    CHARGE
+        A new charge.
+    ANSWER
+        The published release, at no charge.
+    FINISH
+        The publication of the sealed release, with the same bytes and at no charge.
+    REFUSE
+        Nothing: the charge is spent, or will be by the run that finds it interrupted.
+    """
+
+    CHARGE = "charge"
+    ANSWER = "answer"
+    FINISH = "finish"
+    REFUSE = "refuse"
+
+
+def decide(plan: Plan, charge: Charge | None) -> Decision:
+    """What the request of a plan leads to; `charge` is that of an earlier run, if there is one."""
+    if charge is None or (
+        charge.state not in _ANSWERS and plan.request.new_charge == charge.release
+    ):
+        return Decision.CHARGE
+    return _ANSWERS.get(charge.state, Decision.REFUSE)
+
+
+_ANSWERS = {ChargeState.PUBLISHED: Decision.ANSWER, ChargeState.SEALED: Decision.FINISH}
 
 
 @dataclass(frozen=True)
@@ -51,15 +83,16 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
     """Whether the release would be charged, be free or be refused, as the ledger is now."""
-    dataset, previous = plan.contract.id, preview.previous_charge
-    if previous and previous.is_published:
+    previous = preview.previous_charge
+    decision = decide(plan, previous)
+    if previous is not None and decision is Decision.ANSWER:
         words = f"Already published as {previous.release}: nothing would be charged."
         return BudgetEffect("free", words)
-    if previous and previous.state is ChargeState.SEALED:
+    if previous is not None and decision is Decision.FINISH:
         words = f"Already sealed as {previous.release}: its publication would be completed."
         return BudgetEffect("free", words)
-    if previous and plan.request.new_charge != previous.release:
-        return BudgetEffect("refused", str(spent_failure(dataset, previous)))
+    if previous is not None and decision is Decision.REFUSE:
+        return BudgetEffect("refused", str(spent_failure(plan.contract.id, previous)))
     try:
         check_preview(plan, preview)
     except BudgetRefused as refusal:
@@ -81,9 +114,9 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
         If the release of the request was withdrawn.
     """
     previous = preview.previous_charge
-    if previous is None or plan.request.new_charge == previous.release:
+    if decide(plan, previous) is Decision.CHARGE:
         check_budget(plan.contract.id, preview.statement, plan.guarantee)
-    elif previous.state is ChargeState.WITHDRAWN:
+    elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
 
 
@@ -93,12 +126,7 @@ def reads_table(plan: Plan, preview: BudgetPreview) -> bool:
     An average of reports has no table, a published release is returned from the archive, and an
     interrupted one is refused unless it is charged again.
     """
-    previous = preview.previous_charge
-    if plan.averaging or previous is None:
-        return not plan.averaging
-    return previous.state not in {ChargeState.PUBLISHED, ChargeState.SEALED} and (
-        plan.request.new_charge == previous.release
-    )
+    return not plan.averaging and decide(plan, preview.previous_charge) is Decision.CHARGE
 
 
 def unfinished_period(plan: Plan) -> Notice | None:

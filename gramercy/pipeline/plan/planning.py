@@ -20,7 +20,6 @@ from gramercy.pipeline.plan.chosen_columns import (
     with_columns_of_table,
 )
 from gramercy.pipeline.plan.estimable import check_group, check_other_releases
-from gramercy.pipeline.plan.request_files import dated_request, read_contract
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import (
     matrix_contract,
@@ -34,7 +33,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import REPORTS
 from gramercy.schemas.request import PERIOD
 from gramercy.schemas.request_parts import LocalEngine
@@ -139,7 +138,7 @@ class Plan:
         A diagonal entry is 1/p on average if every row has length 1, because the trace is then 1.
         None if rows do not have length 1, or if there is only one column.
         """
-        unit_rows = isinstance(self.normalisation, Unit)
+        unit_rows = self.normalisation.unit_rows
         if not unit_rows or self.contract.protected_unit != "row":
             return None
         if not self.mechanism.publishes.is_moment or self.columns == 1:
@@ -200,6 +199,8 @@ def make_plan(
     BudgetRefused
         If the contract does not allow a single release to have such an epsilon.
     """
+    from gramercy.pipeline.plan.request_files import dated_request  # needs a YAML parser
+
     planned_for = at or utc_now()
     pattern, request = request.version, dated_request(context, request, planned_for)
     contract = load_contract(context, request)
@@ -299,6 +300,8 @@ def load_contract(context: Context, request: Request) -> Contract:
     ContractError, RequestError
         If the contract cannot be used, or cannot be used with this request.
     """
+    from gramercy.pipeline.plan.request_files import read_contract  # needs a YAML parser
+
     path = context.home.contract(request.dataset)
     contract = read_contract(path)
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
@@ -21,6 +20,13 @@ Types = Mapping[str, str]  # the columns of a file, with types as in `tables.for
 _NUMBERS, _TEXTS, _PERSONS = {"whole", "double", "any"}, {"text", "any"}, {"whole", "text", "any"}
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _MOST_NAMED = 10
+
+
+def required_columns(contract: Contract) -> list[str]:
+    """Columns that every file must have: those to publish, and those of persons and of dates."""
+    dates = None if contract.period is None else contract.period.column
+    others = (contract.person_column, dates)
+    return contract.names + [name for name in others if name is not None]
 
 
 def validate(contract: Contract) -> None:

@@ -35,6 +35,7 @@ from gramercy.common.process_lock import HeldLock
 from gramercy.ledger import Charge, Ledger, check_budget, spent_failure
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
@@ -53,7 +54,7 @@ _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
 
 
 @dataclass(frozen=True)
-class Publication:
+class LockedRequest:
     """The state of a request in ledger and archive, and the steps that change it.
 
     Parameters
@@ -110,7 +111,9 @@ class Publication:
         if charge is None:
             return None
         if charge.state.is_closed or not has_bundle:
-            self._close_interrupted(charge)
+            charge = self._close_interrupted(charge)
+            if decide(self.plan, charge) is Decision.REFUSE:
+                raise spent_failure(self.dataset, charge)
             return None
         path = self.bundle_path(charge)
         if read_release(path).sha256 != charge.sha256:
@@ -234,16 +237,16 @@ class Publication:
                 if self.archive.contains(path) and read_release(path).sha256 == charge.sha256:
                     self._mark_published(charge)
 
-    def _close_interrupted(self, charge: Charge) -> None:
-        """Mark a charge without a bundle as spent; raise unless a new charge was requested."""
+    def _close_interrupted(self, charge: Charge) -> Charge:
+        """The charge without a bundle, marked as spent if its state was open."""
         if charge.is_published:
             raise wordings.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
         if not charge.state.is_closed:
             reason = "found without a release"
             self.ledger.mark(self.dataset, charge.release, ChargeState.SPENT, reason=reason)
             self.archive.sweep(self.dataset)
-        if self.plan.request.new_charge != charge.release:
-            raise spent_failure(self.dataset, charge)
+            return replace(charge, state=ChargeState.SPENT, reason=reason)
+        return charge
 
     def _mark_spent(self, charge: Charge) -> None:
         with contextlib.suppress(LedgerError, SpentFailure):
@@ -284,7 +287,7 @@ class Publication:
 
 
 @contextlib.contextmanager
-def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
+def locked_request(context: Context, plan: Plan) -> Iterator[LockedRequest]:
     """Hold the lock of a data set; only one run at a time can hold it.
 
     Raises
@@ -296,7 +299,7 @@ def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
     """
     ledger, _ = context.open_stores()
     with ledger.lock(plan.contract.id) as lock:
-        yield Publication(plan, context, lock)
+        yield LockedRequest(plan, context, lock)
 
 
 def replay(context: Context, plan: Plan) -> str | None:
@@ -318,7 +321,7 @@ def replay(context: Context, plan: Plan) -> str | None:
     ArchiveError
         If the request is new, and its release may not fit on a disk.
     """
-    with locked_publication(context, plan) as run:
+    with locked_request(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
         charge = run.published_charge()
         if charge is None:
@@ -358,7 +361,7 @@ def publish(context: Context, plan: Plan, data: PrivateData) -> str:
         summed_last.append(draw_into(folder, charged, data, release))
 
     sampler.self_test()  # fails before the charge
-    with locked_publication(context, plan) as run:
+    with locked_request(context, plan) as run:
         if published := run.published_charge():
             return published.release
         try:
@@ -452,13 +455,13 @@ def finished_release(context: Context, plan: Plan) -> str | None:
     Raises
     ------
     GramercyError
-        As `publishing.replay` does.
+        As `replay` does.
     """
     if plan.averaging or context.existing_ledger is None:
         return None
     archive, dataset = context.archive, plan.contract.id
     charge = context.ledger.find_charge(dataset, plan.key)
-    if charge is None or not charge.is_published:
+    if charge is None or decide(plan, charge) is not Decision.ANSWER:
         return None
     estimates = {each.id for each in plan.request.estimates}
     report = archive.report(dataset, charge.release, report_id(sorted(estimates)))

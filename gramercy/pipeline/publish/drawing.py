@@ -62,7 +62,6 @@ from gramercy.schemas.facts import (
     group_names,
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -84,6 +83,34 @@ MATRIX = "second_moment.npy"
 _TOLERANCE = 1e-6
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A release that has been charged, and is being drawn and written."""
+
+    folder: Path
+    plan: Plan
+    release: str
+    histograms: Sequence[Histogram] = ()
+
+    def manifest(
+        self,
+        row_counts: Sequence[float] = (),
+        group_counts: Sequence[Sequence[float]] = (),
+        sources: Mapping[str, str] | None = None,
+    ) -> ReleaseManifest:
+        """The manifest of the release, published today; see `release_manifest`."""
+        return release_manifest(
+            self.plan.spec,
+            release=self.release,
+            published=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            row_counts=row_counts,
+            group_counts=group_counts,
+            versions=software_versions(),
+            sources=sources,
+            histograms=self.histograms,
+        )
+
+
 class Publisher(ABC, Generic[M]):
     """How the releases of one kind are drawn and written, and how their noise is checked.
 
@@ -94,12 +121,13 @@ class Publisher(ABC, Generic[M]):
 
     def draw(self, folder: Path, plan: Plan, data: Any, release: str) -> PrivateData:
         """See `draw_into`."""
-        histograms: list[Histogram] = []
+        draft = Draft(folder, plan, release)
         if isinstance(data, PrivateCounts):
             with closing(data.kept):
                 plan, histograms = estimate_constants(plan, data)
+                draft = Draft(folder, plan, release, histograms)
                 data = self._next_pass(plan, data)
-        self._publish(folder, plan, plan.mechanism, data, release, histograms)  # type: ignore[arg-type]
+        self._publish(draft, plan.mechanism, data)  # type: ignore[arg-type]
         drawn: PrivateData = data
         return drawn
 
@@ -108,15 +136,7 @@ class Publisher(ABC, Generic[M]):
         return PrivateSums(sum_rows(plan, data.state, data.kept), data.fingerprint, data.state)
 
     @abstractmethod
-    def _publish(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: M,
-        data: Any,
-        release: str,
-        histograms: Sequence[Histogram],
-    ) -> None:
+    def _publish(self, draft: Draft, mechanism: M, data: Any) -> None:
         """Draw the noise and write the release."""
 
     def rows(
@@ -147,23 +167,15 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     publication = SECOND_MOMENT
 
-    def _publish(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: Additive,
-        data: PrivateSums,
-        release: str,
-        histograms: Sequence[Histogram],
-    ) -> None:
-        noisy = draw_noise(plan.spec, mechanism, data.sums)
-        manifest = _manifest(plan, release, noisy.fold_rows.tolist(), noisy.part_rows.tolist())
+    def _publish(self, draft: Draft, mechanism: Additive, data: PrivateSums) -> None:
+        noisy = draw_noise(draft.plan.spec, mechanism, data.sums)
+        manifest = draft.manifest(noisy.fold_rows.tolist(), noisy.part_rows.tolist())
         write_matrices(
-            folder,
+            draft.folder,
             manifest,
             noisy.matrix(manifest),
             noisy.folds(manifest),
-            histograms,
+            draft.histograms,
             noisy.groups(manifest),
         )
 
@@ -185,28 +197,9 @@ class RowsPublisher(Publisher[RowWise]):
         """What is added to the published rows after the noise."""
         return published_offset(spec)
 
-    def _publish(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: RowWise,
-        data: PrivateSums,
-        release: str,
-        histograms: Sequence[Histogram],
-    ) -> None:
-        manifest = _manifest(plan, release)
-        gram = self._publish_rows(folder, plan, mechanism, manifest, data)
-        write_matrices(folder, manifest, gram / manifest.rows.value)
-
-    def _publish_rows(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: RowWise,
-        manifest: ReleaseManifest,
-        data: PrivateSums,
-    ) -> Any:
-        """Read the table again, publish its rows with noise, and return their noisy Gram matrix."""
+    def _publish(self, draft: Draft, mechanism: RowWise, data: PrivateSums) -> None:
+        """Read the table again, and publish its rows with noise and their noisy Gram matrix."""
+        plan, manifest = draft.plan, draft.manifest()
         verify_unchanged(data.state, plan.contract.source)
         rows = data.sums.rows
         contract = plan.scaled_contract
@@ -220,7 +213,7 @@ class RowsPublisher(Publisher[RowWise]):
             malformed,
             keep_malformed=True,
         )
-        file = folder / str(self.publication.rows_file)
+        file = draft.folder / str(self.publication.rows_file)
         columns, offset = published_columns(manifest), self.offset(plan.spec)
         with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
             for q in blocks(batches, rows_per_batch(columns)):
@@ -231,7 +224,8 @@ class RowsPublisher(Publisher[RowWise]):
         if writer.rows != rows:
             raise wordings.table_changed()
         # Computed from the published rows alone, so that it is post-processing.
-        return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))
+        gram: Any = sum(mechanism.gram(x - offset) for x in read_rows(file, columns, rows))
+        write_matrices(draft.folder, manifest, gram / manifest.rows.value)
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
         """See `Publisher.check_noise`: also that the matrix follows from the published rows."""
@@ -265,7 +259,7 @@ class AveragePublisher(Publisher[Local]):
 
     def draw(self, folder: Path, plan: Plan, data: ReportSum, release: str) -> PrivateData:
         """See `draw_into`."""
-        manifest = _manifest(plan, release, sources=data.sources)
+        manifest = Draft(folder, plan, release).manifest(sources=data.sources)
         write_matrices(folder, manifest, data.total / manifest.rows.value)
         return data
 
@@ -281,19 +275,11 @@ class PrecisionPublisher(Publisher[Output]):
 
     publication = PRECISION
 
-    def _publish(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: Output,
-        data: PrivateSums,
-        release: str,
-        histograms: Sequence[Histogram],
-    ) -> None:
+    def _publish(self, draft: Draft, mechanism: Output, data: PrivateSums) -> None:
         gram, lattice = require_gram(data.sums.gram), mechanism.lattice
-        truth = gram / (lattice.squared_radius * plan.contract.count)
+        truth = gram / (lattice.squared_radius * draft.plan.contract.count)
         noisy = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
-        write_matrices(folder, _manifest(plan, release), noisy)
+        write_matrices(draft.folder, draft.manifest(), noisy)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Output) -> None:
         check_lattice(path, bundle.raw / mechanism.step)
@@ -308,17 +294,8 @@ class MarginalsPublisher(Publisher[Marginals]):
         """Nothing is drawn after the histograms."""
         return data
 
-    def _publish(
-        self,
-        folder: Path,
-        plan: Plan,
-        mechanism: Marginals,
-        data: PrivateCounts,
-        release: str,
-        histograms: Sequence[Histogram],
-    ) -> None:
-        manifest = _manifest(plan, release, histograms=histograms)
-        write_release(folder, manifest, [], histograms)
+    def _publish(self, draft: Draft, mechanism: Marginals, data: PrivateCounts) -> None:
+        write_release(draft.folder, draft.manifest(), [], draft.histograms)
 
     def rows(
         self, spec: ReleaseSpec, folds: Sequence[RowsFacts], histograms: Sequence[Histogram]
@@ -513,7 +490,7 @@ def write_matrices(
     projected = project(unbiased, manifest.trace_bound)
     if law.has_noise:
         bound, rows = manifest.trace_bound, manifest.rows.value
-        unit = isinstance(manifest.normalisation, Unit)
+        unit = manifest.normalisation.unit_rows
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
     matrices = [matrix, projected, *denoised, *folds]
     write_release(folder, manifest, matrices, histograms, groups)
@@ -529,31 +506,10 @@ def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
     rows, raw
         The group's noisy number of rows, and its matrix as released.
     """
-    law, unit = manifest.group_noise(rows), isinstance(manifest.normalisation, Unit)
+    law, unit = manifest.group_noise(rows), manifest.normalisation.unit_rows
     bound = manifest.trace_bound
     matrix: Array = denoise(raw, law, bound, rows, unit=unit)
     return matrix
-
-
-def _manifest(
-    plan: Plan,
-    release: str,
-    row_counts: Sequence[float] = (),
-    group_counts: Sequence[Sequence[float]] = (),
-    sources: Mapping[str, str] | None = None,
-    histograms: Sequence[Histogram] = (),
-) -> ReleaseManifest:
-    """The manifest of a release published today; see `release_manifest`."""
-    return release_manifest(
-        plan.spec,
-        release=release,
-        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        row_counts=row_counts,
-        group_counts=group_counts,
-        versions=software_versions(),
-        sources=sources,
-        histograms=histograms,
-    )
 
 
 def release_manifest(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common import disk
+from gramercy.pipeline.plan.table_header import required_columns
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
 
@@ -44,13 +45,6 @@ def silence_great_expectations() -> Iterator[None]:
             yield
         finally:
             logging.disable(before)
-
-
-def required_columns(contract: Contract) -> list[str]:
-    """Columns that every file must have: those to publish, and those of persons and of dates."""
-    dates = None if contract.period is None else contract.period.column
-    others = (contract.person_column, dates)
-    return contract.names + [name for name in others if name is not None]
 
 
 @silence_great_expectations()

@@ -21,9 +21,8 @@ from gramercy.common.home import Home
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.table_header import check_table_header, required_columns
 from gramercy.pipeline.progress import rows_bar
-from gramercy.pipeline.publish.expectations import required_columns
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
@@ -215,7 +214,7 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
         copied = copy_rows(
             contract.source,
             CopiedColumns(
-                {name: contract.levels(name) for name in contract.names},
+                contract.codings,
                 others,
                 rows=contract.rows if contract.checks_rows else None,
             ),

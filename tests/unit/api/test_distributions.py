@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,14 @@ import pytest
 import gramercy
 from gramercy.api.release import Release
 from gramercy.schemas import families
-from gramercy.schemas.problem import Family
 from tests.support.factories import run_release, write_request
 from tests.support.marginals import ROWS, marginals_request
 from tests.support.problems import raises
 
+MATRICES = (
+    *("second_moment", "covariance", "correlation", "partial_correlation", "means"),
+    *("standard_deviations", "precision", "projected", "denoised", "evidence"),
+)
 PERSONS = {"privacy_unit": "person", "persons": 700}  # declared; there are 1000
 
 
@@ -31,7 +33,9 @@ def table(tmp_path: Path) -> pd.DataFrame:
     return pd.read_csv(tmp_path / "table.csv")
 
 
-def test_marginals_are_those_of_the_table(tmp_path: Path, home: Path) -> None:
+def test_release_of_marginals_has_those_of_the_table_and_no_matrix(
+    tmp_path: Path, home: Path
+) -> None:
     release = opened(marginals_request(tmp_path), home)
     marginals = release.marginals
     assert release.kind == "marginals"
@@ -43,6 +47,26 @@ def test_marginals_are_those_of_the_table(tmp_path: Path, home: Path) -> None:
     missing = marginals[marginals["lower"].isna() & marginals["level"].isna()]
     away = np.abs(missing["share"] - [0, 0.1, 0]) / missing["standard_error"]
     assert (away < 12).all()
+    wide, narrow = (release.quantiles([0.5], level) for level in (0.99, 0.6))
+    assert (wide["lower"] <= narrow["lower"]).all()
+    assert (wide["upper"] >= narrow["upper"]).all()
+    assert release.quantiles([]).empty
+    for at, level in (([0.0], 0.9), ([0.5, 1.0], 0.9), ([np.nan], 0.9), ([0.5], 0.5), ([0.5], 1.0)):
+        with raises(families.ANALYSIS):
+            release.quantiles(at, level)
+    for name in MATRICES:
+        with raises(families.ANALYSIS, release="toy/v1-r1"):
+            pytest.fail(f"{name}: {getattr(release, name)}")
+    with raises(families.ANALYSIS, release="toy/v1-r1"):
+        release.estimate("ridge")
+    with raises(families.ESTIMATE, release="toy/v1-r1"):
+        next(release.rows())
+    with raises(families.ESTIMATE, release="toy/v1-r1"):
+        release.graph("ridge")
+    assert not release.noise.has_noise
+    assert not release.estimates
+    assert release.report is None
+    assert "toy/v1-r1" in repr(release)
 
 
 @pytest.mark.parametrize("changes", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
@@ -68,13 +92,6 @@ def test_quantiles_are_those_of_the_table(
         assert release.manifest.rows.value == pytest.approx(ROWS, rel=0.25)
 
 
-def test_wider_level_gives_a_wider_interval(tmp_path: Path, home: Path) -> None:
-    release = opened(marginals_request(tmp_path), home)
-    wide, narrow = (release.quantiles([0.5], level) for level in (0.99, 0.6))
-    assert (wide["lower"] <= narrow["lower"]).all()
-    assert (wide["upper"] >= narrow["upper"]).all()
-
-
 def test_releases_with_private_constants_have_marginals_and_a_matrix(
     tmp_path: Path, home: Path
 ) -> None:
@@ -93,42 +110,3 @@ def test_releases_of_declared_constants_have_no_marginals(tmp_path: Path, home: 
         _ = release.marginals
     with raises(families.ANALYSIS, release="toy/v1-r1"):
         release.quantiles()
-
-
-MATRICES: dict[str, tuple[Callable[[Release], Any], Family[Any]]] = {
-    "second moment": (lambda r: r.second_moment, families.ANALYSIS),
-    "covariance": (lambda r: r.covariance, families.ANALYSIS),
-    "correlation": (lambda r: r.correlation, families.ANALYSIS),
-    "partial correlation": (lambda r: r.partial_correlation, families.ANALYSIS),
-    "means": (lambda r: r.means, families.ANALYSIS),
-    "standard deviations": (lambda r: r.standard_deviations, families.ANALYSIS),
-    "precision": (lambda r: r.precision, families.ANALYSIS),
-    "projected": (lambda r: r.projected, families.ANALYSIS),
-    "denoised": (lambda r: r.denoised, families.ANALYSIS),
-    "evidence": (lambda r: r.evidence, families.ANALYSIS),
-    "estimate": (lambda r: r.estimate("ridge"), families.ANALYSIS),
-    "rows": (lambda r: next(r.rows()), families.ESTIMATE),
-    "graph": (lambda r: r.graph("ridge"), families.ESTIMATE),
-}
-
-
-def test_marginals_have_no_matrix(tmp_path: Path, home: Path) -> None:
-    release = opened(marginals_request(tmp_path), home)
-    for name, (read, problem) in MATRICES.items():
-        with raises(problem, release="toy/v1-r1"):
-            pytest.fail(f"{name}: {read(release)}")
-    assert not release.noise.has_noise
-    assert not release.estimates
-    assert release.report is None
-    assert "toy/v1-r1" in repr(release)
-
-
-def test_numbers_out_of_range_are_refused(tmp_path: Path, home: Path) -> None:
-    release = opened(marginals_request(tmp_path), home)
-    for at in ([0.0], [0.5, 1.0], [np.nan]):
-        with raises(families.ANALYSIS):
-            release.quantiles(at)
-    for level in (0.5, 1.0):
-        with raises(families.ANALYSIS):
-            release.quantiles(level=level)
-    assert release.quantiles([]).empty

@@ -43,18 +43,12 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
         groups["C"]
     with raises(families.ESTIMATE, estimator="ridge", group="A"):
         release.estimate("ridge", group="A")
-
-
-def test_opening_a_group_builds_its_evidence_only(tmp_path: Path, home: Path) -> None:
-    plan_of_groups(tmp_path)
-    name = run_release(tmp_path / "request.yaml")
-    release = gramercy.open(str(home / "archive"))[f"toy/{name}"]
-    groups = release.groups
+    again = gramercy.open(str(home / "archive"))[f"toy/{name}"]
     with patch.object(release_bundle, "Evidence", wraps=Evidence) as built:
-        groups["B"].means.to_frame()
-        assert groups["B"].rows == groups["B"].evidence.rows
-        assert built.call_count == 1
-        assert release.evidence.of_group("B").rows == release.evidence.of_group("B").rows
+        again.groups["B"].means.to_frame()
+        assert again.groups["B"].rows == again.groups["B"].evidence.rows
+        assert built.call_count == 1  # of the one group
+        assert again.evidence.of_group("B").rows == again.evidence.of_group("B").rows
         assert built.call_count == 1 + 1 + len(groups)
 
 
@@ -146,14 +140,14 @@ def test_comparison_of_groups() -> None:
     assert tuple(found.iloc[0][["kind", "column"]]) == (MEAN, "c0")
     assert len(compared.table()) == 9
     assert "c0" in compared._repr_html_()
-    assert isinstance(groups["A"], GroupRelease)
-    assert isinstance(groups, Groups)
     axes = compared.plot()
     assert len(axes.get_yticklabels()) == 3
     with raises(families.ANALYSIS):
         groups.compare("A", "B", level=1.0)
     with raises(families.UNKNOWN_NAME, group="b"):
         groups.compare("A", "b")
+    with raises(families.ESTIMATE):
+        Groups("toy/v1-r1", {}).classifier()
 
 
 def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
@@ -186,8 +180,3 @@ def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
         classifier.predict(frame.drop(columns="y"))
     shown = classifier.summary() + classifier._repr_html_() + repr(classifier)
     assert all(word in shown for word in ("sex=1", "share", "toy/"))
-
-
-def test_release_without_groups_has_no_classifier() -> None:
-    with raises(families.ESTIMATE):
-        Groups("toy/v1-r1", {}).classifier()

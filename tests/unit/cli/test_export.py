@@ -46,7 +46,6 @@ from tests.support.factories import (
 )
 from tests.support.ledger_writers import charge, contract
 from tests.support.registry_schema import registry_errors
-from tests.unit.pipeline.test_groups import plan_of_groups
 
 with warnings.catch_warnings():
     # Importing frictionless causes warnings of its dependencies; it reports problems by value.
@@ -253,15 +252,6 @@ def test_every_bundle_is_a_valid_data_package(tmp_path: Path, home: Path) -> Non
 @pytest.mark.parametrize("name", ["rows", "local", "output", "marginals"])
 def test_bundles_of_other_kinds_are_valid_data_packages(name: str, tmp_path: Path) -> None:
     assert package_errors(publish_with(name, tmp_path) / "datapackage.json") == []
-
-
-@pytest.mark.slow
-def test_release_of_groups_is_a_valid_data_package(tmp_path: Path, home: Path) -> None:
-    plan_of_groups(tmp_path)
-    name = run_release(tmp_path / "request.yaml")
-    release = home / "archive/toy" / name / "release"
-    assert (release / "groups.parquet").exists()
-    assert package_errors(release / "datapackage.json") == []
 
 
 def rows(path: Path) -> list[dict[str, str]]:

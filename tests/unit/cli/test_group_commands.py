@@ -29,13 +29,23 @@ def publish(folder: Path, version: str, **keys: Any) -> str:
     return run_release(folder / "request.yaml")
 
 
-def test_show_states_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"toy/{publish(tmp_path, 'v1')}"
+def test_one_release_with_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release = publish(tmp_path, "v1")
+    name = f"toy/{release}"
     code, out, _ = run_command("show", name, capsys=capsys)
     assert code == 0
     assert "by the levels of 'ward'" in out
     facts = run_json("show", name, capsys=capsys)
     assert [group["level"] for group in facts["groups"]] == ["A", "B", "(other)"]
+    code, _, error = run_command("estimate", name, "--set", "group=Z", capsys=capsys)
+    assert code != 0  # before Prefect starts
+    assert families.UNKNOWN_NAME.code in error
+    # The internal page has the exact sizes of groups.
+    page = page_path(Context.default().home, "toy", release).read_text()
+    sizes = table()["ward"].value_counts()
+    for group in ("A", "B"):
+        assert f'<td>{group}</td><td class="n">{sizes[group]}</td>' in page
+    assert f'<td>(other)</td><td class="n">{sizes["C"] + sizes[""]}</td>' in page
 
 
 def test_releases_are_compared_if_their_groups_are_the_same(tmp_path: Path) -> None:
@@ -103,31 +113,6 @@ def test_pool_is_of_all_rows(tmp_path: Path, home: Path) -> None:
     assert pool.evidence.raw.shape == (3, 3)
 
 
-def test_unknown_group_is_refused_before_prefect_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name = f"toy/{publish(tmp_path, 'v1')}"
-    code, _, error = run_command("estimate", name, "--set", "group=Z", capsys=capsys)
-    assert code != 0
-    assert families.UNKNOWN_NAME.code in error
-
-
-def test_internal_page_has_the_exact_sizes_of_groups(tmp_path: Path) -> None:
-    release, context = publish(tmp_path, "v1"), Context.default()
-    page = page_path(context.home, "toy", release).read_text()
-    sizes = table()["ward"].value_counts()
-    for name in ("A", "B"):
-        assert f'<td>{name}</td><td class="n">{sizes[name]}</td>' in page
-    assert f'<td>(other)</td><td class="n">{sizes["C"] + sizes[""]}</td>' in page
-
-
-@pytest.mark.slow
-def test_release_with_groups_is_a_valid_data_package(tmp_path: Path) -> None:
-    release = publish(tmp_path, "v1", folds=2)
-    folder = Context.default().archive.release("toy", release)
-    assert package_errors(folder / "datapackage.json") == []
-
-
 @pytest.mark.slow
 def test_exported_package_has_the_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -137,6 +122,7 @@ def test_exported_package_has_the_groups(
     assert package_errors(folder / "datapackage.json") == []
     (listed,) = rows(folder / "releases.csv")
     place = Context.default().archive.release("toy", name)
+    assert package_errors(place / "datapackage.json") == []
     assert (folder / listed["groups"]).read_bytes() == (place / GROUPS).read_bytes()
     bundle = read_release(place)
     groups = rows(folder / "groups.csv")

@@ -37,7 +37,7 @@ def release(tmp_path: Path) -> str:
 
 
 def test_commands_describe_marginals(
-    release: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    release: str, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
 ) -> None:
     (listed,) = run_json("list", capsys=capsys)
     assert (listed["mechanism"], listed["normalisation"]) == ("marginals", None)
@@ -56,16 +56,16 @@ def test_commands_describe_marginals(
     assert run_json("audit", "--output", tmp_path / "audit", capsys=capsys)["discrepancies"] == []
     (timeline,) = run_json("history", capsys=capsys)
     assert timeline["events"][-1]["mechanism"] == "marginals"
+    code, out, err = run_command("estimate", release, "--json", capsys=capsys)
+    assert code == 2  # before Prefect starts
+    assert families.ESTIMATES.code in out + err
+    # Other programs read every bin of every stage.
+    frame = pd.read_parquet(home / "archive" / release / "release/marginals.parquet")
+    assert list(frame.columns) == ["stage", "column", "lower", "upper", "level", "count", "sd"]
+    assert frame["count"].dtype == "int64"
+    assert frame["stage"].is_monotonic_increasing
     withdrawn = run_json("withdraw", release, "--reason", "a trial", "--yes", capsys=capsys)
     assert withdrawn["problems"] == []
-
-
-def test_estimates_of_marginals_are_refused_before_prefect_starts(
-    release: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run_command("estimate", release, "--json", capsys=capsys)
-    assert code == 2
-    assert families.ESTIMATES.code in out + err
 
 
 @pytest.mark.slow
@@ -171,11 +171,3 @@ def test_marginals_without_histograms_are_refused(scaling: str, tmp_path: Path) 
     seal(place)
     with raises(families.CONTENT):
         read_release(place)
-
-
-def test_marginals_file_is_a_plain_table(release: str, home: Path) -> None:
-    """Other programs read every bin of every stage."""
-    frame = pd.read_parquet(home / "archive" / release / "release/marginals.parquet")
-    assert list(frame.columns) == ["stage", "column", "lower", "upper", "level", "count", "sd"]
-    assert frame["count"].dtype == "int64"
-    assert frame["stage"].is_monotonic_increasing

@@ -183,9 +183,11 @@ def test_interrupted_answers_are_private_and_continue(
     (file,) = (home / "drafts").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert CANARY not in file.read_text() + out
+    write_blood(tmp_path, "age,glucose,ward,bmi", rows=41)
     code, out = answer("", "columns", "glucose", "n", "2 30", "")
     assert code == 0, out
     contract = drafted(tmp_path)
+    assert contract.rows == 41
     assert contract.title == "Blood values"
     assert contract.columns["age"] == Bounds(lower=0.0, upper=120.0)
     assert contract.columns["glucose"] == Bounds(lower=2.0, upper=30.0)

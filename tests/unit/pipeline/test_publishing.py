@@ -18,15 +18,17 @@ from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
-from gramercy.ledger import Ledger
+from gramercy.ledger import Charge, Ledger
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT
+from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.estimating import fit
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import (
     as_flow_step,
     contract_facts,
@@ -267,3 +269,25 @@ def test_abandoned_staging_folder_is_removed(tmp_path: Path, home: Path) -> None
     run_release(write_request(tmp_path))
     assert not left.exists()
     assert other.exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "repeated", "renewed"),
+    [
+        ("reserved", Decision.REFUSE, Decision.CHARGE),
+        ("drawn", Decision.REFUSE, Decision.CHARGE),
+        ("sealed", Decision.FINISH, Decision.FINISH),
+        ("published", Decision.ANSWER, Decision.ANSWER),
+        ("spent", Decision.REFUSE, Decision.CHARGE),
+        ("withdrawn", Decision.REFUSE, Decision.CHARGE),
+    ],
+)
+def test_charge_decides_what_a_request_leads_to(
+    home: Path, tmp_path: Path, state: str, repeated: Decision, renewed: Decision
+) -> None:
+    plan = read_plan(write_request(tmp_path))
+    charge = Charge("v1-r1", "v1", "", plan.guarantee, "", "", ChargeState(state))
+    assert decide(plan, None) is Decision.CHARGE
+    for new_charge, decision in ((None, repeated), ("v1-r0", repeated), ("v1-r1", renewed)):
+        request = plan.request.model_copy(update={"new_charge": new_charge})
+        assert decide(replace(plan, request=request), charge) is decision

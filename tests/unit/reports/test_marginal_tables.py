@@ -1,4 +1,4 @@
-"""Marginals in a report: small histograms, shares, and quantiles with sensible digits."""
+"""Parts of a report: marginals with sensible digits, and analyses of every kind of column."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.pipeline.context import Context
 from gramercy.reports import marginal_tables
@@ -17,8 +19,9 @@ from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, margin
 from gramercy.reports.release_report import marginals_page, release_page
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from tests.support.factories import MECHANISM, run_release, write_request
+from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request
 from tests.support.marginals import ROWS, histogram, marginals_request
+from tests.support.pages import check_ids
 
 
 def published(request: Path) -> ReleaseBundle:
@@ -159,3 +162,41 @@ def test_page_of_a_matrix_states_every_share_once(tmp_path: Path) -> None:
     for level in ("A", "B"):
         assert f"ward={level}" in columns
         assert f"{level}: " not in marginals
+
+
+NUMBERS = {name: {"lower": -3.0, "upper": 3.0} for name in ("x", "y")}
+LEVELS = {name: {"levels": ["a", "b", "c"]} for name in ("k", "m")}
+FIRST: dict[str, Any] = {
+    "numbers": {"name": "regression", "formula": "y ~ x"},
+    "levels": {"name": "tables"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["numbers", "levels"])
+def test_report_has_every_analysis_of_columns_of_one_kind(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {name: rng.normal(size=5000) for name in NUMBERS}
+        | {name: rng.choice(["a", "b", "c"], 5000) for name in LEVELS}
+    )
+    table.to_csv(tmp_path / "table.csv", index=False)
+    estimates = [FIRST[kind], {"name": "moments"}, {"name": "synthetic", "rows": 10}]
+    request = write_request(
+        tmp_path,
+        columns=NUMBERS if kind == "numbers" else LEVELS,
+        rows=5000,
+        intercept=True,
+        budget={"epsilon": 10.0, "delta": 1e-5},
+        request={
+            "mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6},
+            "normalisation": {"kind": "clip", "radius": 3.0},
+            "estimates": estimates,
+        },
+    )
+    folder = run_pipeline(request)
+    made = [read_estimate(each) for each in sorted((folder / "estimates").iterdir())]
+    page = release_page(read_release(folder / "release"), made)
+    check_ids(page)
+    assert all(each.manifest.estimate in page for each in made)
+    assert len(made) == 3

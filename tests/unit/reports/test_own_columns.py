@@ -1,4 +1,4 @@
-"""The report says what its numbers mean: own units, missing cells, unit rows, laws of errors."""
+"""The report says what its numbers mean: own units, missing cells, unit rows, groups of rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
-from gramercy.reports.column_summaries import meaning_notes, own_columns
+from gramercy.archive.store.opening import open_archive
+from gramercy.common.home import Home
+from gramercy.reports.column_summaries import meaning_notes, own_columns, row_groups
 from gramercy.reports.correlations import correlations, repaired_correlations
 from gramercy.reports.release_report import release_page
 from gramercy.schemas import families
+from gramercy.schemas.facts import OTHER
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import ScalingFacts
 from tests.support.factories import run_release, write_request
+from tests.support.pages import check_ids
+from tests.unit.pipeline.test_groups import COLUMNS as GROUP_COLUMNS
+from tests.unit.pipeline.test_groups import plan_of_groups
 
 ROWS = 4000
 COLUMNS = {
@@ -141,3 +147,35 @@ def test_unit_rows_have_a_box_that_says_so(tmp_path: Path, home: Path) -> None:
     page = release_page(bundle, [])
     assert page.index(note.code) < page.index("What is guaranteed")
     assert "<h2>Columns</h2>" not in page
+
+
+@pytest.mark.slow
+def test_report_shows_every_group_in_own_units(tmp_path: Path) -> None:
+    """Ward B has a mean of 0.5 and a strong correlation; there is no row of another ward."""
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(-0.4, 0.4, (2, 20_000))
+    ward = np.repeat(["A", "B"], 10_000)
+    frame = pd.DataFrame({"x": x, "y": np.where(ward == "B", x, y), "ward": ward})
+    frame["x"] += np.where(ward == "B", 0.5, 0)
+    keys = {
+        "normalisation": {"kind": "clip", "radius": 1.6},
+        "mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6},
+    }
+    budget = {"epsilon": 10.0, "delta": 1e-5}
+    columns = GROUP_COLUMNS | {"ward": {"levels": ["A", "B", "<C> & $D$"]}}
+    plan_of_groups(tmp_path, frame, columns=columns, budget=budget, request=keys)
+    name = run_release(tmp_path / "request.yaml")
+    place = open_archive(Home.default().archive).release("toy", name)
+    bundle = read_release(place)
+    groups = row_groups(bundle)
+    assert [group.name for group in groups] == ["A", "B", "<C> & $D$", OTHER]
+    means = [group.columns["x"].mean[0] for group in groups[:2]]
+    assert means[1] - means[0] > 0.4
+    assert abs(groups[0].rows[0] - 10_000) < 10 * groups[0].rows[1]
+    assert all(group.picture for group in groups[:2])
+    page = release_page(bundle, [])
+    check_ids(page)
+    assert page == release_page(bundle, [])
+    assert page.count("<svg") >= 5
+    assert "&lt;C&gt; &amp; $D$" in page
+    assert "<C>" not in page
