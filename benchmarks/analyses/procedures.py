@@ -322,7 +322,7 @@ def binagg(
         Of the noise.
     """
     d = x.shape[1]
-    of_bins, of_counts, of_x, of_y = mu * _TREE_SHARES / np.linalg.norm(_SHARES)
+    of_bins, of_counts, of_x, of_y = mu * _TREE_SHARES / np.linalg.norm(_TREE_SHARES)
     # Pure epsilon implies mu with ndtr(-mu / 2) = 1 / (1 + exp(epsilon)); a replaced row costs two.
     bins = private_tree(x, lower, upper, float(logit(ndtr(of_bins / 2))) / 2, rng)
     lows, highs = (np.array([getattr(box, end) for box in bins]) for end in ("lower", "upper"))
