@@ -27,6 +27,7 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit, Whole
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, ScalingFacts
 
 
@@ -146,13 +147,11 @@ def _in_use(declared: Any, facts: ColumnFacts, *, scaled: bool) -> Column:
     return ScaledColumn(**used, declared=declared.limits) if scaled else Column(**used)
 
 
-def _release_without_constants(release: str, reason: str) -> RequestError:
-    return families.SCALING(
-        "Release '{release}' has no constants for this request: {reason}.",
-        "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
-        release=release,
-        reason=reason,
-    )
+_release_without_constants = Wording(
+    families.SCALING,
+    "Release '{release}' has no constants for this request: {reason}.",
+    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+)
 
 
 Bounds = tuple[tuple[float, float] | None, ...]
