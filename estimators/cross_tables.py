@@ -16,7 +16,6 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 _MOST_CELLS = 1024  # of one table; takes about two seconds
 Pair = tuple[LevelsFacts, LevelsFacts | None]
@@ -51,7 +50,7 @@ class CrossTables(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        if not spec.intercept or isinstance(spec.normalisation, Unit):
+        if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         self._pairs(tuple(column for column in spec.columns if isinstance(column, LevelsFacts)))
 

@@ -30,7 +30,6 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import OTHER
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
-from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -70,7 +69,7 @@ class QuadraticDiscriminant(Estimator):
     def check(self, spec: ReleaseSpec) -> None:
         if spec.by is None or self.group is not None:
             raise wordings.groups_missing()
-        if isinstance(spec.normalisation, Unit) or not spec.intercept:
+        if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
 
     def fit(self, evidence: Evidence) -> Estimate:

@@ -37,7 +37,6 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -91,7 +90,7 @@ class LinearRegression(Estimator):
         return self
 
     def check(self, spec: ReleaseSpec) -> None:
-        if isinstance(spec.normalisation, Unit) or not spec.intercept:
+        if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
         self._design(spec.names, spec.source_columns)
 

@@ -21,7 +21,6 @@ from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -56,7 +55,7 @@ class SummaryTable(Estimator):
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
-        if not spec.intercept or isinstance(spec.normalisation, Unit):
+        if not spec.intercept or spec.normalisation.unit_rows:
             raise wordings.analysis_needs_means(self.name)
         if self.by is not None:
             _column_of_levels(spec.columns, self.by)

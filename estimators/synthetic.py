@@ -24,7 +24,6 @@ from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 
 MOST_ROWS = 100_000
 
@@ -53,7 +52,7 @@ class Synthetic(Estimator):
     integers: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
 
     def check(self, spec: ReleaseSpec) -> None:
-        if isinstance(spec.normalisation, Unit) or not spec.intercept:
+        if spec.normalisation.unit_rows or not spec.intercept:
             raise wordings.analysis_needs_means(self.name)
         numeric = [column.name for column in spec.columns if isinstance(column, ColumnFacts)]
         check_numeric(self.integers, numeric)

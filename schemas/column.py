@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    PrivateAttr,
+    Tag,
+    model_validator,
+)
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.model import Model, Real
 
 INTERCEPT = "(intercept)"
+_LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 # Cells of a CSV that are read as missing.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
@@ -27,7 +36,76 @@ def _required(expected: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-class Column(Model):
+class ColumnKind(Model):
+    """A kind of column: how its cells become numbers, and which matrix columns are published of it.
+
+    A kind is numbers, which are one column of the matrix, or categories, of which each is a column
+    of zeros and ones. A new kind is a class, and a line in `KINDS`.
+
+    Attributes
+    ----------
+    key
+        The key by which a contract declares it; empty for the kind of all other columns.
+    """
+
+    key: ClassVar[str] = ""
+
+    @property
+    def categories(self) -> tuple[str | float, ...] | None:
+        """The categories; None for numbers."""
+        return None
+
+    @property
+    def coding(self) -> Any:
+        """How cells become numbers; see `tables.formats.values.Coding`."""
+        return self.categories
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether bounds are declared, or follow from the kind."""
+        return True
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds to which cells are clamped; infinite where none are declared."""
+        return -math.inf, math.inf
+
+    @property
+    def missing_codes(self) -> tuple[float, ...]:
+        """Numbers that stand for a missing value."""
+        return ()
+
+    @property
+    def constants(self) -> tuple[float, float, float, float, float, float]:
+        """Lower and upper bound, centre, scale, and the bounds outside which cells are counted.
+
+        Cells of categories are indices, and are not scaled.
+        """
+        return 0.0, 0.0, 0.0, 1.0, 0.0, 0.0
+
+    @property
+    def width(self) -> int:
+        """Number of matrix columns."""
+        return len(self.categories or (None,))
+
+    def matrix_names(self, name: str) -> list[str]:
+        """Names of the matrix columns."""
+        return matrix_columns(name, self.categories)
+
+    def whole(self, name: str) -> Self:
+        """The column for rows of whole numbers."""
+        return self
+
+    def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
+        """The column with the bounds, centre and scale that a release uses."""
+        return self
+
+    def terms(self, name: str) -> dict[str, Any]:
+        """What a registration fixes of the column."""
+        raise NotImplementedError
+
+
+class Column(ColumnKind):
     """Public facts about a numeric column, declared from knowledge of the field, not from data.
 
     Parameters
@@ -56,6 +134,7 @@ class Column(Model):
     centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
     missing: Annotated[tuple[Real, ...], Field(max_length=20)] = ()
+    _declared: tuple[float, float] | None = PrivateAttr(None)  # of estimated constants
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -104,11 +183,6 @@ class Column(Model):
         return self.lower, self.upper
 
     @property
-    def declared_limits(self) -> tuple[float, float]:
-        """The bounds in the contract, outside which cells are counted for the steward."""
-        return self.limits
-
-    @property
     def effective_centre(self) -> float:
         """The declared centre, or the midpoint of the bounds; 0 without bounds."""
         if self.lower is None or self.upper is None:
@@ -122,28 +196,59 @@ class Column(Model):
             return 1.0
         return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
 
-
-_AnyNumber = Annotated[float, Field(allow_inf_nan=True)]
-
-
-class ScaledColumn(Column):
-    """A column with the constants that a release uses, whose contract has other bounds.
-
-    Parameters
-    ----------
-    declared
-        The bounds in the contract; infinite without bounds.
-    """
-
-    declared: tuple[_AnyNumber, _AnyNumber]
+    @property
+    def missing_codes(self) -> tuple[float, ...]:
+        return self.missing
 
     @property
-    def declared_limits(self) -> tuple[float, float]:
-        """See `Column.declared_limits`."""
-        return self.declared
+    def constants(self) -> tuple[float, float, float, float, float, float]:
+        declared = self._declared or self.limits
+        return (*self.limits, self.effective_centre, self.effective_scale, *declared)
+
+    def whole(self, name: str) -> Self:
+        """The column with integer bounds and centre, and a scale of 1.
+
+        Raises
+        ------
+        ContractError
+            If the bounds enclose fewer than two integers, or exceed 2^31.
+        """
+        lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in self.limits)
+        low, high = math.ceil(lower), math.floor(upper)
+        if not (self.has_bounds and low < high and max(-low, high) <= 1 << 31):
+            raise families.CONTRACT_USE(
+                "columns.{column}: there is no range of whole numbers between the bounds.",
+                "Declare as bounds two different whole numbers from -2147483648 to 2147483648.",
+                column=name,
+            )
+        middle = min(max(round(self.effective_centre), low), high)
+        return self._with(lower=low, upper=high, centre=middle, scale=1.0)
+
+    def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
+        """The column with the bounds, centre and scale that a release uses.
+
+        Cells are counted outside the bounds in the contract, also where others are estimated.
+        """
+        column = self._with(**constants)
+        column._declared = self.limits if estimated else None
+        return column
+
+    def _with(self, **constants: float) -> Self:
+        return type(self).model_validate(
+            self.model_dump() | {k: float(x) for k, x in constants.items()}
+        )
+
+    def terms(self, name: str) -> dict[str, Any]:
+        terms: dict[str, Any] = {"name": name}
+        if self.has_bounds:
+            terms |= {"lower": self.lower, "upper": self.upper}
+            terms |= {"centre": self.effective_centre, "scale": self.effective_scale}
+        if self.missing:
+            terms["missing"] = list(self.missing)
+        return terms
 
 
-class Levels(Model):
+class Levels(ColumnKind):
     """A column of categories, published as one column of zeros and ones per level.
 
     Parameters
@@ -152,6 +257,8 @@ class Levels(Model):
         The categories, all texts or all numbers. A cell with any other value is 0 in the columns
         of all levels.
     """
+
+    key: ClassVar[str] = "levels"
 
     levels: Annotated[
         tuple[str | Real, ...],
@@ -178,16 +285,38 @@ class Levels(Model):
             )
         return self
 
+    @property
+    def categories(self) -> tuple[str | float, ...]:
+        return self.levels
 
-def _kind(column: Any) -> str:
-    declared = column if isinstance(column, Mapping) else getattr(column, "__dict__", {})
-    return "column-of-levels" if "levels" in declared else "column-of-numbers"
+    def terms(self, name: str) -> dict[str, Any]:
+        return {"name": name, "levels": list(self.levels)}
 
 
-AnyColumn = Annotated[
-    Annotated[Column, Tag("column-of-numbers")] | Annotated[Levels, Tag("column-of-levels")],
-    Discriminator(_kind),
-]
+# The first whose key a declaration has; the last one has no key.
+KINDS: list[type[ColumnKind]] = [Levels, Column]
+
+
+class _DeclaredKind:
+    """Validates a column as the kind that it declares."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        kinds = tuple(Annotated[kind, Tag(_tag(kind))] for kind in KINDS)
+        return handler.generate_schema(Annotated[Union[kinds], Discriminator(_declared)])  # noqa: UP007
+
+
+def _tag(kind: type[ColumnKind]) -> str:
+    return f"column-of-{kind.key or 'numbers'}"
+
+
+def _declared(column: Any) -> str:
+    if isinstance(column, ColumnKind):
+        return _tag(type(column))
+    keys = column if isinstance(column, Mapping) else ()
+    return _tag(next((kind for kind in KINDS if kind.key in keys), KINDS[-1]))
+
+
+AnyColumn = Annotated[Column | Levels, _DeclaredKind()]
 
 
 def level_names(levels: Iterable[str | float]) -> list[str]:

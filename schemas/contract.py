@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -11,7 +10,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, mode
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget, budget_window
-from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, matrix_columns
+from gramercy.schemas.column import INTERCEPT, AnyColumn
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
 from gramercy.schemas.periods import (
@@ -29,7 +28,6 @@ MAX_COLUMNS = 5000
 Neighbours = Literal["replace-one", "add-remove"]
 ProtectedUnit = Literal["row", "cell", "person"]
 _ROW, _CELL = "row", "cell"
-_LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 
 Line = Annotated[
     str,
@@ -180,7 +178,7 @@ class Contract(Model):
             raise families.COLUMNS(
                 "A column's name is empty, or starts or ends with a blank.",
             )
-        published = [c for n in self.columns for c in matrix_columns(n, self.levels(n))]
+        published = [c for n, column in self.columns.items() for c in column.matrix_names(n)]
         if any(has_unprintable(name) for name in published):
             raise families.COLUMNS(
                 "A name in 'columns' has a control character.",
@@ -239,14 +237,18 @@ class Contract(Model):
 
     def levels(self, name: str) -> tuple[str | float, ...] | None:
         """Levels of a column; None if it is numeric."""
-        column = self.columns[name]
-        return column.levels if isinstance(column, Levels) else None
+        return self.columns[name].categories
+
+    @property
+    def codings(self) -> dict[str, Any]:
+        """How the cells of each column become numbers; see `tables.formats.values.Coding`."""
+        return {name: column.coding for name, column in self.columns.items()}
 
     @property
     def missing_codes(self) -> dict[str, tuple[float, ...]]:
         """Numbers that stand for a missing value, of the numeric columns that declare some."""
         columns = self.columns.items()
-        return {n: c.missing for n, c in columns if isinstance(c, Column) and c.missing}
+        return {name: column.missing_codes for name, column in columns if column.missing_codes}
 
     def window(self, version: str) -> str:
         """See `budget_window`."""
@@ -293,11 +295,7 @@ class Contract(Model):
     @property
     def columns_without_bounds(self) -> list[str]:
         """Names of the numeric columns without bounds, which need estimated constants."""
-        return [
-            name
-            for name, column in self.columns.items()
-            if isinstance(column, Column) and not column.has_bounds
-        ]
+        return [name for name, column in self.columns.items() if not column.has_bounds]
 
     def without_column(self, name: str) -> Contract:
         """The contract of the other columns."""
@@ -312,23 +310,7 @@ class Contract(Model):
         ContractError
             If a column's bounds enclose fewer than two integers, or exceed 2^31.
         """
-        columns: dict[str, AnyColumn] = {}
-        for name, column in self.columns.items():
-            if isinstance(column, Levels):
-                columns[name] = column
-                continue
-            lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in column.limits)
-            low, high = math.ceil(lower), math.floor(upper)
-            if not (column.has_bounds and low < high and max(-low, high) <= 1 << 31):
-                raise families.CONTRACT_USE(
-                    "columns.{column}: there is no range of whole numbers between the bounds.",
-                    "Declare as bounds two different whole numbers from -2147483648 to 2147483648.",
-                    column=name,
-                )
-            middle = min(max(round(column.effective_centre), low), high)
-            columns[name] = Column(
-                lower=low, upper=high, centre=middle, scale=1.0, missing=column.missing
-            )
+        columns = {name: column.whole(name) for name, column in self.columns.items()}
         return self.model_copy(update={"columns": columns})
 
     def terms(self) -> dict[str, Any]:
@@ -338,20 +320,7 @@ class Contract(Model):
             "neighbours": self.neighbours,
             "privacy_unit": self.privacy_unit,
             "budget": self.budget.model_dump(),
-            "columns": [
-                {"name": n, "levels": list(c.levels)} if isinstance(c, Levels) else _terms_of(n, c)
-                for n, c in self.columns.items()
-            ],
+            "columns": [column.terms(name) for name, column in self.columns.items()],
             "intercept": self.intercept,
             "period": self.period and self.period.model_dump(include={"column", "timezone"}),
         }
-
-
-def _terms_of(name: str, column: Column) -> dict[str, Any]:
-    terms: dict[str, Any] = {"name": name}
-    if column.has_bounds:
-        terms |= {"lower": column.lower, "upper": column.upper}
-        terms |= {"centre": column.effective_centre, "scale": column.effective_scale}
-    if column.missing:
-        terms["missing"] = list(column.missing)
-    return terms

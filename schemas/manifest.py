@@ -34,7 +34,7 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
+from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
@@ -191,7 +191,7 @@ class ReleaseSpec(Model):
         With unit rows the noisy trace is the number.
         """
         is_private = self.neighbours == "add-remove" or self.by is not None
-        return is_private and not isinstance(self.normalisation, Unit)
+        return is_private and not self.normalisation.unit_rows
 
 
 class ReleaseManifest(ReleaseSpec):
@@ -200,7 +200,8 @@ class ReleaseManifest(ReleaseSpec):
     Parameters
     ----------
     kind
-        The name of its `Publication`.
+        What is published: ``second-moment``; ``rows`` or ``reports``, with the second moment
+        computed from them; ``precision``; or ``marginals``.
     release, published
         Id and day of the release.
     rows
@@ -256,8 +257,7 @@ class ReleaseManifest(ReleaseSpec):
         complete = scaling is None or (
             len(scaling.bounds) == len(self.columns) == len(scaling.present or ())
         )
-        has_radius = not isinstance(self.normalisation, Clip) or bool(self.normalisation.radius)
-        if not (complete and has_radius):
+        if not complete or self.normalisation.lacks_radius:
             raise families.INCOMPLETE_FACTS(
                 "The facts about estimated constants are incomplete.",
             )

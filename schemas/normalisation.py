@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -11,13 +11,73 @@ from gramercy.schemas.form import Select
 from gramercy.schemas.model import Model, Positive, expand_kind
 
 
-class Unit(Model):
+class RowNormalisation(Model):
+    """How the length of every row is bounded.
+
+    Attributes
+    ----------
+    unit_rows
+        Whether all rows but zeros have length 1, so that the trace counts them.
+    by_bounds
+        Whether rows are divided by the largest l2 norm that the columns' bounds allow.
+    keeps_rows
+        Whether rows stay as they are.
+    """
+
+    unit_rows: ClassVar[bool] = False
+    by_bounds: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
+
+    @property
+    def lacks_radius(self) -> bool:
+        """Whether its radius is still to be chosen."""
+        return False
+
+    def longest(self, largest_norm: float) -> float | None:
+        """Length of the longest row before the division; None if rows have divisors of their own.
+
+        Parameters
+        ----------
+        largest_norm
+            The largest l2 norm that the columns' bounds allow.
+        """
+        return largest_norm
+
+    def divisor(self, largest_norm: float) -> float | None:
+        """By what all rows are divided; None if rows have divisors of their own."""
+        return self.longest(largest_norm)
+
+    def largest_square(self, largest_norm: float) -> float:
+        """Largest squared l2 norm of a normalised row; bounds the trace of the matrix."""
+        return 1.0
+
+    def of_rows(self, largest_norm: float) -> Unit | Clip | Whole:
+        """The same for rows whose largest norm is known: a box is a clip that shortens no row."""
+        return Clip(radius=largest_norm)
+
+    def stated(self, largest_norm: float) -> str:
+        """What is done with rows, as a card says it."""
+        raise NotImplementedError
+
+
+class Unit(RowNormalisation):
     """Every row is divided by its own l2 norm; a row of zeros stays zero."""
+
+    unit_rows: ClassVar[bool] = True
 
     kind: Literal["unit"] = "unit"
 
+    def longest(self, largest_norm: float) -> float | None:
+        return None
 
-class Clip(Model):
+    def of_rows(self, largest_norm: float) -> Unit:
+        return self
+
+    def stated(self, largest_norm: float) -> str:
+        return "divided by its own l2 norm"
+
+
+class Clip(RowNormalisation):
     """Rows longer than a public radius are shortened to it; then all rows are divided by it.
 
     Parameters
@@ -29,6 +89,10 @@ class Clip(Model):
 
     kind: Literal["clip"] = "clip"
     radius: Positive | None = None
+
+    @property
+    def lacks_radius(self) -> bool:
+        return self.radius is None
 
     @property
     def length(self) -> float:
@@ -43,20 +107,55 @@ class Clip(Model):
             raise wordings.radius_missing()
         return self.radius
 
+    def longest(self, largest_norm: float) -> float:
+        return self.length
 
-class Box(Model):
+    def of_rows(self, largest_norm: float) -> Clip:
+        return self
+
+    def stated(self, largest_norm: float) -> str:
+        r = self.length
+        return (
+            f"clipped to l2 norm {r:g}, then divided by {r:g} (multiply the matrix by "
+            f"{r * r:.6g} to return to centred and scaled columns)"
+        )
+
+
+class Box(RowNormalisation):
     """Every row is divided by the largest l2 norm that the columns' bounds allow.
 
     Changing one cell then changes no other cell, as a guarantee per cell requires.
     """
 
+    by_bounds: ClassVar[bool] = True
+
     kind: Literal["box"]
 
+    def stated(self, largest_norm: float) -> str:
+        return f"divided by {largest_norm:.9g}, the largest l2 norm that the bounds allow"
 
-class Whole(Model):
+
+class Whole(RowNormalisation):
     """Rows of whole numbers are not changed; for ``integer-rows``."""
 
+    keeps_rows: ClassVar[bool] = True
+
     kind: Literal["whole"]
+
+    def divisor(self, largest_norm: float) -> float:
+        return 1.0
+
+    def largest_square(self, largest_norm: float) -> float:
+        return largest_norm**2
+
+    def of_rows(self, largest_norm: float) -> Whole:
+        return self
+
+    def stated(self, largest_norm: float) -> str:
+        return (
+            "kept as integers (nothing is scaled; published rows are in the units of the table, "
+            "and their second moment is about the centres)"
+        )
 
 
 AnyNormalisation = Unit | Clip | Box | Whole

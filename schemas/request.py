@@ -144,13 +144,11 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
 
     @model_validator(mode="after")
     def _check_normalisation(self) -> Self:
-        clips_without_radius = isinstance(self.normalisation, Clip) and (
-            self.normalisation.radius is None
-        )
+        lacks_radius = self.normalisation.lacks_radius
         if isinstance(self.scaling, DeclaredScaling):
-            if clips_without_radius:
+            if lacks_radius:
                 raise wordings.radius_missing()
-        elif not clips_without_radius:
+        elif not lacks_radius:
             raise families.REQUEST_KEYS(
                 "'scaling: {kind}' needs 'normalisation: clip' without a radius.",
                 "Remove 'normalisation': the radius is chosen together with the centres and "

@@ -10,7 +10,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, PooledRows, ReleaseEvidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.schemas.normalisation import Clip
 
 
 def _pool_normalisations_differ(first: str, other: str) -> RequestError:
@@ -114,7 +114,7 @@ def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
 
 def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
     """Unit rows or not, clipped or not, and divided by its own noisy trace or not."""
-    unit = isinstance(facts.normalisation, Unit)
+    unit = facts.normalisation.unit_rows
     clipped = isinstance(facts.normalisation, Clip)
     return unit, clipped, unit and facts.neighbours == "add-remove"
 

@@ -33,7 +33,6 @@ from gramercy.reports.change_page import change_facts
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.normalisation import Unit
 
 
 def _not_comparable(earlier: str, later: str) -> RequestError:
@@ -102,7 +101,7 @@ def compare(
 
 
 def _has_means(facts: ReleaseManifest) -> bool:
-    units = isinstance(facts.normalisation, Unit)
+    units = facts.normalisation.unit_rows
     return facts.kind == "second-moment" and facts.intercept and not units
 
 

@@ -25,7 +25,7 @@ from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import Publication
 
 _LISTED_COLUMNS = 60
@@ -117,7 +117,7 @@ class PlanFacts:
     @property
     def norm_bounds(self) -> tuple[float, float] | None:
         """Bounds on the Frobenius norm of the exact matrix; None if its trace may not be 1."""
-        has_unit_trace = isinstance(self.normalisation, Unit) and self.privacy_unit == "row"
+        has_unit_trace = self.normalisation.unit_rows and self.privacy_unit == "row"
         has_unit_trace &= self.publishes.is_moment
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
 

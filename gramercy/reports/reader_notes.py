@@ -34,7 +34,7 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import Family
-from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.problem import Notice
 
 _MOST_LISTED = 8
@@ -422,12 +422,12 @@ def matrix_description(facts: ReleaseManifest) -> str:
             "solution. The noise hides its zeros."
         )
     normalisation = facts.normalisation
-    if isinstance(normalisation, Unit):
+    if normalisation.unit_rows:
         rows = (
             "each row was divided by its length (a row of zeros stays zero), so without noise the "
             "trace is at most 1"
         )
-    elif isinstance(normalisation, Whole):
+    elif normalisation.keeps_rows:
         rows = "all numbers are whole"
     elif isinstance(normalisation, Clip):
         rows = (

@@ -15,7 +15,6 @@ from gramercy.common.notation import epsilon_delta, significant
 from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import Box, Clip, Unit
 from gramercy.schemas.publications import Publication, publications
 
 _NEIGHBOURS = {
@@ -93,7 +92,7 @@ def _rows(spec: ReleaseSpec) -> str:
     return (
         f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
         f"out of bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and "
-        f"each row is {_normalised(spec)}{_persons(spec)}"
+        f"each row is {spec.normalisation.stated(spec.largest_norm)}{_persons(spec)}"
     )
 
 
@@ -262,20 +261,6 @@ NOISE = {
 }
 
 
-def _normalised(spec: ReleaseSpec) -> str:
-    normalisation = spec.normalisation
-    if isinstance(normalisation, Unit):
-        return "divided by its own l2 norm"
-    if isinstance(normalisation, Clip):
-        return _clipped(normalisation.length)
-    if isinstance(normalisation, Box):
-        return f"divided by {spec.largest_norm:.9g}, the largest l2 norm that the bounds allow"
-    return (
-        "kept as integers (nothing is scaled; published rows are in the units of the table, "
-        "and their second moment is about the centres)"
-    )
-
-
 def _domain(spec: ReleaseSpec) -> str:
     levels = sum(isinstance(column, LevelsFacts) for column in spec.columns)
     domain = f"tables of {len(spec.columns) - levels} real columns with public bounds"
@@ -288,13 +273,6 @@ def _added_columns(spec: ReleaseSpec) -> str:
     levels = any(isinstance(column, LevelsFacts) for column in spec.columns)
     indicators = ", each level becomes a column of zeros and ones" if levels else ""
     return indicators + (", a column of ones is put first" if spec.intercept else "")
-
-
-def _clipped(radius: float) -> str:
-    return (
-        f"clipped to l2 norm {radius:g}, then divided by {radius:g} (multiply the matrix by "
-        f"{radius * radius:.6g} to return to centred and scaled columns)"
-    )
 
 
 def card_page(manifest: ReleaseManifest, files: list[str]) -> str:

@@ -47,7 +47,6 @@ from gramercy.schemas.evidence import (
     last_stage,
 )
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.publications import Publication
 
 Array = NDArray[np.float64]
@@ -116,7 +115,7 @@ class ReleaseBundle:
             rows=facts.rows.value,
             names=tuple(facts.names),
             columns=facts.source_columns,
-            unit=isinstance(facts.normalisation, Unit),
+            unit=facts.normalisation.unit_rows,
             folds=self._folds,
             trace=facts.trace_bound,
             divisor=self._divisor,

@@ -32,7 +32,7 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
-from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.request_parts import MechanismSpec
 
 
@@ -97,7 +97,7 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     """
     mechanism_type = mechanisms.registry[spec.mechanism["name"]]
     requested = mechanism_type.spec.model_validate(spec.mechanism)
-    if isinstance(spec.normalisation, Whole) != mechanism_type.needs_whole_rows:
+    if spec.normalisation.keeps_rows != mechanism_type.needs_whole_rows:
         raise families.REQUEST_USE(
             "The normalisation 'whole' and the mechanism 'integer-rows' require each other.",
             "Use both, or neither.",
@@ -302,13 +302,13 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
     """The public parameters of a table, as mechanisms take them."""
     p = len(spec.names)
     bounds, mean_squared_norm = None, 1.0
-    if isinstance(spec.normalisation, Box):
+    if spec.normalisation.by_bounds:
         lattice, norm = row_lattice(p), spec.largest_norm
         bounds = _sensitivity_bounds(
             spec.columns, norm, lattice.unit_length, lattice.squared_radius
         )
         mean_squared_norm = _mean_squared_norm(spec, norm)
-    if isinstance(spec.normalisation, Whole):
+    if spec.normalisation.keeps_rows:
         bounds = _sensitivity_bounds(spec.columns, 1.0, 1.0, math.ceil(spec.largest_norm**2))
         mean_squared_norm = _mean_squared_norm(spec, 1.0)
     return PublicParameters(
@@ -336,10 +336,7 @@ def _histogram_shares(spec: ReleaseSpec) -> tuple[float, ...]:
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
     """How rows are normalised; a box is a clip at a radius that no row exceeds."""
-    normalisation = spec.normalisation
-    if isinstance(normalisation, Box):
-        return Clip(kind="clip", radius=spec.largest_norm)
-    return normalisation
+    return spec.normalisation.of_rows(spec.largest_norm)
 
 
 def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
@@ -349,7 +346,7 @@ def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
         if isinstance(column, LevelsFacts):
             offset += [0.0] * len(column.levels)
         else:
-            offset.append(column.centre if isinstance(spec.normalisation, Whole) else 0.0)
+            offset.append(column.centre if spec.normalisation.keeps_rows else 0.0)
     return np.array(offset)[:, None]
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import Column, Levels, matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
@@ -178,14 +177,14 @@ class _Counts:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         declared = contract.columns.values()
-        limits = [x.limits if isinstance(x, Column) else (-math.inf, math.inf) for x in declared]
+        limits = [column.limits for column in declared]
         self._lower, self._upper = np.array(limits).T[..., None]
         self._missing = np.zeros(len(limits), np.int64)
         self._clamped = np.zeros(len(limits), np.int64)
         self._cells_of_levels = {
-            index: np.zeros(len(column.levels), np.int64)
+            index: np.zeros(column.width, np.int64)
             for index, column in enumerate(declared)
-            if isinstance(column, Levels)
+            if column.categories
         }
         self.rows, self.rows_without_person, self.rows_without_date = 0, 0, 0
         self.malformed = MalformedLines()
@@ -194,7 +193,7 @@ class _Counts:
     def read(self, source: Source, most: float, on_rows: Callable[[int], None]) -> bool:
         """Read rows, at most `most`; returns whether these are all."""
         contract = self._contract
-        codings: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
+        codings = contract.codings
         if contract.person_column is not None:
             codings = {contract.person_column: self.persons, **codings}
         period = PeriodFilter.of(contract)
@@ -235,7 +234,9 @@ class _Counts:
     def columns(self) -> list[ColumnQuality]:
         """The counts of every column."""
         return [
-            ColumnQuality(name, isinstance(column, Levels), self.rows, int(missing), int(clamped))
+            ColumnQuality(
+                name, column.categories is not None, self.rows, int(missing), int(clamped)
+            )
             for (name, column), missing, clamped in zip(
                 self._contract.columns.items(), self._missing, self._clamped, strict=True
             )
@@ -246,7 +247,7 @@ class _Counts:
         names = self._contract.names
         without = (
             itertools.compress(
-                matrix_columns(names[index], self._contract.levels(names[index])), counts == 0
+                self._contract.columns[names[index]].matrix_names(names[index]), counts == 0
             )
             for index, counts in self._cells_of_levels.items()
             if counts.any()
@@ -323,7 +324,7 @@ def recorded_quality(record: Mapping[str, Any], contract: Contract) -> list[Colu
     return [
         ColumnQuality(
             name,
-            isinstance(contract.columns[name], Levels),
+            contract.levels(name) is not None,
             rows,
             missing,
             clamped.get(name, 0),

@@ -15,7 +15,6 @@ from pathlib import Path
 from gramercy.common.similar_names import most_similar_first
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
 from gramercy.tables.formats.csv_format import look_like_data
@@ -190,7 +189,7 @@ def check_names(context: Context, contract: Contract, *, in_pairs: bool = False)
     ContractError
         Naming the columns.
     """
-    names = [x for n in contract.names for x in matrix_columns(n, contract.levels(n))]
+    names = [x for n in contract.names for x in contract.columns[n].matrix_names(n)]
     sizes = [len(name.encode()) for name in names]
     of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
     most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES

@@ -33,7 +33,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import REPORTS
 from gramercy.schemas.request import PERIOD
 from gramercy.schemas.request_parts import LocalEngine
@@ -138,7 +138,7 @@ class Plan:
         A diagonal entry is 1/p on average if every row has length 1, because the trace is then 1.
         None if rows do not have length 1, or if there is only one column.
         """
-        unit_rows = isinstance(self.normalisation, Unit)
+        unit_rows = self.normalisation.unit_rows
         if not unit_rows or self.contract.protected_unit != "row":
             return None
         if not self.mechanism.publishes.is_moment or self.columns == 1:

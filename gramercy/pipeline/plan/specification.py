@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms import registry
@@ -14,7 +12,7 @@ from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
 from gramercy.scaling.shares import Shares, shares
 from gramercy.schemas import families, wordings
-from gramercy.schemas.column import AnyColumn, Column, Levels, ScaledColumn
+from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import RequestError
@@ -26,7 +24,7 @@ from gramercy.schemas.facts import (
     PeriodFacts,
 )
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Unit, Whole
+from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problem import Wording
 from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, ScalingFacts
 
@@ -127,24 +125,19 @@ def _column_facts(name: str, column: Column) -> ColumnFacts:
 
 def _declared_contract(contract: Contract, request: Request) -> Contract:
     """The contract with the constants that the request's normalisation uses."""
-    return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract
+    return contract.with_integer_bounds() if request.normalisation.keeps_rows else contract
 
 
 def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     """The contract with the bounds, centres and scales of a release."""
-    columns: dict[str, AnyColumn] = {
-        column.name: Levels(levels=column.levels)
-        if isinstance(column, LevelsFacts)
-        else _in_use(contract.columns[column.name], column, scaled=spec.scaling is not None)
-        for column in spec.columns
+    estimated = spec.scaling is not None
+    columns = {
+        facts.name: contract.columns[facts.name].in_use(
+            facts.model_dump(exclude={"name"}), estimated=estimated
+        )
+        for facts in spec.columns
     }
     return contract.model_copy(update={"columns": columns})
-
-
-def _in_use(declared: Any, facts: ColumnFacts, *, scaled: bool) -> Column:
-    """A numeric column with the constants that a release uses."""
-    used = facts.model_dump(exclude={"name"}) | {"missing": declared.missing}
-    return ScaledColumn(**used, declared=declared.limits) if scaled else Column(**used)
 
 
 _release_without_constants = Wording(

@@ -43,7 +43,7 @@ from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.problem import Notice
 
 Array = NDArray[np.float64]
@@ -122,16 +122,17 @@ def typical_entry(spec: ReleaseSpec) -> float:
     """A favourable guess of a typical diagonal entry of the matrix: the noise must be below it."""
     q = len(spec.names)
     normalisation = spec.normalisation
-    if isinstance(normalisation, Unit):
+    if normalisation.unit_rows:
         return 1 / q
+    if normalisation.lacks_radius:
+        return 1 / (q * _RADII[0] ** 2)
     if isinstance(normalisation, Clip):
-        radius = normalisation.radius
-        return 1 / (q * _RADII[0] ** 2 if radius is None else radius**2)
+        return 1 / normalisation.length**2
     widths = [
         1.0 if isinstance(c, LevelsFacts) else ((c.upper - c.lower) / (2 * c.scale)) ** 2 / 3
         for c in spec.columns
     ]
-    scale = spec.largest_norm if isinstance(normalisation, Box) else 1.0
+    scale = normalisation.divisor(spec.largest_norm) or 1.0
     return float(np.median(widths)) / scale**2
 
 
@@ -146,7 +147,7 @@ def depends_on_bounds(spec: ReleaseSpec) -> bool:
 def _has_default_scale(column: ColumnFacts, spec: ReleaseSpec) -> bool:
     """Whether the scale is half of the range, or that of whole numbers."""
     half = (column.upper / 2 - column.lower / 2) / column.scale
-    return abs(half - 1) <= _SAME_SCALE or isinstance(spec.normalisation, Whole)
+    return abs(half - 1) <= _SAME_SCALE or spec.normalisation.keeps_rows
 
 
 def _simulated(spec: ReleaseSpec, sd: float) -> Iterator[tuple[float, float]]:
@@ -155,7 +156,7 @@ def _simulated(spec: ReleaseSpec, sd: float) -> Iterator[tuple[float, float]]:
     cells = one_factor_rows(len(columns), _CORRELATION)
     persons = max(1, round(spec.dataset.rows / spec.dataset.count))
     cells = cells[: len(cells) // persons * persons]
-    divisor = 1.0 if isinstance(spec.normalisation, Whole) else None
+    divisor = 1.0 if spec.normalisation.keeps_rows else None
     for law, radius in zip(_LAWS, _radii(spec), strict=True):
         drawn = law(cells)
         drawn = (drawn - drawn.mean(axis=0)) / drawn.std(axis=0)
@@ -192,12 +193,10 @@ def _typical_change(simulated: Simulated) -> float:
 def _radii(spec: ReleaseSpec) -> tuple[float | None, float | None]:
     """Clipping radii for Gaussian and for skewed columns; None for unit rows."""
     normalisation = spec.normalisation
-    if isinstance(normalisation, Unit):
-        return None, None
-    if isinstance(normalisation, Clip) and normalisation.radius is None:
+    if normalisation.lacks_radius:
         small, large = (times * math.sqrt(len(spec.names)) for times in _RADII)
         return small, large
-    radius = normalisation.radius if isinstance(normalisation, Clip) else spec.largest_norm
+    radius = normalisation.longest(spec.largest_norm)
     return radius, radius
 
 
@@ -420,7 +419,7 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
     """Green or orange."""
     if expected is None:
         return Verdict("green", "The noise is below the diagonal of the matrix.", facts=facts)
-    unit = isinstance(plan.spec.normalisation, Unit)
+    unit = plan.spec.normalisation.unit_rows
     if expected.error[1] <= _ACCURATE and not unit:
         text = f"A correlation would typically be off by at most {expected.error[1]:.2g}."
         return Verdict("green", text, facts=facts)
@@ -467,7 +466,7 @@ def share_of_typical_entry(plan: Plan) -> float:
 
 def _largest_norm(spec: ReleaseSpec) -> float:
     """Largest Frobenius norm of the matrix without noise."""
-    return spec.largest_norm**2 if isinstance(spec.normalisation, Whole) else 1.0
+    return spec.normalisation.largest_square(spec.largest_norm)
 
 
 def _of_notice(level: Colour, notice: Notice, facts: dict[str, Any]) -> Verdict:

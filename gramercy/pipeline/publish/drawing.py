@@ -62,7 +62,6 @@ from gramercy.schemas.facts import (
     group_names,
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -491,7 +490,7 @@ def write_matrices(
     projected = project(unbiased, manifest.trace_bound)
     if law.has_noise:
         bound, rows = manifest.trace_bound, manifest.rows.value
-        unit = isinstance(manifest.normalisation, Unit)
+        unit = manifest.normalisation.unit_rows
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
     matrices = [matrix, projected, *denoised, *folds]
     write_release(folder, manifest, matrices, histograms, groups)
@@ -507,7 +506,7 @@ def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
     rows, raw
         The group's noisy number of rows, and its matrix as released.
     """
-    law, unit = manifest.group_noise(rows), isinstance(manifest.normalisation, Unit)
+    law, unit = manifest.group_noise(rows), manifest.normalisation.unit_rows
     bound = manifest.trace_bound
     matrix: Array = denoise(raw, law, bound, rows, unit=unit)
     return matrix

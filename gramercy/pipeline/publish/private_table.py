@@ -214,7 +214,7 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
         copied = copy_rows(
             contract.source,
             CopiedColumns(
-                {name: contract.levels(name) for name in contract.names},
+                contract.codings,
                 others,
                 rows=contract.rows if contract.checks_rows else None,
             ),

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
-from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
-from gramercy.tables.formats.values import matrix_width
 from gramercy.tables.persons.person_index import MAX_ROW_SQUARES
 from gramercy.tables.sums.row_transform import Repairs, is_large, repair, repair_constants
 
@@ -41,18 +40,17 @@ class RowLengths:
     """
 
     def __init__(
-        self, columns: Sequence[Column | Levels], intercept: bool, width: int, *, large: bool
+        self, columns: Sequence[ColumnKind], intercept: bool, width: int, *, large: bool
     ) -> None:
         self._columns, self._intercept = tuple(columns), intercept
         self.width, self.large = width, large
-        self._are_levels = np.array([isinstance(column, Levels) for column in columns])
+        self._are_levels = np.array([column.categories is not None for column in columns])
         self._constants = repair_constants(columns)
 
     @classmethod
     def of(cls, contract: Contract) -> RowLengths:
         """The lengths of a contract's rows."""
-        widths = (matrix_width(contract.levels(name)) for name in contract.names)
-        width = contract.intercept + sum(widths)
+        width = contract.intercept + sum(column.width for column in contract.columns.values())
         large = is_large(contract.rows, width)
         return cls(tuple(contract.columns.values()), contract.intercept, width, large=large)
 

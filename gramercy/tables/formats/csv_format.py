@@ -27,7 +27,7 @@ from gramercy.tables.batches import MalformedLines, in_order
 from gramercy.tables.formats.byte_streams import SUBSTITUTE, XzStream, as_utf8, open_zip
 from gramercy.tables.formats.lines import BLOCK, Records, are_simple, is_record, plain_lines
 from gramercy.tables.formats.table_format import ANY, SourceFile, TableFormat
-from gramercy.tables.formats.values import Coding, is_text, to_floats
+from gramercy.tables.formats.values import Coding
 
 # Ends of names of text files that are CSV only where the contract states their separator.
 ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -196,7 +196,7 @@ class _Parser:
         """Cells with the indices of persons; for the parts in the order of the table."""
         codings = list(self._columns.values())
         for k, column in part.persons.items():
-            part.cells[k] = to_floats(column, codings[k])
+            part.cells[k] = codings[k].floats(column)
         return part.cells
 
     def _part(self, table: pa.Table) -> _Part:
@@ -205,12 +205,12 @@ class _Parser:
             zip(table.columns, self._columns.values(), strict=True)
         ):
             array = column.combine_chunks()
-            if coding is not None and not isinstance(coding, Sequence):
+            if coding.in_order:
                 persons[k] = array
                 continue
             if self._csv.decimal == ",":
                 array = _with_decimal_points(array, coding)
-            cells[k] = to_floats(array, coding)
+            cells[k] = coding.floats(array)
         return _Part(cells, persons)
 
     def _table(self, piece: bytes) -> tuple[pa.Table, int]:
@@ -243,7 +243,7 @@ class _Parser:
                     check_utf8=False,
                     include_columns=list(self._columns),
                     column_types={
-                        name: pa.string() if is_text(coding) else numbers
+                        name: pa.string() if coding.is_text else numbers
                         for name, coding in self._columns.items()
                     },
                     null_values=MISSING,
@@ -278,7 +278,7 @@ def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
 
     A point may separate thousands: 1.500 would be read as one and a half.
     """
-    if is_text(coding):
+    if coding.is_text:
         return column
     has_point = pc.match_substring(column, ".")
     return pc.replace_substring(pc.if_else(has_point, None, column), ",", ".")

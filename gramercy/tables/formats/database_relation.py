@@ -22,7 +22,7 @@ from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
 from gramercy.tables.formats.database_connection import connected
 from gramercy.tables.formats.table_format import ANY, DOUBLE, TEXT, WHOLE, CopiedColumns
-from gramercy.tables.formats.values import to_floats
+from gramercy.tables.formats.values import Numbers
 
 DATE = "date or time"
 VIRTUAL = "computed when read"  # no contract can use it: computing it may fail on a cell
@@ -344,7 +344,7 @@ def open_rows(
     with connected(table) as connection:
         types = dict(stated_columns(connection, table))
         sqlite = connection.dialect.name == "sqlite"
-        selected = {name: (types[name], columns.most_bytes(name)) for name in columns.names}
+        selected = {name: (types[name], columns.coding(name).most_bytes) for name in columns.names}
         convert = {name: _converter(columns, name, types[name], sqlite) for name in selected}
         select = statement(table, selected, sqlite=sqlite)
         options = connection.execution_options(yield_per=columns.rows_at_once)
@@ -354,7 +354,7 @@ def open_rows(
 
 def _converter(columns: CopiedColumns, name: str, kind: str, sqlite: bool) -> Convert:
     if name in columns.published:
-        return numbers if columns.is_number(name) else texts
+        return texts if columns.coding(name).is_text else numbers
     enforced = kind == WHOLE and not sqlite
     return whole_numbers if enforced else identifiers
 
@@ -379,7 +379,7 @@ def numbers(cells: Cells) -> pa.Array:
     converted = np.array([_number(cell) for cell in cells], np.float64)
     if any(isinstance(cell, str) for cell in cells):
         written = texts([cell if isinstance(cell, str) else None for cell in cells])
-        converted = np.where(np.isnan(converted), to_floats(written, None), converted)
+        converted = np.where(np.isnan(converted), Numbers().floats(written), converted)
     return pa.array(converted)
 
 

@@ -19,7 +19,7 @@ from gramercy.schemas.source import AnySource
 from gramercy.tables import batches
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.table_format import SourceFile, TableFormat, type_name
-from gramercy.tables.formats.values import Coding, is_person_index, is_text, to_floats
+from gramercy.tables.formats.values import Coding
 
 Array = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ class _Reader:
         average = max((x.total_uncompressed_size / max(1, x.num_values) for x in chunks), default=0)
         encoded = [x for x in zip(self._groups, chunks, strict=True) if x[1].has_dictionary_page]
         all_encoded, longest = len(encoded) == len(chunks), 0
-        if average >= _LENGTH and is_text(coding):  # some texts may be outside of dictionaries
+        if average >= _LENGTH and coding.is_text:  # some texts may be outside of dictionaries
             for group, chunk in encoded:
                 lengths = pc.fill_null(pc.binary_length(self._dictionary(name, group)), 0)
                 stored = _LENGTH * len(lengths) + (pc.sum(lengths).as_py() or 0)
@@ -176,7 +176,7 @@ class _Reader:
         # make a dictionary of decoded texts, as the file's schema may ask for, it checks their
         # UTF-8: no cell may decide whether a table is read.
         stays_encoded = (
-            is_text(coding)
+            coding.is_text
             and (all_encoded or longest > _LONG or name in self._dictionaries)
             and not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings)
         )
@@ -260,11 +260,14 @@ class _Reader:
 def _to_numbers(batch: pa.RecordBatch, columns: Sequence[_Column], pool: Executor) -> Array:
     """All columns as numbers; persons are looked up while the other columns are copied."""
     numbers = np.empty((len(columns), batch.num_rows))
-    pairs = [(cells, column.coding) for cells, column in zip(batch, columns, strict=True)]
-    waiting = {k: pool.submit(to_floats, *x) for k, x in enumerate(pairs) if is_person_index(x[1])}
-    for k, pair in enumerate(pairs):
+    waiting = {
+        k: pool.submit(column.coding.floats, batch.column(k))
+        for k, column in enumerate(columns)
+        if column.coding.in_order
+    }
+    for k, column in enumerate(columns):
         if k not in waiting:
-            numbers[k] = to_floats(*pair)
+            numbers[k] = column.coding.floats(batch.column(k))
     for k, indices in waiting.items():
         numbers[k] = indices.result()
     return numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.lines import replace_invalid_utf8
 from gramercy.tables.formats.source import Source
 from gramercy.tables.formats.table_format import ANY, DOUBLE, WHOLE, CopiedFormat, SourceFile
-from gramercy.tables.formats.values import Coding, matrix_width, to_floats
+from gramercy.tables.formats.values import Coding, coding_of
 
 MIXED, PARTIAL = "of several types", "not in every file"
 _MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
@@ -46,7 +47,7 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
 
 def cell_batches(
     source: Source,
-    columns: Mapping[str, Coding],
+    columns: Mapping[str, Any],
     malformed: MalformedLines,
     *,
     keep_malformed: bool = False,
@@ -76,10 +77,11 @@ def cell_batches(
         If a file cannot be read.
     """
     # Levels expand into many columns: the size of the expanded batch must be bounded.
-    rows = max(1, batches.BATCH_CELLS // sum(map(matrix_width, columns.values())))
+    codings = {name: coding_of(declared) for name, declared in columns.items()}
+    rows = max(1, batches.BATCH_CELLS // sum(coding.width for coding in codings.values()))
     for file in source.files:
-        keys = {name: value for name, value in file.partition_values.items() if name in columns}
-        stored = {name: coding for name, coding in columns.items() if name not in keys}
+        keys = {name: value for name, value in file.partition_values.items() if name in codings}
+        stored = {name: coding for name, coding in codings.items() if name not in keys}
         if not stored:
             raise families.TABLE_COLUMNS(
                 "{file}: all declared columns are partition columns.",
@@ -87,7 +89,7 @@ def cell_batches(
                 file=file.display_name,
             )
         read = file.cell_batches(stored, rows, malformed, keep_malformed)
-        whole = _with_partition_columns(read, columns, keys) if keys else read
+        whole = _with_partition_columns(read, codings, keys) if keys else read
         yield from _without_codes(whole, columns, missing_codes) if missing_codes else whole
 
 
@@ -111,7 +113,7 @@ def _with_partition_columns(
     keys: Mapping[str, str | None],
 ) -> Iterator[NDArray[np.float64]]:
     """All columns in their order; those encoded in folder names have one value for all rows."""
-    constants = {name: to_floats(_partition_cell(x), columns[name]) for name, x in keys.items()}
+    constants = {name: columns[name].floats(_partition_cell(x)) for name, x in keys.items()}
     for batch in batches:
         stored = iter(batch)
         yield np.stack(

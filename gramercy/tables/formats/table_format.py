@@ -25,7 +25,7 @@ from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.source import AnySource
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import DecompressionError
-from gramercy.tables.formats.values import MAX_NAME_BYTES, Coding, Levels, is_text, max_cell_bytes
+from gramercy.tables.formats.values import IS_TEXT, Coding, Lookup, coding_of
 
 # Types of columns; other types have Arrow's own names, or those of the database.
 WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
@@ -33,8 +33,6 @@ WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
 # Of a table that is copied.
 _BATCH_CELLS = 1 << 16  # cells that are read at once
 _BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be
-_NUMBER_BYTES = 1024  # of text that is a number
-_NAME_BYTES = 16 * MAX_NAME_BYTES  # of a person's name, before it has its canonical form
 
 
 class TableFormat(ABC):
@@ -103,7 +101,7 @@ class CopiedColumns:
     Parameters
     ----------
     published
-        The columns to publish, with their levels; None for numbers. Numbers become doubles as
+        The columns to publish, with their codings. Numbers become doubles as
         those of a Parquet file would, and texts that are too long to be a level become missing.
     others
         Other columns: of persons or of dates. Whole numbers stay such, and others become text.
@@ -111,7 +109,7 @@ class CopiedColumns:
         The declared number of rows, if it is public.
     """
 
-    published: Mapping[str, Levels | None]
+    published: Mapping[str, Any]
     others: Sequence[str] = ()
     rows: int | None = None
 
@@ -120,22 +118,15 @@ class CopiedColumns:
         """Names of the columns, each once."""
         return list(dict.fromkeys([*self.published, *self.others]))
 
-    def is_number(self, name: str) -> bool:
-        """Whether the cells of a column are numbers, or levels that are numbers."""
-        return name in self.published and not is_text(self.published[name])
-
-    def most_bytes(self, name: str) -> int:
-        """Bytes of the longest text that can be a value of a column."""
-        if name not in self.published:
-            return _NAME_BYTES
-        levels = self.published[name]
-        return max_cell_bytes(levels) if levels is not None and is_text(levels) else _NUMBER_BYTES
+    def coding(self, name: str) -> Coding:
+        """How the cells of a column become numbers."""
+        return coding_of(self.published[name]) if name in self.published else Lookup(None)
 
     @property
     def rows_at_once(self) -> int:
         """Number of rows of a batch whose cells fit into memory."""
         names = self.names
-        longest = sum(map(self.most_bytes, names))
+        longest = sum(self.coding(name).most_bytes for name in names)
         return max(1, min(_BATCH_CELLS // len(names), _BATCH_BYTES // longest))
 
 
@@ -321,6 +312,3 @@ def type_name(kind: pa.DataType) -> str:
     if any(is_text(inner) for is_text in IS_TEXT):
         return TEXT
     return re.split(r"[<\[]", str(kind))[0]
-
-
-IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)

@@ -1,9 +1,11 @@
-"""Convert Arrow columns to numbers, each cell independently of the others."""
+"""Codings: how the cells of Arrow columns become numbers, each independently of the others."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,78 +14,128 @@ from numpy.typing import NDArray
 
 Levels = Sequence[str | float]
 
-
-class PersonIndex(Protocol):
-    """Assigns an index to every person."""
-
-    def indices(self, column: pa.Array) -> NDArray[np.float64]: ...
-
-
-# How cells become numbers: as indices of levels, as indices of persons, or (None) as numbers.
-Coding = Levels | PersonIndex | None
+IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 MAX_NAME_BYTES = 256  # of a person; rows with a longer name belong to no person
 _PADDING = 1024  # bytes of blanks that are accepted around a level
+_NUMBER_BYTES = 1024  # of text that is a number
 
 # Text that Arrow casts to float64, except nan(...), which counts as missing.
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 
-def is_person_index(coding: Coding) -> bool:
-    """Whether cells become indices of persons."""
-    return coding is not None and not isinstance(coding, Sequence)
+class Coding(ABC):
+    """How the cells of a column become numbers.
 
-
-def is_text(coding: Coding) -> bool:
-    """Whether cells may be text, which should stay dictionary-encoded."""
-    if isinstance(coding, Sequence):
-        return isinstance(coding[0], str)
-    return coding is not None
-
-
-def matrix_width(coding: Coding) -> int:
-    """Number of matrix columns that a column becomes."""
-    return len(coding) if isinstance(coding, Sequence) else 1
-
-
-def max_cell_bytes(levels: Levels) -> int:
-    """Bytes of the longest cell that can be a level."""
-    return max(len(str(level).encode()) for level in levels) + _PADDING
-
-
-def to_floats(column: pa.Array, coding: Coding) -> NDArray[np.float64]:
-    """Numbers or indices, shape (rows,); NaN where a cell is missing, not a number, or not a level.
-
-    Parameters
+    Attributes
     ----------
-    column
-        As stored in a file.
-    coding
-        Levels (all text or all numbers), an index of persons, or None for numbers.
+    in_order
+        Whether numbers depend on the cells before, so that batches are coded one after another.
     """
-    if coding is not None and not isinstance(coding, Sequence):
-        return coding.indices(column)
-    if pa.types.is_dictionary(column.type):
-        entries = np.append(to_floats(column.dictionary, coding), np.nan)
-        indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-        numbers: NDArray[np.float64] = entries[indices.to_numpy()]
-        return numbers
-    if coding is None:
+
+    in_order: ClassVar[bool] = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells may be text, which should stay dictionary-encoded."""
+        return False
+
+    @property
+    def width(self) -> int:
+        """Number of matrix columns that a column becomes."""
+        return 1
+
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of the longest text that can be a value."""
+        return _NUMBER_BYTES
+
+    @abstractmethod
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        """Numbers, shape (rows,); NaN where a cell is missing or has none."""
+
+
+@dataclass(frozen=True)
+class Numbers(Coding):
+    """Cells are numbers, as numbers or as text."""
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        if pa.types.is_dictionary(column.type):
+            return decoded(self.floats(column.dictionary), column.indices)
         return _numbers(column)
-    if not is_text(coding):
-        return _level_indices(_numbers(column), coding)
-    is_text_type = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    text = column if is_text_type else column.cast(pa.string())  # large ones may not fit into it
-    fits = pc.less_equal(pc.binary_length(text), max_cell_bytes(coding))
-    text = pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
-    return _numbers(pc.index_in(text, value_set=pa.array(coding, text.type)))
 
 
-def _level_indices(numbers: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
-    indices = np.full(numbers.shape, np.nan)
-    for index, level in enumerate(levels):
-        indices[numbers == level] = index
-    return indices
+@dataclass(frozen=True)
+class LevelIndices(Coding):
+    """Cells become indices of levels: all of them text, or all numbers."""
+
+    levels: tuple[str | float, ...]
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.levels[0], str)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    @property
+    def most_bytes(self) -> int:
+        if not self.is_text:
+            return _NUMBER_BYTES
+        return max(len(str(level).encode()) for level in self.levels) + _PADDING
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        if pa.types.is_dictionary(column.type):
+            return decoded(self.floats(column.dictionary), column.indices)
+        if not self.is_text:
+            numbers = _numbers(column)
+            indices = np.full(numbers.shape, np.nan)
+            for index, level in enumerate(self.levels):
+                indices[numbers == level] = index
+            return indices
+        kind = column.type
+        is_text_type = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        text = column if is_text_type else column.cast(pa.string())  # large ones may not fit
+        fits = pc.less_equal(pc.binary_length(text), self.most_bytes)
+        text = pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
+        return _numbers(pc.index_in(text, value_set=pa.array(self.levels, text.type)))
+
+
+@dataclass(frozen=True)
+class Lookup(Coding):
+    """Cells are looked up in an index, such as one of persons, whose `indices` are the numbers."""
+
+    index: Any
+    in_order: ClassVar[bool] = True
+
+    @property
+    def is_text(self) -> bool:
+        return True
+
+    @property
+    def most_bytes(self) -> int:
+        return 16 * MAX_NAME_BYTES  # of a person's name, before it has its canonical form
+
+    def floats(self, column: pa.Array) -> NDArray[np.float64]:
+        indices: NDArray[np.float64] = self.index.indices(column)
+        return indices
+
+
+def coding_of(declared: Any) -> Coding:
+    """The coding of a column of numbers (None), of levels (a sequence), or of an index."""
+    if isinstance(declared, Coding):
+        return declared
+    if declared is None:
+        return Numbers()
+    return LevelIndices(tuple(declared)) if isinstance(declared, Sequence) else Lookup(declared)
+
+
+def decoded(entries: NDArray[np.float64], indices: pa.Array) -> NDArray[np.float64]:
+    """The entry of each index of a dictionary, shape (indices,); NaN for a null."""
+    filled = pc.fill_null(indices.cast(pa.int64()), len(entries))
+    numbers: NDArray[np.float64] = np.append(entries, np.nan)[filled.to_numpy()]
+    return numbers
 
 
 def _numbers(column: pa.Array) -> NDArray[np.float64]:

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
+from gramercy.tables.formats.values import decoded
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.uint32] | NDArray[np.uint64]
@@ -57,7 +57,7 @@ class NameDict:
     def find(self, texts: pa.LargeStringArray) -> Array:
         encoded = texts.dictionary_encode()
         found = [self._numbers.get(name, UNKNOWN) for name in stored_bytes(encoded.dictionary)]
-        return repeat(np.array(found, np.float64), encoded.indices)
+        return decoded(np.array(found, np.float64), encoded.indices)
 
     def add(self, texts: pa.LargeStringArray) -> Array:
         numbers = self._numbers
@@ -151,13 +151,6 @@ def stored_bytes(texts: pa.LargeStringArray) -> NDArray[np.object_]:
     """Texts as bytes, or None; text in a Parquet file may have bytes that are not UTF-8."""
     stored: NDArray[np.object_] = texts.cast(pa.large_binary()).to_numpy(zero_copy_only=False)
     return stored
-
-
-def repeat(entries: Array, indices: pa.Array) -> Array:
-    """The entry of each index, shape (indices,); NaN for a null."""
-    filled = pc.fill_null(indices.cast(pa.int64()), len(entries))
-    numbers: Array = np.append(entries, np.nan)[filled.to_numpy()]
-    return numbers
 
 
 def _as_texts(names: list[bytes]) -> pa.LargeStringArray:

@@ -32,20 +32,18 @@ from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
 from gramercy.schemas import families, wordings
 from gramercy.tables.formats.lines import replace_invalid_utf8
+from gramercy.tables.formats.values import IS_TEXT, decoded
 from gramercy.tables.persons.name_table import (
     UNKNOWN,
     NameDict,
     Names,
     NameTable,
     TextBuffers,
-    repeat,
     stored_bytes,
 )
 from gramercy.tables.persons.person_names import are_canonical, canonical
 
 Array = NDArray[np.float64]
-
-_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 class IndexedPersons:
@@ -118,13 +116,13 @@ class IndexedPersons:
             return np.full(len(column), np.nan)
         if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
             used = column.indices.dictionary_encode()
-            return repeat(self.indices(column.dictionary.take(used.dictionary)), used.indices)
+            return decoded(self.indices(column.dictionary.take(used.dictionary)), used.indices)
         texts = _as_text(column)
         found = self.known.find(texts)
         unknown = np.flatnonzero(found == UNKNOWN)
         if unknown.size:  # new persons, and those in another spelling
             distinct = texts.take(pa.array(unknown)).dictionary_encode()
-            found[unknown] = repeat(self._new_indices(distinct.dictionary), distinct.indices)
+            found[unknown] = decoded(self._new_indices(distinct.dictionary), distinct.indices)
         return found
 
     def _new_indices(self, texts: pa.LargeStringArray) -> Array:
@@ -163,7 +161,7 @@ def _canonical_bytes(stored: bytes | None) -> bytes | None:
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
     if pa.types.is_integer(column.type):
         column = column.cast(pa.string())
-    elif not any(is_text(column.type) for is_text in _IS_TEXT):
+    elif not any(is_text(column.type) for is_text in IS_TEXT):
         raise families.TABLE_COLUMNS(
             "The column that identifies persons holds neither whole numbers nor text.",
             "Store it as one of these.",

@@ -129,7 +129,7 @@ def read_to_workers(
         Numbers of malformed lines.
     """
     contract, malformed, rows_read = job.contract, MalformedLines(), 0
-    columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
+    columns = contract.codings
     if contract.person_column is not None:
         columns = {contract.person_column: persons, **columns}
     if by is not None:

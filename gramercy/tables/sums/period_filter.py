@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import LABEL_PATTERNS, SelectedPeriod, Span, days_of
+from gramercy.tables.formats.values import IS_TEXT, decoded
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DAY = 86_400  # seconds
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _LONGEST = 64  # bytes of a cell that can be a date, blanks included
-_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _ISO = (
     r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
@@ -39,7 +39,7 @@ _ISO = (
 
 @dataclass(frozen=True)
 class PeriodFilter:
-    """Recognises the rows of one period: a coding for `tables.formats.values.to_floats`.
+    """Recognises the rows of one period: an index for `tables.formats.values.Lookup`.
 
     Parameters
     ----------
@@ -70,17 +70,14 @@ class PeriodFilter:
         """
         kind = column.type
         if pa.types.is_dictionary(kind):
-            entries = np.append(self._of_plain(column.dictionary), np.nan)
-            places = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-            codes: NDArray[np.float64] = entries[places.to_numpy(zero_copy_only=False)]
-            return codes
-        if any(is_text(kind) for is_text in _IS_TEXT):  # the same days occur again and again
+            return decoded(self._of_plain(column.dictionary), column.indices)
+        if any(is_text(kind) for is_text in IS_TEXT):  # the same days occur again and again
             return self.indices(column.cast(pa.large_string()).dictionary_encode())
         return self._of_plain(column)
 
     def _of_plain(self, column: pa.Array) -> NDArray[np.float64]:
         kind = column.type
-        if any(is_text(kind) for is_text in _IS_TEXT):
+        if any(is_text(kind) for is_text in IS_TEXT):
             return self._of_text(column.cast(pa.large_string()))
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             return self._of_dates(column)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.common.machine import can_compile, compiled, is_loaded
-from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.batches import cache_slices
@@ -50,7 +50,7 @@ class RowTransform:
         results are identical.
     """
 
-    columns: tuple[Column | Levels, ...]
+    columns: tuple[ColumnKind, ...]
     intercept: bool
     normalisation: Unit | Clip | Whole
     lattice: Lattice
@@ -110,8 +110,7 @@ class RowTransform:
     @property
     def _width(self) -> int:
         """Number of columns of the integer rows."""
-        widths = (len(each.levels) if isinstance(each, Levels) else 1 for each in self.columns)
-        return self.intercept + sum(widths)
+        return self.intercept + sum(column.width for column in self.columns)
 
 
 @dataclass
@@ -140,7 +139,7 @@ class Repairs:
 
 def repair(
     cells: NDArray[np.float64],
-    columns: Sequence[Column | Levels],
+    columns: Sequence[ColumnKind],
     repairs: Repairs,
     *,
     intercept: bool = False,
@@ -169,7 +168,7 @@ def repair(
     present = np.isfinite(cells)
     if not present.all():
         repairs.filled += _counts(~present)
-    is_number = np.array([isinstance(column, Column) for column in columns])
+    is_number = np.array([column.categories is None for column in columns])
     constants = repair_constants(columns) if constants is None else constants
     if is_number.all() and not intercept:  # no copies
         numbers, clamped = _repair_numbers(cells, present, constants)
@@ -179,27 +178,20 @@ def repair(
     repairs.clamped[is_number] += clamped
     parts, rows = [np.ones((1, cells.shape[1]))] if intercept else [], iter(numbers)
     for column, row in zip(columns, cells, strict=True):
-        if isinstance(column, Levels):
-            indices = np.arange(len(column.levels))
+        if column.categories is not None:
+            indices = np.arange(column.width)
             parts.append((row == indices[:, None]).astype(np.float64))
         else:
             parts.append(next(rows)[None])
     return np.concatenate(parts)
 
 
-def repair_constants(columns: Sequence[Column | Levels]) -> NDArray[np.float64]:
+def repair_constants(columns: Sequence[ColumnKind]) -> NDArray[np.float64]:
     """Bounds, centre and scale, and the declared bounds of every column, shape (columns, 6).
 
     Levels, whose cells are indices, have zeros and the scale 1, and are not scaled with them.
     """
-    return np.array(
-        [
-            (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-            if isinstance(each, Levels)
-            else (*each.limits, each.effective_centre, each.effective_scale, *each.declared_limits)
-            for each in columns
-        ]
-    )
+    return np.array([column.constants for column in columns])
 
 
 def _repair_numbers(
@@ -258,7 +250,7 @@ def normalise(
     brings its largest entry between 1/2 and 1, so that squares of 1e-170 or 1e200 neither vanish
     nor overflow.
     """
-    if isinstance(normalisation, Whole):
+    if normalisation.keeps_rows:
         return scaled
     squares, power = _sums_of_squares(scaled), np.ones(scaled.shape[1])
     far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
@@ -270,12 +262,13 @@ def normalise(
     length = np.sqrt(np.where(squares > 0, squares, 1.0))  # zero rows stay zero
     inverse = 1.0 / length
     moderate = scaled * power if far.size else scaled
-    if isinstance(normalisation, Unit):
+    radius = normalisation.divisor(np.nan)
+    if radius is None:
         unit: NDArray[np.float64] = moderate * inverse
         return unit
     with np.errstate(over="ignore"):
-        clipped = np.flatnonzero(length / power > normalisation.length)
-    inside: NDArray[np.float64] = scaled / normalisation.length
+        clipped = np.flatnonzero(length / power > radius)
+    inside: NDArray[np.float64] = scaled / radius
     inside[:, clipped] = moderate[:, clipped] * inverse[clipped]
     return inside
 
@@ -367,22 +360,20 @@ class NormaliseKernel:
 
     def __init__(
         self,
-        columns: Sequence[Column | Levels],
+        columns: Sequence[ColumnKind],
         intercept: bool,
         normalisation: Unit | Clip | Whole,
         lattice: Lattice,
     ) -> None:
         features = [(_INTERCEPT, _NUMBER)] if intercept else []
         for i, column in enumerate(columns):
-            indices = range(len(column.levels)) if isinstance(column, Levels) else [_NUMBER]
+            indices = [_NUMBER] if column.categories is None else range(column.width)
             features += [(i, index) for index in indices]
         self._features = np.array(features, dtype=np.int64)
         self._constants = repair_constants(columns)
-        self._kind, self._radius = _UNIT, 1.0
-        if isinstance(normalisation, Whole):
-            self._kind = _WHOLE
-        elif isinstance(normalisation, Clip):
-            self._kind, self._radius = _CLIP, normalisation.length
+        radius = normalisation.divisor(np.nan)
+        self._kind = _UNIT if radius is None else _WHOLE if normalisation.keeps_rows else _CLIP
+        self._radius = radius or 1.0
         self._lattice = lattice
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:

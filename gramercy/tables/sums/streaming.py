@@ -458,10 +458,9 @@ def integer_batches(
         are published, because dropping a row would move others.
     """
     transform = RowTransform.of(contract, normalisation, lattice)
-    levels = {name: contract.levels(name) for name in contract.names}
     for batch in cell_batches(
         source,
-        levels,
+        contract.codings,
         malformed,
         keep_malformed=keep_malformed,
         missing_codes=contract.missing_codes,

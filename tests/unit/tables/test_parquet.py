@@ -15,6 +15,7 @@ from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats import parquet_format
 from gramercy.tables.formats.reader import cell_batches, column_types
 from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.values import Lookup
 from gramercy.tables.persons.person_index import Persons
 from tests.support.factories import at_scale
 from tests.support.table_reading import read
@@ -143,7 +144,7 @@ def stays_encoded(path: Path, texts: list[str | None], **options: Any) -> bool:
         metadata = pq.read_metadata(path)
         groups = range(metadata.num_row_groups)
         reader = parquet_format._Reader(stream, metadata, groups, ["who"])
-        return reader.column("who", Persons()).stays_encoded
+        return reader.column("who", Lookup(Persons())).stays_encoded
 
 
 def test_text_stays_encoded_where_a_dictionary_has_it_or_may_fill_the_memory(
