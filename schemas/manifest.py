@@ -200,7 +200,8 @@ class ReleaseManifest(ReleaseSpec):
     Parameters
     ----------
     kind
-        The name of its `Publication`.
+        What is published: ``second-moment``; ``rows`` or ``reports``, with the second moment
+        computed from them; ``precision``; or ``marginals``.
     release, published
         Id and day of the release.
     rows

@@ -146,17 +146,12 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
         text = (folder / NOTICE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         text = ""
-    if text != notice_text(manifest):
+    same_text = text == notice_text(manifest)
+    if not same_text or read_descriptor(folder) != withdrawal_descriptor(folder, manifest):
         raise families.DESCRIPTION(
             "{path} contradicts its manifest.",
             "Fetch the bundle again from its curator.",
-            path=str(folder / NOTICE),
-        )
-    if read_descriptor(folder) != withdrawal_descriptor(folder, manifest):
-        raise families.DESCRIPTION(
-            "{path} contradicts its manifest.",
-            "Fetch the bundle again from its curator.",
-            path=str(folder / DESCRIPTOR),
+            path=str(folder / (DESCRIPTOR if same_text else NOTICE)),
         )
     return WithdrawalBundle(manifest, sha256)
 

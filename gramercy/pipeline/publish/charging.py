@@ -54,7 +54,7 @@ _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
 
 
 @dataclass(frozen=True)
-class Publication:
+class LockedRequest:
     """The state of a request in ledger and archive, and the steps that change it.
 
     Parameters
@@ -287,7 +287,7 @@ class Publication:
 
 
 @contextlib.contextmanager
-def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
+def locked_request(context: Context, plan: Plan) -> Iterator[LockedRequest]:
     """Hold the lock of a data set; only one run at a time can hold it.
 
     Raises
@@ -299,7 +299,7 @@ def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
     """
     ledger, _ = context.open_stores()
     with ledger.lock(plan.contract.id) as lock:
-        yield Publication(plan, context, lock)
+        yield LockedRequest(plan, context, lock)
 
 
 def replay(context: Context, plan: Plan) -> str | None:
@@ -321,7 +321,7 @@ def replay(context: Context, plan: Plan) -> str | None:
     ArchiveError
         If the request is new, and its release may not fit on a disk.
     """
-    with locked_publication(context, plan) as run:
+    with locked_request(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
         charge = run.published_charge()
         if charge is None:
@@ -361,7 +361,7 @@ def publish(context: Context, plan: Plan, data: PrivateData) -> str:
         summed_last.append(draw_into(folder, charged, data, release))
 
     sampler.self_test()  # fails before the charge
-    with locked_publication(context, plan) as run:
+    with locked_request(context, plan) as run:
         if published := run.published_charge():
             return published.release
         try:

@@ -416,8 +416,6 @@ def check_estimate(
     manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
-    if stated.estimate != place.name:
-        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     if not tunings_close(stated.tuning, manifest.tuning):
         raise contradiction(place, "tuning", stated.tuning, manifest.tuning)
     for name, matrix in result.matrices.items():
@@ -458,8 +456,6 @@ def _check_facts_only(
         "estimator": estimator.model_dump(),
     }
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
-    if stated.estimate != place.name:
-        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.estimate)
     check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
@@ -480,8 +476,6 @@ def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple
     manifest = report_manifest(release, estimates)
     recomputed = manifest.model_copy(update={"software": stated.software})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
-    if place.name != stated.report:
-        raise wordings.folder_mismatch(str(place / DESCRIPTOR), stated.report)
     check_facts(place, read_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
     return "names this release and its estimates", None

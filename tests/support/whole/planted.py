@@ -13,7 +13,7 @@ from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.catalogue import listing_update
 from gramercy.pipeline.publish import charging, internal_record
-from gramercy.pipeline.publish.charging import Publication
+from gramercy.pipeline.publish.charging import LockedRequest
 from gramercy.schemas.ledger_history import ChargeState
 from tests.support.whole import commands
 
@@ -67,12 +67,12 @@ def periods_are_added_up(patch: Patch) -> None:
 @_fault
 def noise_is_drawn_again(patch: Patch) -> None:
     """A release that was interrupted after its draw is drawn again at no charge."""
-    close = Publication._close_interrupted
+    close = LockedRequest._close_interrupted
 
-    def again(self: Publication, charge: Any) -> Any:
+    def again(self: LockedRequest, charge: Any) -> Any:
         return None if charge.state == "drawn" else close(self, charge)
 
-    patch.setattr(Publication, "_close_interrupted", again)
+    patch.setattr(LockedRequest, "_close_interrupted", again)
     patch.setattr(checks, "check_not_charged", lambda *_: None)
 
     charged = Ledger.charge
@@ -96,9 +96,9 @@ def noise_is_drawn_again(patch: Patch) -> None:
 
 @_fault
 def noise_is_drawn_before_the_mark(patch: Patch) -> None:
-    charge, draws = Publication.charge, list[Any]()
+    charge, draws = LockedRequest.charge, list[Any]()
 
-    def early(self: Publication, fingerprint: str, draw: Any) -> Any:
+    def early(self: LockedRequest, fingerprint: str, draw: Any) -> Any:
         def drawn(*args: Any) -> None:
             draws.append(args)
             draw(*args)
@@ -114,17 +114,17 @@ def noise_is_drawn_before_the_mark(patch: Patch) -> None:
             mark(self, dataset, release, ChargeState.DRAWN)
         mark(self, dataset, release, state, **facts)
 
-    patch.setattr(Publication, "charge", early)
+    patch.setattr(LockedRequest, "charge", early)
     patch.setattr(Ledger, "mark", later)
 
 
 @_fault
 def published_before_it_is_sealed(patch: Patch) -> None:
-    sealed = Publication._mark_sealed
+    sealed = LockedRequest._mark_sealed
     commit = Archive.commit
     waiting: list[Any] = []
 
-    def later(self: Publication, charge: Any, digest: str) -> None:
+    def later(self: LockedRequest, charge: Any, digest: str) -> None:
         waiting.append((self, charge, digest))
 
     def first(self: Archive, staged: Any, place: Any, confirm: Any = None) -> None:
@@ -132,18 +132,18 @@ def published_before_it_is_sealed(patch: Patch) -> None:
         while waiting:
             sealed(*waiting.pop())
 
-    patch.setattr(Publication, "_mark_sealed", later)
+    patch.setattr(LockedRequest, "_mark_sealed", later)
     patch.setattr(Archive, "commit", first)
 
 
 @_fault
 def sealed_releases_are_not_finished(patch: Patch) -> None:
-    patch.setattr(Publication, "_finish_sealed", lambda _: None)
+    patch.setattr(LockedRequest, "_finish_sealed", lambda _: None)
 
 
 @_fault
 def publication_is_not_recorded(patch: Patch) -> None:
-    patch.setattr(Publication, "_mark_published", lambda *_: None)
+    patch.setattr(LockedRequest, "_mark_published", lambda *_: None)
 
 
 @_fault
