@@ -18,9 +18,9 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.tasks import steps
-from tests.support.database_tables import execute, new_url
 from tests.support.factories import MECHANISM, read_registered, write_request
 from tests.support.leaks import prefect_texts
+from tests.support.source_tables import execute, new_url
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
