@@ -12,7 +12,6 @@ Rows longer than the clipping radius count less, in every group by the same rule
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -95,58 +94,38 @@ class QuadraticDiscriminant(Estimator):
                 groups=len(groups),
             )
         units = ColumnUnits.of(evidence, list(range(1, len(evidence.raw))))
-        classes = {name: self._class(group, units) for name, group in used.items()}
+        columns = units.columns("class", "feature")
+        means, precisions, constants, penalties = [], [], {}, {}
+        for name, group in used.items():
+            centred, own = about_means(group), table_units(group)
+            assert own is not None  # noqa: S101  for mypy: every group has constants
+            spec = Ridge if self.precision == "ridge" else GraphicalLasso
+            fitted = spec(penalty=self.penalty).fit_columns(centred.evidence)
+            penalties[f"penalty of {name}"] = fitted.tuning["penalty"]
+            scaled = fitted.matrix * centred.weight
+            half_log_det = float(np.linalg.slogdet(scaled)[1]) / 2
+            constants[name] = half_log_det - float(np.log(units.scale).sum())
+            # Means and the precision matrix in the units of the columns.
+            mean = units.centre + units.scale * centred.mean
+            sd = own.noise(group.repaired, group.deviations, group.terms).mean
+            means.append(
+                pd.DataFrame({"class": name, "feature": units.names, "mean": mean, "sd": sd})
+            )
+            precision = pd.DataFrame(
+                scaled / np.outer(units.scale, units.scale), columns=columns[2:]
+            )
+            precision.insert(0, "feature", units.names)
+            precision.insert(0, "class", name)
+            precisions.append(precision)
         table = _shares(groups, used)
         prior = table["share"] if self.prior == "shares" else 1 / len(used)
-        constants = pd.Series({name: each.half_log_det for name, each in classes.items()})
-        table["constant"] = table["class"].map(constants) + np.log(prior)
-        penalties = {f"penalty of {name}": each.penalty for name, each in classes.items()}
-        means = [each.mean_table(name, units) for name, each in classes.items()]
-        precisions = [each.precision_table(name, units) for name, each in classes.items()]
+        table["constant"] = table["class"].map(pd.Series(constants)) + np.log(prior)
         tables = {
             "classes": table,
             "means": pd.concat(means, ignore_index=True),
             "precisions": pd.concat(precisions, ignore_index=True),
         }
         return Estimate("quadratic-discriminant", {}, penalties, tables)
-
-    def _class(self, group: Evidence, units: ColumnUnits) -> _Class:
-        centred = about_means(group)
-        spec = Ridge if self.precision == "ridge" else GraphicalLasso
-        fitted = spec(penalty=self.penalty).fit_columns(centred.evidence)
-        scaled = fitted.matrix * centred.weight
-        own = table_units(group)
-        assert own is not None  # noqa: S101  for mypy: every group has constants
-        return _Class(
-            units.centre + units.scale * centred.mean,
-            own.noise(group.repaired, group.deviations, group.terms).mean,
-            scaled / np.outer(units.scale, units.scale),
-            float(np.linalg.slogdet(scaled)[1]) / 2 - float(np.log(units.scale).sum()),
-            fitted.tuning["penalty"],
-        )
-
-
-@dataclass(frozen=True)
-class _Class:
-    """One class in the units of the columns."""
-
-    mean: Array
-    mean_sd: Array
-    precision: Array
-    half_log_det: float
-    penalty: float
-
-    def mean_table(self, name: str, units: ColumnUnits) -> pd.DataFrame:
-        return pd.DataFrame(
-            {"class": name, "feature": units.names, "mean": self.mean, "sd": self.mean_sd}
-        )
-
-    def precision_table(self, name: str, units: ColumnUnits) -> pd.DataFrame:
-        columns = units.columns("class", "feature")
-        table = pd.DataFrame(self.precision, columns=columns[2:])
-        table.insert(0, "feature", units.names)
-        table.insert(0, "class", name)
-        return table
 
 
 def _lost(group: Evidence) -> bool:

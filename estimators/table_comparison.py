@@ -18,7 +18,7 @@ from gramercy.estimators.uncertainty.entries import (
     table_means,
 )
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
-from gramercy.estimators.uncertainty.moment_errors import release_noise
+from gramercy.estimators.uncertainty.moment_errors import has_intercept, release_noise
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -97,8 +97,7 @@ def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
 def _names(evidence: Evidence) -> tuple[str, ...]:
     """The columns of the correlations: all but an intercept."""
     names = evidence.names or tuple(str(i) for i in range(len(evidence.raw)))
-    has_intercept = bool(evidence.columns) and evidence.columns[0] is None
-    return names[1:] if has_intercept else names
+    return names[1:] if has_intercept(evidence) else names
 
 
 def _numeric(evidence: Evidence) -> NDArray[np.bool_]:

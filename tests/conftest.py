@@ -17,10 +17,9 @@ import hypothesis
 import pytest
 
 from gramercy.common.home import Home
-from tests.support.certificates import one_certificate
 from tests.support.databases import KINDS, ledger_location, stop_servers
 from tests.support.faults.forkserver import ForkServer
-from tests.support.scratch import SCRATCH, is_worker
+from tests.support.scratch import SCRATCH, is_worker, one_certificate
 
 TESTS = Path(__file__).parent
 
@@ -203,7 +202,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 def prefect_server() -> Iterator[None]:
     """The Prefect server of this process, which commands share that tests start."""
     from gramercy.cli.prefect_server import shared_server
-    from tests.support.prefect_services import copy_migrated_database
+    from tests.support.servers import copy_migrated_database
 
     copy_migrated_database(Path(os.environ["PREFECT_HOME"]))
     with shared_server():

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.analyses.populations import Population
 from benchmarks.analyses.releases import private_release, pure_release
+from benchmarks.arrays import Array
 from benchmarks.peers import OPENDP
 from benchmarks.statistics.methods import middle_and_half
 from benchmarks.statistics.peers import LENGTHS, SCRIPTS
@@ -17,7 +17,6 @@ from benchmarks.statistics.tables import Table
 from gramercy.estimators.components import column_moments
 from gramercy.schemas.evidence import Evidence
 
-Array = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]
 KEPT = 2  # components
 SECONDS = 25  # of processor time, for two fits

@@ -8,8 +8,6 @@ from functools import partial
 
 from benchmarks.analyses import (
     components,
-    folds,
-    one_regressor,
     procedures,
     regressions,
     synthetic_rows,
@@ -110,7 +108,7 @@ FOLDS: Mapping[str, Method] = {
     "folds": Method(
         "Gramercy, private constants",
         "`scaling: private` and the estimator `regression`, with ten folds and without",
-        folds.with_and_without,
+        regressions.with_and_without,
         tuple(FOLDED),
         FOLDED_EPSILONS,
         releases=40,
@@ -126,14 +124,14 @@ ONE_REGRESSOR: Mapping[str, Method] = {
     "one regressor, pure": Method(
         "Gramercy, pure",
         _PURE,
-        one_regressor.pure,
+        regressions.pure,
         tuple(PAIRS),
     ),
     "one regressor, OpenDP": Method(
         "OpenDP Theil-Sen",
         "`make_private_theil_sen` at pure epsilon: medians of predictions of random pairs, one "
         "run, in the bounds; 100 candidates as by default, or 1,000, whichever is more accurate",
-        one_regressor.opendp,
+        regressions.opendp,
         tuple(PAIRS),
         peer=OPENDP,
         releases=20,

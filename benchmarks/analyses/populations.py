@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.analyses.tables import SMALL, small_table
+from benchmarks.arrays import Array
 from benchmarks.statistics.tables import Table, load
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

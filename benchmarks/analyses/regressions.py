@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.analyses.clipping import clipped_coefficients, clipped_coverage
-from benchmarks.analyses.populations import Fitted, Population
-from benchmarks.analyses.releases import declared_release, private_constants, release_with
+from benchmarks.analyses.populations import Fitted, Population, coverage
+from benchmarks.analyses.releases import (
+    declared_release,
+    private_constants,
+    pure_release,
+    release_with,
+)
+from benchmarks.arrays import Array
+from benchmarks.peers import OPENDP
+from benchmarks.statistics.methods import clipped_moment, middle_and_half
+from benchmarks.statistics.rule import Scaled, private_rows
 from gramercy.estimators.linear.design import Design
 from gramercy.estimators.linear.least_squares import regression
 from gramercy.estimators.regression import inference
+from gramercy.pipeline.plan.calibration import FOLDS
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 
-Array = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]
 LEVEL = 0.95
 _NORMAL = 1.959963984540054  # its quantile
@@ -92,3 +100,74 @@ def _constants(evidence: Evidence) -> tuple[Array, float, Array]:
 
 def _facts(evidence: Evidence) -> list[ColumnFacts]:
     return [each for each in evidence.columns if isinstance(each, ColumnFacts)]
+
+
+def clipped_coefficients(population: Population, scaled: Scaled) -> Array:
+    """Least squares of the population's rows, clamped and clipped as in the release; shape (k,)."""
+    moment = clipped_moment(private_rows(population.table, scaled.constants), scaled.radius)
+    found = np.linalg.solve(moment[:-1, :-1], moment[:-1, -1])[1:]
+    scales = np.array([each.scale for each in scaled.constants])
+    coefficients: Array = found * scales[-1] / scales[:-1]
+    return coefficients
+
+
+def clipped_coverage(fits: Sequence[Fitted], targets: Sequence[Array]) -> dict[str, float]:
+    """``clipped coverage`` and ``clipped worst``: of the `clipped_coefficients` of each release."""
+    found = coverage(fits, np.array(targets))
+    return {f"clipped {of}": found[of] for of in ("coverage", "worst") if of in found}
+
+
+def with_and_without(
+    population: Population, epsilon: float, rng: np.random.Generator, times: int
+) -> Scores:
+    """Scores with ten folds and without, of the same samples.
+
+    Those of `Population.scores` and `clipped_coverage`, and the median ``width`` of known intervals
+    in standard deviations.
+    """
+    found: dict[int, list[tuple[Fitted, Array]]] = {FOLDS: [], 1: []}
+    for _ in range(times):
+        sample = population.sample(rng)
+        for folds, fits in found.items():
+            scaled = private_constants(sample, epsilon, rng, folds)
+            fit = regression_of(release_with(scaled, rng, folds))
+            fits.append((fit, clipped_coefficients(population, scaled)))
+    return {
+        "folds" if folds > 1 else "no folds": _scores(population, fits)
+        for folds, fits in found.items()
+    }
+
+
+def _scores(population: Population, pairs: Sequence[tuple[Fitted, Array]]) -> dict[str, float]:
+    fits, targets = [fit for fit, _ in pairs], [target for _, target in pairs]
+    deviations = population.table.cells.std(axis=0)
+    bounds = np.array([(fit.lower, fit.upper) for fit in fits], dtype=np.float64)
+    widths = np.diff(bounds, axis=1) * deviations[:-1] / deviations[-1]
+    width = {"width": float(np.nanmedian(widths))}
+    return population.scores(fits) | clipped_coverage(fits, targets) | width
+
+
+CANDIDATES = (100, 1000)  # values of a median between the bounds
+SCRIPT = Path(__file__).with_name("scripts") / "opendp_theil_sen.py"
+
+
+def pure(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+    """Gramercy's regression from matrix Laplace noise."""
+    samples = (population.sample(rng) for _ in range(times))
+    fits = [regression_of(pure_release(each, epsilon, rng)) for each in samples]
+    return {"": population.scores(fits)}
+
+
+def opendp(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+    """OpenDP's Theil-Sen regression, for each number of candidates."""
+    centre, scale = middle_and_half(population.table)
+    samples = np.array([(population.sample(rng).cells - centre) / scale for _ in range(times)])
+    result = {}
+    for candidates in CANDIDATES:
+        given = {"samples": samples, "candidates": np.array(float(candidates))}
+        found = OPENDP.run(SCRIPT, given, epsilon)
+        slopes = found["slopes"] * scale[1] / scale[0]
+        intercepts = centre[1] + scale[1] * found["intercepts"] - slopes * centre[0]
+        fits = [Fitted(np.array(each)) for each in zip(intercepts, slopes, strict=True)]
+        result[str(candidates)] = population.scores(fits)
+    return result

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import clipped_moment, middle_and_half, scaled_rows
 from benchmarks.statistics.rule import Scaled, privately_scaled
@@ -21,7 +21,6 @@ from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw
 
-Array = NDArray[np.float64]
 DELTA = 1e-6
 
 

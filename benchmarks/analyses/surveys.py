@@ -11,7 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from benchmarks.arrays import Array
+
 _ROWS = 100_000  # of a population
 _BINS = 10  # of a numeric column, with equal shares of the population
 

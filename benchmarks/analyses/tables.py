@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.statistics.tables import Table, gaussian, load, round_bounds
 
-Array = NDArray[np.float64]
 Build = Callable[[np.random.Generator], Array]
 MANY = 200_000  # rows of the tables on which folds are measured
 

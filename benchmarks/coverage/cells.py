@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from benchmarks.arrays import Array
 from benchmarks.coverage.populations import (
     GRAPHS,
     QUANTITIES,
     ROWS,
-    Array,
     Population,
     Quantity,
     Rows,
+    kinds,
+    law_of,
     population,
+    release,
 )
-from benchmarks.coverage.releases import kinds, law_of, release
 from benchmarks.coverage.scores import Coverage, DiscoveryRates, Edges, Entries
 from gramercy.estimators.noise.draws import Stream
 from gramercy.schemas.noise import Family

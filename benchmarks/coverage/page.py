@@ -16,8 +16,7 @@ from matplotlib.ticker import PercentFormatter
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.coverage import cells
 from benchmarks.coverage.cells import COLUMNS, SIZES
-from benchmarks.coverage.populations import QUANTITIES, RELATIONS
-from benchmarks.coverage.releases import FAMILIES, STRENGTHS, WEAK
+from benchmarks.coverage.populations import FAMILIES, QUANTITIES, RELATIONS, STRENGTHS, WEAK
 from benchmarks.coverage.scores import LEVEL, RATES
 from benchmarks.coverage.tables import (
     BAND,

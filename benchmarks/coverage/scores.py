@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from benchmarks.arrays import Array
 from benchmarks.coverage.populations import Quantity
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.schemas.evidence import Evidence
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 LEVEL = 0.95
 RATES = (0.05, 0.1)

@@ -12,7 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.utility.matrices import Array, haar
+from benchmarks.arrays import Array
+from benchmarks.utility.matrices import haar
 from gramercy.estimators.noise.denoise import denoise, project, project_spectrum
 from gramercy.estimators.noise.draws import draw
 from gramercy.mechanisms import registry

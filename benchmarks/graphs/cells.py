@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.graphs import data, releases
+from benchmarks.graphs import releases, truths
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
@@ -63,12 +63,12 @@ def plan(quick: bool) -> Iterator[Cell]:
     """Yield all cells, repetition by repetition; about 5 s per cell and 15 minutes in total."""
     if quick:
         yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
-        yield from (Cell(name, *_shape(name), 1.0, 0) for name in data.present()[:2])
+        yield from (Cell(name, *_shape(name), 1.0, 0) for name in truths.present()[:2])
         return
     for repetition in range(REPETITIONS):
         for kind, p, n, epsilon in product(KINDS, COLUMNS, ROWS, EPSILONS):
             yield Cell(kind, p, n, epsilon, repetition)
-        for name, epsilon in product(data.present(), EPSILONS):
+        for name, epsilon in product(truths.present(), EPSILONS):
             yield Cell(name, *_shape(name), epsilon, repetition)
 
 
@@ -81,7 +81,7 @@ def measure(cell: Cell) -> Result:
         rows = made.rows(cell.n, rng)
         target = Target(made.moment, made.edges, True)
     else:
-        rows = data.load(cell.source)
+        rows = truths.load(cell.source)
         known = releases.exact(rows)
         values = np.linalg.eigvalsh(known.raw)
         edges = edge_mask(REFERENCE.fit(known).matrix)
@@ -91,5 +91,5 @@ def measure(cell: Cell) -> Result:
 
 
 def _shape(name: str) -> tuple[int, int]:
-    n, p = data.load(name).shape
+    n, p = truths.load(name).shape
     return p, n

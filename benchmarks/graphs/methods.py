@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs import releases, scores
 from benchmarks.graphs.scores import Scores, Target
 from gramercy.estimators.estimator import Estimate
@@ -22,9 +22,6 @@ from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.estimators.tuning.penalty_rule import edge_mask, grid_around, penalty_grid
 from gramercy.schemas.evidence import Evidence
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 
 @dataclass(frozen=True)

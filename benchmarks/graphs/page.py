@@ -9,7 +9,6 @@ from pathlib import Path
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.graphs import cells
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
-from benchmarks.graphs.data import TABLES
 from benchmarks.graphs.methods import HEADLINE, METHODS
 from benchmarks.graphs.releases import DELTA, FOLDS
 from benchmarks.graphs.tables import (
@@ -22,6 +21,7 @@ from benchmarks.graphs.tables import (
     mean,
     rivals,
 )
+from benchmarks.graphs.truths import TABLES
 from benchmarks.pages import figure, table, write_page
 
 TUNED = {

@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.matrices import goe, triangle
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
@@ -15,8 +15,6 @@ from gramercy.mechanisms.rows import Rows
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.noise import Family, NoiseLaw
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 DELTA = 1e-6
 FOLDS = 5
 _MECHANISMS: dict[str, type[Gaussian | Rows]] = {

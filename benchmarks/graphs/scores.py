@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-Array = NDArray[np.float64]
+from benchmarks.arrays import Array
+
 Edges = NDArray[np.bool_]
 
 

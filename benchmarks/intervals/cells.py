@@ -10,8 +10,16 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.intervals.populations import QUANTITIES, Population, population
-from benchmarks.intervals.releases import FOLDS, PARTS, Estimated, intervals, release
+from benchmarks.intervals.populations import (
+    FOLDS,
+    PARTS,
+    QUANTITIES,
+    Estimated,
+    Population,
+    intervals,
+    population,
+    release,
+)
 from benchmarks.intervals.scores import Score
 from benchmarks.statistics.tables import available
 

@@ -14,8 +14,7 @@ from matplotlib.ticker import PercentFormatter
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.intervals import cells
 from benchmarks.intervals.cells import EPSILONS, ROWS
-from benchmarks.intervals.populations import DELTA, MOST_COLUMNS, QUANTITIES
-from benchmarks.intervals.releases import LEVEL
+from benchmarks.intervals.populations import DELTA, LEVEL, MOST_COLUMNS, QUANTITIES
 from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
 from benchmarks.pages import figure, table, write_page
 from gramercy.pipeline.plan.calibration import FOLDS as DRAFTED

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.intervals.releases import LEVEL, Estimated
+from benchmarks.arrays import Array
+from benchmarks.intervals.populations import LEVEL, Estimated
 from gramercy.estimators.uncertainty.jackknife import student_quantile
 
-Array = NDArray[np.float64]
 _SOME = 5  # releases with known entries that a standard error requires
 _NORMAL = student_quantile(LEVEL, math.inf)
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from gramercy.estimators.solvers.admm import proximal
 
-Array = NDArray[np.float64]
 RHO = 100.0
 STEPS = 1000
 _TOLERANCE = 1e-12  # error of the root, relative to its largest entry

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
 from scipy.stats import chi2
 
+from benchmarks.arrays import Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Verdict, grid, short
-from benchmarks.papers.gpp.discrete import moved
+from benchmarks.papers.gpp.privacy import moved
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
@@ -22,7 +22,6 @@ from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
 
-Rng = np.random.Generator
 Make = Callable[[], Guarantee]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.papers.task import Sample
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
@@ -14,7 +15,6 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]  # 0 or 1
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from benchmarks.graphs.data import centres, scales
+from benchmarks.graphs.truths import centres, scales
 from benchmarks.papers import data
 
 MOST = {"colon_alon1999": 100}  # number of columns in use, for tables with many

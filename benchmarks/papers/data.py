@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.graphs.data import FOLDER
+from benchmarks.arrays import Array
+from benchmarks.graphs.truths import FOLDER
 from benchmarks.utility.data import unit
 
 __all__ = ["CONSTANTS", "frame", "labels", "present", "truth", "unit", "unit_rows"]
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 CONSTANTS = Path(__file__).with_name("constants.json")
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
+from benchmarks.arrays import Array
+
 Scalar = str | int | float
 Setting = tuple[tuple[str, Scalar], ...]
 Figures = dict[str, Any]  # numbers, or lists of them, by name

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from sklearn.metrics import roc_curve
 
+from benchmarks.arrays import Array
 from benchmarks.graphs import scores
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 FALSE = np.linspace(0, 1, 51)  # false positive rates at which curves are stored
 
@@ -20,14 +19,6 @@ def auc(ranks: Array, edges: Edges) -> float:
     """Area under the ROC curve of pairs ranked by `ranks`, shape (p, p); nan without a graph."""
     result = scores.auc(ranks, edges)
     return float("nan") if result is None else result
-
-
-def roc(ranks: Array, edges: Edges) -> Array:
-    """True positive rate at each false positive rate of `FALSE`."""
-    upper = np.triu_indices(len(ranks), 1)
-    false, true, _ = roc_curve(edges[upper], ranks[upper])
-    made: Array = np.interp(FALSE, false, true)
-    return made
 
 
 def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:

@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.releases import exact, independent, isotropic
 from benchmarks.papers.experiment import Figures
 from benchmarks.papers.scores import relative
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.schemas.evidence import Evidence
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 _PRECISE = 0.006  # relative standard error of the ratio of two noises, in one measurement
 
 

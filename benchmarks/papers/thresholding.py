@@ -11,13 +11,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.matrices import triangle
 from gramercy.estimators.threshold import psd_projection, threshold_entries
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 METHODS = ("lw", "wx")
 FOLDS = 10
 CONSTANTS = np.linspace(0, 4, 41)  # candidates for cross-validation

@@ -12,15 +12,14 @@ from itertools import product
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
+from benchmarks.arrays import Array
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
 from benchmarks.solvers.peers import PEERS, Peer
 from gramercy.estimators.solvers.glasso import graphical_lasso_path
 
-Array = NDArray[np.float64]
 What = Literal["path", "single"]
 
 COLUMNS = (20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.releases import scale
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.utility.matrices import goe
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.glasso_problem import feasible_multiple
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 EPSILON = 2.0
 STEPS = 20

@@ -12,12 +12,11 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.covariance import _graph_lasso
 
+from benchmarks.arrays import Array
 from gramercy.estimators.solvers.glasso import Solver, graphical_lasso_path
 
-Array = NDArray[np.float64]
 # For each penalty: the seconds, and the precision matrix of shape (p, p).
 Steps = Iterator[tuple[float, Array]]
 Run = Callable[[Array, Array, float], Steps]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_units import TableUnits
 from gramercy.schemas.noise import NoiseLaw
 
-Array = NDArray[np.float64]
 _FEW = 20  # pairs of cells; fewer give no correlation to compare with
 
 

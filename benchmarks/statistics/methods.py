@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.peers import Peer
 from benchmarks.statistics.correlations import about_means, about_zero, denoised, error, noisy
 from benchmarks.statistics.rule import privately_scaled
@@ -15,7 +15,6 @@ from benchmarks.statistics.tables import Table
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import shares
 
-Array = NDArray[np.float64]
 Errors = dict[str, list[float]]
 Draw = Callable[[Table, float, np.random.Generator, int], Errors]
 DELTA = 1e-6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import (
     DELTA,
@@ -22,7 +22,6 @@ from gramercy.estimators.table_units import TableUnits
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import shares
 
-Array = NDArray[np.float64]
 MEASURED = (
     *("normal", "normal, wide", "lognormal", "bimodal", "zero-inflated, wide", "counts"),
     *("off-centre", "three columns", "sachs", "wine_quality"),

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.peers import DIFFPRIVLIB, OPENDP, SMARTNOISE, Peer
 from benchmarks.statistics import moments
@@ -24,7 +23,6 @@ from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
 from gramercy.schemas.noise import NoiseLaw
 
-Array = NDArray[np.float64]
 SCRIPTS = Path(__file__).with_name("scripts")
 FEW_COLUMNS = ("bimodal", "counts", "three columns", "wine_quality")  # SmartNoise takes long
 DECOMPOSED = ("counts", "off-centre", "three columns")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.statistics.tables import Table
 from gramercy.scaling.clipping_radius import clipping_radius, length_edges
 from gramercy.scaling.column_constants import (
@@ -20,8 +21,6 @@ from gramercy.scaling.column_constants import (
 )
 from gramercy.scaling.shares import Shares
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from benchmarks.graphs.data import FOLDER
+from benchmarks.arrays import Array
+from benchmarks.graphs.truths import FOLDER
 from benchmarks.statistics.correlations import pairwise
 
-Array = NDArray[np.float64]
 Build = Callable[[np.random.Generator], Array]
 ROWS = 20_000
 

@@ -10,10 +10,10 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.arrays import Array
 from benchmarks.peers import OPENDP
 from benchmarks.utility.data import TABLES, load
 from benchmarks.utility.guarantees import GRID, Kind, Privacy
-from benchmarks.utility.matrices import Array
 from benchmarks.utility.method import Method
 from benchmarks.utility.ours import OURS
 from benchmarks.utility.peers import PEERS, opendp_pca

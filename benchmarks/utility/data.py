@@ -11,7 +11,7 @@ import numpy as np
 from ruamel.yaml import YAML
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from benchmarks.utility.matrices import Array
+from benchmarks.arrays import Array
 
 CONTRACT = Path(__file__).parent / "breast_cancer.yaml"
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
+from benchmarks.arrays import Array, Rng
 
 
 def goe(rng: Rng, p: int, scale: float) -> Array:

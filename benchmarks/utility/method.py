@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Kind, Privacy
-from benchmarks.utility.matrices import Array, Rng
 
 Forms = dict[str, Array]
 Draws = Callable[[Dataset, Privacy, Rng, int], Iterator[Forms]]

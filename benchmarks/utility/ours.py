@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
-from benchmarks.utility.matrices import Array, Rng, goe, projected, triangle
+from benchmarks.utility.matrices import goe, projected, triangle
 from benchmarks.utility.method import Forms, Method, independent_draws
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry

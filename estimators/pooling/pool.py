@@ -27,6 +27,7 @@ from gramercy.estimators.pooling.common_units import (
     typical_error,
     weights,
 )
+from gramercy.estimators.uncertainty.moment_errors import has_intercept
 from gramercy.schemas.evidence import Evidence, Fold, PooledRows, PoolPart, ReleaseEvidence
 from gramercy.schemas.facts import ColumnFacts
 
@@ -237,6 +238,6 @@ def typical_sampling_error(evidence: Evidence) -> float:
         [evidence.repaired],
         [evidence.rows],
         unit=evidence.unit,
-        intercept=bool(evidence.columns) and evidence.columns[0] is None,
+        intercept=has_intercept(evidence),
     )
     return typical_error(variance / max(evidence.rows, 1.0))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gramercy.ledger import Ledger
 from tests.support.factories import FULL, at_scale
-from tests.support.ledger_writers import (
+from tests.support.ledgers import (
     TENTH,
     charge,
     charge_concurrently,

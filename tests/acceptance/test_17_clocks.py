@@ -16,10 +16,10 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused
+from tests.support.clocks import ZONES, clocks
 from tests.support.databases import KINDS, ledger_location
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request
-from tests.support.ledger_writers import contract
-from tests.support.moved_clock import ZONES, clocks
+from tests.support.ledgers import contract
 
 YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
 WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}

@@ -25,8 +25,7 @@ from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Family
 from tests.support.factories import at_scale
-from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
-from tests.support.ledger_writers import TENTH, charge, contract
+from tests.support.ledgers import TENTH, charge, cheaper, contract, remove_triggers, rewrite
 from tests.support.problems import like
 
 MANY = at_scale(3_000, 100_000)

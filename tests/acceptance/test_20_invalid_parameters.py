@@ -19,7 +19,7 @@ from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
 from gramercy.schemas.errors import Invalid
 from tests.support.factories import MECHANISM, run_release, write_request
-from tests.support.ledger_writers import charge
+from tests.support.ledgers import charge
 from tests.support.problems import raises
 
 INVALID: list[Any] = [0, -1.0, math.nan, math.inf, -math.inf, 1e308, "1", True, None, [1]]

@@ -18,7 +18,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas import families
 from tests.support.factories import at_scale
-from tests.support.ledger_writers import contract
+from tests.support.ledgers import contract
 from tests.support.problems import raises
 
 EPSILON, DELTA = 1.0, 1e-6

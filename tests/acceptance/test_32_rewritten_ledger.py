@@ -31,7 +31,7 @@ from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.problem import Family
 from tests.support.archives import update_listing
 from tests.support.factories import edit_json, run_command, run_release, write_request
-from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
+from tests.support.ledgers import cheaper, remove_triggers, rewrite
 from tests.support.problems import raises
 
 

@@ -30,8 +30,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.internal_record import page_path
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import run_pipeline, write_request
-from tests.support.page_structure import Structure, colour_schemes, contrast
-from tests.support.pages import check_ids
+from tests.support.pages import Structure, check_ids, colour_schemes, contrast
 
 _AXE = Path(os.environ.get("GRAMERCY_AXE", "absent"))
 _WIDTHS, _SCHEMES = (400, 1200), ("light", "dark")

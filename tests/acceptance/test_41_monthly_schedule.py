@@ -32,11 +32,18 @@ from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import replay
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.tasks.history import read_history
-from tests.support.database_tables import engine_of, execute, new_url
+from tests.support.clocks import FakeClock, can_move_clocks
 from tests.support.factories import FULL, MECHANISM, read_registered, write_request
-from tests.support.fake_clock import FakeClock, can_move_clocks
-from tests.support.prefect_api import flow_runs, is_healthy, post
-from tests.support.prefect_services import free_port, prefect_environment, running, wait_for
+from tests.support.servers import (
+    flow_runs,
+    free_port,
+    is_healthy,
+    post,
+    prefect_environment,
+    running,
+    wait_for,
+)
+from tests.support.source_tables import engine_of, execute, new_url
 
 UTC = datetime.UTC
 

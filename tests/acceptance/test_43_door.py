@@ -41,16 +41,18 @@ from tests.support.factories import (
     run_release,
     write_request,
 )
-from tests.support.prefect_api import Login, is_healthy, post
-from tests.support.prefect_services import (
+from tests.support.problems import raises
+from tests.support.servers import (
     ROOT,
+    Login,
     free_port,
+    is_healthy,
+    post,
     prefect_environment,
     running,
+    serve,
     wait_for,
 )
-from tests.support.problems import raises
-from tests.support.web_server import serve
 
 DEPLOY = ROOT / "deploy" / "work-pools"
 CELL = "271.8281828"

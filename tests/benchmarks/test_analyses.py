@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from benchmarks.analyses import cells, page
-from benchmarks.analyses.adassp import adassp
 from benchmarks.analyses.cells import Result, measure
 from benchmarks.analyses.lines import regression_lines
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import Fitted, Population
+from benchmarks.analyses.procedures import adassp
 from benchmarks.cells import Cell, append, read_results
 from benchmarks.pages import page_text
 from benchmarks.peers import OPENDP, SMARTNOISE_SYNTH

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.coverage import cells, page, releases, tables
+from benchmarks.coverage import cells, page, populations, tables
 from benchmarks.coverage.populations import GRAPHS, QUANTITIES, population
 from benchmarks.coverage.scores import Edges, Entries
 from gramercy.estimators.noise.denoise import denoise
@@ -40,20 +40,20 @@ def test_samples_match_the_population(graph: str, rows: str) -> None:
     assert np.abs(partial).min() > 0.1
 
 
-@pytest.mark.parametrize("family", releases.FAMILIES[1:])
+@pytest.mark.parametrize("family", populations.FAMILIES[1:])
 def test_noise_has_the_requested_strength(family: Family) -> None:
     p, n, moment, strength = 6, 500, np.eye(6) / 6, 0.01
-    law = releases.law_of(family, p, n, 1 / p, strength)
+    law = populations.law_of(family, p, n, 1 / p, strength)
     source, off = Stream(1), ~np.eye(p, dtype=bool)
-    made = [releases.release(moment, n, law, source, unit=True) for _ in range(40)]
+    made = [populations.release(moment, n, law, source, unit=True) for _ in range(40)]
     spread = math.sqrt(np.mean([(each.raw - moment)[off] ** 2 for each in made]))
     assert spread == pytest.approx(strength / p, rel=0.2)
     assert law.sd_off_diagonal == pytest.approx(strength / p)
 
 
 def test_strong_noise_is_denoised() -> None:
-    law = releases.law_of("gaussian-isotropic", 6, 500, 1 / 6, 0.2)
-    seen = releases.release(np.eye(6) / 6, 500, law, Stream(1), unit=True)
+    law = populations.law_of("gaussian-isotropic", 6, 500, 1 / 6, 0.2)
+    seen = populations.release(np.eye(6) / 6, 500, law, Stream(1), unit=True)
     assert np.linalg.eigvalsh(seen.repaired)[0] > 0
     np.testing.assert_array_equal(seen.repaired, denoise(seen.raw, law, 1.0, 500.0))
 
@@ -82,7 +82,7 @@ def test_interval_width_equals_the_oracle_width() -> None:
     made, law = population("random", 10, "gaussian"), NoiseLaw.none()
     entries = Entries("covariance", made.targets["covariance"])
     for moment in islice(made.moments(1000, 3), 60):
-        entries.add(releases.release(moment, 1000, law, Stream(1), unit=False))
+        entries.add(populations.release(moment, 1000, law, Stream(1), unit=False))
     width = entries.summary().width
     assert width is not None
     assert width == pytest.approx(1, abs=0.1)

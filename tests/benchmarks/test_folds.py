@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.analyses.clipping import clipped_coefficients, clipped_coverage
-from benchmarks.analyses.folds import with_and_without
 from benchmarks.analyses.methods import FOLDED_EPSILONS
 from benchmarks.analyses.populations import Fitted, Population
+from benchmarks.analyses.regressions import clipped_coefficients, clipped_coverage, with_and_without
 from benchmarks.analyses.releases import DELTA, private_constants, release_with
 from benchmarks.analyses.tables import MANY, SMALL, small_table
 from benchmarks.statistics.tables import Table, round_bounds

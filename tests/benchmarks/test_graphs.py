@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.graphs import cells, data, page, releases, scores, tables
+from benchmarks.graphs import cells, page, releases, scores, tables, truths
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from gramercy.mechanisms.accounting.gdp import gdp_delta
@@ -111,8 +111,8 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
 
 
 def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "FOLDER", tmp_path)
-    assert data.present() == []
+    monkeypatch.setattr(truths, "FOLDER", tmp_path)
+    assert truths.present() == []
     planned = list(cells.plan(quick=True))
     assert planned
     assert all(cell.synthetic for cell in planned)
@@ -121,14 +121,14 @@ def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(4)
     written = np.column_stack([rng.normal(5, 2, 40), np.ones(40), rng.normal(size=40)])
     np.savetxt(folder / "data.csv", written, delimiter=",", header="a,b,c", comments="")
-    assert data.present() == ["wine_quality"]
-    rows = data.load("wine_quality")
+    assert truths.present() == ["wine_quality"]
+    rows = truths.load("wine_quality")
     assert rows.shape == (40, 2)  # the constant column is dropped
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
 
 
 def test_command_skips_measured_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    monkeypatch.setattr(truths, "FOLDER", tmp_path)
     result = cells.Result(cells.Cell("ar1", 20, 500, 1.0, 0), 1.0, {})
     for cell in cells.plan(quick=True):
         append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))

@@ -12,8 +12,16 @@ import pytest
 
 from benchmarks.cells import append, read_results
 from benchmarks.intervals import cells, page, tables
-from benchmarks.intervals.populations import QUANTITIES, Population, population
-from benchmarks.intervals.releases import FOLDS, PARTS, Estimated, intervals, release
+from benchmarks.intervals.populations import (
+    FOLDS,
+    PARTS,
+    QUANTITIES,
+    Estimated,
+    Population,
+    intervals,
+    population,
+    release,
+)
 from benchmarks.intervals.scores import Score
 from benchmarks.statistics.tables import load
 

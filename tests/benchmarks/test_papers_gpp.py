@@ -12,8 +12,8 @@ from benchmarks.papers import data, sound
 from benchmarks.papers.claims import ALL, _gpp
 from benchmarks.papers.experiment import Figures, Measured, Setting, Verdict
 from benchmarks.papers.gpp import PAPER, exact, privacy, protocol, real, recovered, synthetic
-from benchmarks.papers.gpp.discrete import discrete, zcdp_epsilon
-from benchmarks.papers.gpp.published import DECIBELS, Expected
+from benchmarks.papers.gpp.privacy import discrete, zcdp_epsilon
+from benchmarks.papers.gpp.protocol import DECIBELS, Expected
 from benchmarks.papers.gpp.scoring import at, f1, scored
 from benchmarks.papers.task import measure
 from gramercy.mechanisms.accounting.gdp import gdp_mu

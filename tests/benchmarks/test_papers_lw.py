@@ -11,7 +11,7 @@ import pytest
 from benchmarks.graphs.releases import exact
 from benchmarks.papers import classes, data, thresholding
 from benchmarks.papers.experiment import Figures, Mean, Measured, Verdict
-from benchmarks.papers.lw import PAPER, oracle, qda, tables, tasks
+from benchmarks.papers.lw import PAPER, models, oracle, qda, tables
 from benchmarks.papers.lw.models import covariance, drawn
 from benchmarks.papers.lw.published import COLUMNS, NORMS, ROWS, Row
 from benchmarks.papers.sound import Line
@@ -146,7 +146,7 @@ def test_one_cell_of_the_oracle() -> None:
     assert found["wx any frobenius 0"] < found["lw any frobenius 0"] < 4.4
 
 
-def separated(rng: np.random.Generator, n: int) -> tuple[tasks.Array, qda.Labels]:
+def separated(rng: np.random.Generator, n: int) -> tuple[models.Array, qda.Labels]:
     of = rng.integers(0, 2, n)
     x = rng.standard_normal((n, 4)) * 0.2 + np.where(of == 1, 0.5, -0.5)[:, None]
     return data.unit(x), of
@@ -158,7 +158,7 @@ def test_discriminant_scores() -> None:
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(400))
     sample = Sample(rows, separated(rng, 200))
     known = exact(rows)
-    for score in (tasks.pooled, tasks.best, classes.discriminant):
+    for score in (models.pooled, models.best, classes.discriminant):
         assert score(known, sample) < 0.02
     share = sample.truth[1].mean()
     assert classes.smaller(sample) == pytest.approx(min(share, 1 - share))
@@ -197,7 +197,7 @@ def test_no_score_is_useful_when_the_exact_matrix_is_not() -> None:
 
 @pytest.mark.parametrize("name", ["covariance-1-20000", "covariance-2-20000"])
 def test_covariances_at_an_exact_guarantee(name: str) -> None:
-    found = measure(np.random.default_rng(10), epsilon=1.0, task=tasks.TASKS[name])
+    found = measure(np.random.default_rng(10), epsilon=1.0, task=models.TASKS[name])
     assert found["p"] == 100
     assert found["default"] < found["paper"]
     assert found["noise_paper"] / found["noise_ours"] == pytest.approx(1.407, rel=0.03)

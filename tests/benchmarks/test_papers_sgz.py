@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from benchmarks.papers import data
 from benchmarks.papers.admm import iterate, plain
@@ -18,10 +17,10 @@ from benchmarks.papers.sgz import (
     curves,
     ionosphere,
     lasso_losses,
+    models,
     ridge_losses,
     sachs,
     sound_tasks,
-    support,
 )
 from benchmarks.papers.sgz.losses import content, norms
 from benchmarks.papers.sgz.models import (
@@ -35,8 +34,6 @@ from benchmarks.papers.sgz.models import (
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, TABLE_2, Printed
 from benchmarks.papers.task import Sample, measure
 from gramercy.mechanisms.gaussian import GaussianIid
-
-Array = NDArray[np.float64]
 
 
 def needs(table: str) -> pytest.MarkDecorator:
@@ -207,15 +204,15 @@ def test_roc_curves_by_hand() -> None:
 
 
 def test_support_recovery_degrades_with_noise() -> None:
-    found = [support.measure(np.random.default_rng(seed), model=3) for seed in range(2)]
+    found = [models.measure(np.random.default_rng(seed), model=3) for seed in range(2)]
     means = [
         float(np.mean([each[f"auc {curves.named(epsilon)}"] for each in found]))
-        for epsilon in support.EPSILONS
+        for epsilon in models.EPSILONS
     ]
     assert means == sorted(means, reverse=True)
     assert means[0] == pytest.approx(0.96, abs=0.03)
     assert means[2] == pytest.approx(0.75, abs=0.15)
-    verdicts = list(support.EXPERIMENT.verdicts(Measured({(("model", 3),): found})))
+    verdicts = list(models.EXPERIMENT.verdicts(Measured({(("model", 3),): found})))
     assert not next(each for each in verdicts if "comparable" in each.claim).holds
 
 

@@ -24,9 +24,16 @@ from benchmarks.papers.whx import (
     readings,
     tables,
 )
-from benchmarks.papers.whx.columns import SHAPES, TABLES, rows_of
 from benchmarks.papers.whx.iterate import iterate
-from benchmarks.papers.whx.published import COLUMNS, EPSILONS, METHODS, printed
+from benchmarks.papers.whx.published import (
+    COLUMNS,
+    EPSILONS,
+    METHODS,
+    SHAPES,
+    TABLES,
+    printed,
+    rows_of,
+)
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.output_perturbation import Output

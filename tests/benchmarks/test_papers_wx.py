@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.graphs.releases import scale
 from benchmarks.papers.experiment import Figures, Measured, Verdict
-from benchmarks.papers.lw.tasks import denoised
+from benchmarks.papers.lw.models import denoised
 from benchmarks.papers.task import Sample
-from benchmarks.papers.wx import PAPER, figures, lengths, tasks
+from benchmarks.papers.wx import PAPER, figures, models
 from benchmarks.papers.wx.models import covariance, moment
 
 Line = tuple[int, float, float]
@@ -88,19 +88,19 @@ def test_verdicts_of_the_figures() -> None:
 
 
 def test_rows_are_longer_than_the_noise_assumes() -> None:
-    found = lengths.measure(np.random.default_rng(5), p=50)
+    found = models.measure(np.random.default_rng(5), p=50)
     assert found["median"] == pytest.approx(3.5, abs=0.1)
     assert found["within"] == 0
     assert found["epsilon"] > 5
     measured = Measured({(("p", 50),): [found]})
-    assert not next(iter(lengths.EXPERIMENT.verdicts(measured))).holds
+    assert not next(iter(models.EXPERIMENT.verdicts(measured))).holds
     short = Measured({(("p", 50),): [found | {"within": 0.9}]})
-    assert next(iter(lengths.EXPERIMENT.verdicts(short))).holds
+    assert next(iter(models.EXPERIMENT.verdicts(short))).holds
 
 
 def test_averaged_reports_have_the_stated_noise() -> None:
     rng, rows = np.random.default_rng(6), np.zeros((400, 30))
-    found = tasks.reports(rows, 1.0, rng)
+    found = models.reports(rows, 1.0, rng)
     sd = scale("gaussian-iid", 30, 1.0) / 20
     assert found.law.sd_off_diagonal == pytest.approx(sd)
     upper = found.raw[np.triu_indices(30)]

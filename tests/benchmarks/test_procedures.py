@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.analyses.binagg import binagg, private_tree, weighted_fit
-from benchmarks.analyses.noisy_statistics import noisy_statistics
+from benchmarks.analyses.procedures import binagg, noisy_statistics, private_tree, weighted_fit
 
 RNG = np.random.default_rng(7)
 ONES = np.ones((4000, 1))

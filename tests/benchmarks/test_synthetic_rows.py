@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.analyses import synthetic_rows
-from benchmarks.analyses.survey_release import survey_release
 from benchmarks.analyses.surveys import SURVEYS, Survey, survey
+from benchmarks.analyses.synthetic_rows import survey_release
 
 CLINIC = survey("clinic")
 SMALL = replace(CLINIC, cells=CLINIC.cells[:4000])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.throughput import cells, page, page_of_scale, tables
+from benchmarks.throughput import cells, page, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import (
     blocks,
@@ -100,7 +100,7 @@ def test_estimates_are_of_one_release(tmp_path: Path, columns: int, law: str) ->
 
 def test_workers_share_blocks_and_additions() -> None:
     """Eight blocks on three workers: 3 rounds of reading, 2 + 1 + 1 of adding, 15 tasks."""
-    costs = page_of_scale.Costs(100, 1000, block=2.0, addition=0.1, copy=0.02, task=0.001)
+    costs = page.Costs(100, 1000, block=2.0, addition=0.1, copy=0.02, task=0.001)
     assert costs.reading(8, 3) == 6.0
     assert costs.adding(8, 3) == pytest.approx(4 * (0.1 + 0.02 + 8e6 / 1.25e9))
     assert costs.adding(8, 1) == pytest.approx(7 * 0.1)  # nothing travels
@@ -177,7 +177,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
         "rows": ["ours"],
         "stream": ["Gramercy"],
         "constants": ["ours", "Gramercy: one sum"],
-        "scale": [page_of_scale.OURS, page_of_scale.PEER],
+        "scale": [page.READ, page.PEER],
         "blocks": [blocks.BLOCK, blocks.SUM, blocks.COPY, blocks.TASK],
         "problems": [problems.BY_PROCESSES, problems.ONE_BY_ONE],
         "estimation": ["denoising", estimation.EIGH],

@@ -18,9 +18,9 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.tasks import steps
-from tests.support.database_tables import execute, new_url
 from tests.support.factories import MECHANISM, read_registered, write_request
 from tests.support.leaks import prefect_texts
+from tests.support.source_tables import execute, new_url
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -83,9 +83,7 @@ def test_release_of_a_table_that_is_being_updated(
         sums.append(step(plan))
         return sums[-1]
 
-    from gramercy.flows import release as flow
-
-    monkeypatch.setattr(flow, "accumulate", accumulate)
+    monkeypatch.setattr(steps, "accumulate", accumulate)
     with updating(url):
         time.sleep(0.2)
         name = release(read_registered(path))

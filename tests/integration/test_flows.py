@@ -24,8 +24,8 @@ from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
 from tests.support.factories import bundle_bytes, read_registered, write_request
+from tests.support.histogram_tables import marginals_request
 from tests.support.leaks import prefect_results, prefect_texts
-from tests.support.marginals import marginals_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.usefixtures("prefect_server")

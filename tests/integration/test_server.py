@@ -22,17 +22,19 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.demo import write_demo_files
 from gramercy.schemas import families
 from tests.support.factories import read_registered, run_command, write_request
-from tests.support.prefect_api import Login, is_healthy, post
-from tests.support.prefect_services import (
+from tests.support.problems import raises
+from tests.support.servers import (
     ROOT,
+    Login,
     free_port,
+    is_healthy,
+    post,
     prefect_environment,
     run_prefect,
     run_until,
     running,
     wait_for,
 )
-from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 
@@ -60,12 +62,15 @@ def completed(api: str) -> set[str]:
 
 
 def remaining_processes(word: str) -> list[str]:
-    """Command lines of running processes that mention the folder."""
+    """Command lines of running processes that mention a word, also in their environment."""
     lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            lines.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
-    return [line for line in lines if word in line and "pytest" not in line]
+            texts = [(folder / name).read_bytes() for name in ("cmdline", "environ")]
+            line, environ = (each.replace(b"\0", b" ").decode("utf-8", "replace") for each in texts)
+            if word in line + environ and "pytest" not in line:
+                lines.append(line)
+    return lines
 
 
 def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
@@ -184,6 +189,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
 
 
 def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> None:
+    """That its runs publish, estimate and report is in `test_43_door.py`."""
     request = write_request(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
     read_registered(request)
     port = free_port()
@@ -191,6 +197,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
     api = environ.pop("PREFECT_API_URL")
     log = tmp_path / "serve.log"
     command = ("gramercy", "serve", str(request), "--port", str(port))
+    ledger = Context.default().ledger
     with running(environ, log, *command) as serving:
         wait_for(lambda: is_healthy(api), 180, log)
         server = Login(api, (home / "serve" / f"{port}.login").read_text())
@@ -198,23 +205,23 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
         # Its web pages query this server, on any port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
-        archive = open_archive(home / "archive")
         (deployed,) = (each["id"] for each in deployed_on(server) if each["name"] == "toy")
-        run_until(
-            lambda: any(archive.reports(*each) for each in archive.releases()),
-            server,
-            deployed,
-            log,
-        )
-        # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging.
-        serving.send_signal(signal.SIGTERM)
-        serving.wait(60)
+        # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging:
+        # here a run that waits for the lock of its data set.
+        with ledger.lock("toy"):
+            run = post(server, f"/deployments/{deployed}/create_flow_run", {})
+            running_now = {
+                "flow_runs": {"id": {"any_": [run["id"]]}, "state": {"type": {"any_": ["RUNNING"]}}}
+            }
+            wait_for(lambda: bool(post(server, "/flow_runs/filter", running_now)), 240, log)
+            serving.send_signal(signal.SIGTERM)
+            serving.wait(60)
+            assert not remaining_processes(run["id"])
     assert serving.returncode == 128 + signal.SIGTERM
     assert not remaining_processes(str(port))
     assert not is_healthy(api)
     assert "Traceback" not in log.read_text()
-    ((dataset, name), *_) = archive.releases()
-    assert (dataset, name[:2]) == ("toy", "20")
+    assert ledger.charges("toy") == []
 
 
 def test_serve_refuses_before_anything_starts(

@@ -22,8 +22,8 @@ import pytest
 from gramercy.cli.prefect_server import start_ahead
 from gramercy.schemas import families
 from tests.support.factories import write_request
-from tests.support.prefect_services import copy_migrated_database
 from tests.support.problems import raises
+from tests.support.servers import copy_migrated_database
 
 pytestmark = pytest.mark.slow
 

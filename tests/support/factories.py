@@ -26,7 +26,7 @@ from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
-from tests.support.ledger_writers import FACTS
+from tests.support.ledgers import FACTS
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
 

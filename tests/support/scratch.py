@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import certifi
 from filelock import FileLock, Timeout
 
 _PREFIX = "gramercy-tests-"
@@ -82,3 +83,14 @@ def _remove_abandoned(path: Path) -> None:
 
 
 SCRATCH = Scratch()
+
+
+_END = "-----END CERTIFICATE-----\n"
+
+
+def one_certificate(folder: Path) -> Path:
+    """Write the first certificate of Mozilla's bundle, which is read 30 times as fast as all."""
+    bundle = Path(certifi.where()).read_text(encoding="utf-8")
+    path = folder / "authority.pem"
+    path.write_text(bundle[: bundle.index(_END) + len(_END)], encoding="utf-8")
+    return path

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.releases import noisy_rows
 from benchmarks.papers import data, scores, sound
 from benchmarks.papers.experiment import Experiment, Measured, Verdict
@@ -20,8 +20,6 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.evidence import Evidence
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 ROWS = 5000  # rows of the synthetic tables
 ZEROS = 95  # percent of zeros in random graphs
 _SCORE = "area under the curve of the graph's pairs"

@@ -11,18 +11,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.gpp import privacy, scoring
-from benchmarks.papers.gpp.discrete import discrete
-from benchmarks.papers.gpp.protocol import Estimate, Noisy, published, spread, vanilla
-from benchmarks.papers.gpp.published import SHAPES
+from benchmarks.papers.gpp.privacy import discrete
+from benchmarks.papers.gpp.protocol import SHAPES, Estimate, Noisy, published, spread, vanilla
 from benchmarks.papers.gpp.scoring import at
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-Rng = np.random.Generator
 LEVELS = (math.inf, 40.0, 20.0, 10.0, 0.0, -10.0, -20.0, -28.0)
 METHODS = ("debiased", "plain", "neighbourhoods", "scio")
 PLACE = {level: i for i, level in enumerate(LEVELS)}

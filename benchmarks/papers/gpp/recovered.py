@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Measured
@@ -19,9 +20,7 @@ from benchmarks.papers.gpp.protocol import METHODS, Estimate, published
 from benchmarks.papers.gpp.real import TABLES, rows_of
 from benchmarks.papers.gpp.scoring import decibels
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-Rng = np.random.Generator
 LEVELS = (math.inf, 20.0, 10.0, 0.0)
 DRAWN = ("sachs", "ieee14")
 Pairs = list[list[int]]

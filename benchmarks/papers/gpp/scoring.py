@@ -15,7 +15,6 @@ from benchmarks.papers import scores
 from benchmarks.papers.experiment import Figures, Mean, Measured, Scalar, Verdict
 from benchmarks.papers.gpp.protocol import METHODS, Estimate, Noisy
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 Publish = Callable[[float], Noisy]  # a release at a noise level in decibels
 STYLES: dict[str, dict[str, Any]] = {

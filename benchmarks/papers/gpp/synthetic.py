@@ -9,17 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Scalar, Verdict, grid
-from benchmarks.papers.gpp import privacy, published, scoring
+from benchmarks.papers.gpp import privacy, protocol, scoring
+from benchmarks.papers.gpp.protocol import DECIBELS, SIZES, SPARSITIES, Expected, vanilla
 from benchmarks.papers.gpp.protocol import published as release
-from benchmarks.papers.gpp.protocol import vanilla
-from benchmarks.papers.gpp.published import DECIBELS, SIZES, SPARSITIES, Expected
 from benchmarks.papers.gpp.scoring import at
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-Rng = np.random.Generator
 COLUMNS, MANY = 20, 100
 ROWS = (200, 1000)  # for the random graphs; the extracted text lacks the number
 METHODS = ("debiased", "plain")
@@ -76,8 +74,8 @@ def _measured(precision: Array, n: int, rng: Rng) -> Figures:
 
 def _size_page(measured: Measured) -> Iterator[str]:
     for kind, of, known in (
-        ("truth", "the true graph", published.TRUTH),
-        ("vanilla", "the graphical lasso without noise", published.VANILLA),
+        ("truth", "the true graph", protocol.TRUTH),
+        ("vanilla", "the graphical lasso without noise", protocol.VANILLA),
     ):
         yield f"Area under the curve, debiased, against {of}; after the expected value:\n"
         sizes = [n for n in SIZES if measured.has(n=n)]
@@ -119,8 +117,8 @@ def _with_expected(
 def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
     sizes = [n for n in SIZES if measured.has(n=n)]
     for kind, of, known in (
-        ("truth", "the true graph", published.TRUTH),
-        ("vanilla", "the graphical lasso without noise", published.VANILLA),
+        ("truth", "the true graph", protocol.TRUTH),
+        ("vanilla", "the graphical lasso without noise", protocol.VANILLA),
     ):
         out = [
             f"n = {n} at {scoring.decibels(level)}: {result:.3f}"
@@ -244,7 +242,7 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
 
 
 def _expected(measured: Measured, n: int, zeros: int) -> tuple[str, ...]:
-    expected = published.SPARSE[zeros]
+    expected = protocol.SPARSE[zeros]
     result = at(measured, "truth debiased", PLACE[20.0], n=n, zeros=zeros).mean
     return (
         f"{zeros} %", f"{expected.value:.3f}", f"{result:.3f}", f"{result / expected.value:.3f}",
@@ -278,7 +276,7 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
     out = [
         f"{zeros} %: {result:.3f}"
         for zeros in first
-        if not published.SPARSE[zeros].holds(
+        if not protocol.SPARSE[zeros].holds(
             result := at(measured, "truth debiased", PLACE[20.0], n=ROWS[0], zeros=zeros).mean
         )
     ]

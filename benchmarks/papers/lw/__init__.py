@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.papers import sound
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.lw import oracle, qda, tables, tasks
+from benchmarks.papers.lw import models, oracle, qda, tables
 from benchmarks.papers.lw.models import ABOUT
 
 PAPER = Paper(
@@ -17,6 +17,6 @@ PAPER = Paper(
         "tables": tables.EXPERIMENT,
         "oracle": oracle.EXPERIMENT,
         "qda": qda.EXPERIMENT,
-        **{f"sound-{name}": sound.experiment(task) for name, task in tasks.TASKS.items()},
+        **{f"sound-{name}": sound.experiment(task) for name, task in models.TASKS.items()},
     },
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Rng
 from benchmarks.pages import table
 from benchmarks.papers import thresholding
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, short
@@ -16,8 +16,6 @@ from benchmarks.papers.lw.models import CONSTANTS, covariance, drawn, truths
 from benchmarks.papers.lw.published import COLUMNS, NORMS, ROWS, Row
 from benchmarks.papers.thresholding import METHODS
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 REPETITIONS = 20
 LOCAL = "local"
 MARGIN = 0.05  # printed numbers have standard errors up to 2 %, and the grid is finite

@@ -9,15 +9,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import data, thresholding
 from benchmarks.papers.classes import classified
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.lw.published import COLUMNS, MISCLASSIFIED, SMALLER_CLASS, TEST_ROWS
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Rng = np.random.Generator
 TABLE = "ionosphere"
 SHARE = 1 / 5
 EPSILON = 0.5

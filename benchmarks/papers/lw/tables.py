@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Rng
 from benchmarks.pages import table
 from benchmarks.papers import thresholding
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, short
@@ -17,8 +17,6 @@ from benchmarks.papers.lw.models import CONSTANTS, covariance, drawn
 from benchmarks.papers.lw.published import NORMS, ROWS, Row
 from benchmarks.papers.thresholding import METHODS
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 REPETITIONS = 50
 BAND = 0.08
 WIDE = 0.11  # band for spectral errors of Model 2 at p = 50: few numbers with a large spread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.sgz import ionosphere, lasso_losses, ridge_losses, sachs, support
+from benchmarks.papers.sgz import ionosphere, lasso_losses, models, ridge_losses, sachs
 from benchmarks.papers.sgz.sound_tasks import TASKS
 from benchmarks.papers.sound import experiment
 
@@ -20,7 +20,7 @@ PAPER = Paper(
     experiments={
         "table-1": ridge_losses.EXPERIMENT,
         "table-2": lasso_losses.EXPERIMENT,
-        "figure-1": support.EXPERIMENT,
+        "figure-1": models.EXPERIMENT,
         "figure-2": ionosphere.EXPERIMENT,
         "figure-3": sachs.CURVES,
         "figure-4": sachs.GRAPHS,

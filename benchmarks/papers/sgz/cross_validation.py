@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.papers.sgz.models import moment
 from gramercy.estimators.ridge import ridge_path
 from gramercy.estimators.solvers.glasso import graphical_lasso_path
 from gramercy.estimators.tuning.penalty_rule import loss
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 Path = Callable[[Array, Array], Iterable[Array]]
 _FOLDS = 5
 _GAP = 1e-5  # duality gap per column; the estimates are only compared

@@ -6,13 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.papers.experiment import Figures, Measured, Scalar
 from benchmarks.papers.scores import FALSE, curve
 from gramercy.estimators.solvers.glasso import graphical_lasso_path
 from gramercy.estimators.tuning.penalty_rule import edge_mask, penalty_grid
 from gramercy.schemas.errors import RequestError
 
-Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 _PENALTIES = 40
 _REACH = 1000.0  # ratio of the largest penalty to the smallest

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import data
 from benchmarks.papers.classes import classified
@@ -16,9 +17,7 @@ from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Ve
 from benchmarks.papers.sgz.models import moment, noise, text_scale
 from gramercy.estimators.ridge import ridge_path
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-Rng = np.random.Generator
 TABLE = "ionosphere"
 _PART, _DELTA = 40, 0.001  # rows of the training set and of the validation set; delta
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.papers.admm import RHO, STEPS, iterate
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.sgz import cross_validation
@@ -16,8 +16,6 @@ from benchmarks.papers.sgz.published import EPSILONS, TABLE_2, Key
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.errors import NoMinimiser, RequestError
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 _P = 100
 _SETTINGS = grid(model=(2, 3, 4), n=(100, 200, 400))
 _LARGE = 0.3  # larger printed means have two digits and the narrow band

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.sgz.published import EPSILONS, LOSSES, ROWS, Key, Printed
 
-Array = NDArray[np.float64]
 Band = Callable[[Key, float], float]  # tolerance for a cell, by its key and printed mean
 READINGS = {"l1": "l1", "frobenius": "Frobenius", "l2": "'l2'"}
 _ENOUGH = 10  # repetitions that an estimate of the spread requires

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from benchmarks.arrays import Rng
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.sgz import cross_validation
 from benchmarks.papers.sgz.losses import Table, content, named, norms
@@ -13,7 +14,6 @@ from benchmarks.papers.sgz.models import moment, noise, precision, printed_scale
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, Key
 from gramercy.estimators.ridge import ridge_precision
 
-Rng = np.random.Generator
 _P = 100
 _SETTINGS = grid(model=(1, 2, 3), n=(100, 200, 400))
 _FAR = 1.2  # a definition of the loss that is off by a larger factor is rejected

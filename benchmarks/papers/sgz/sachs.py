@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
@@ -19,8 +19,6 @@ from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.tuning.penalty_rule import edge_mask
 from gramercy.schemas.errors import RequestError
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 TABLE = "sachs"
 EPSILONS: tuple[float | None, ...] = (None, 1.0, 2.0)
 PENALTIES = (0.0015, 0.002)

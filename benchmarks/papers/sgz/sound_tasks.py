@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs import scores as measures
 from benchmarks.graphs.methods import REFERENCE
 from benchmarks.graphs.scores import Target
 from benchmarks.graphs.truths import of_unit_rows
 from benchmarks.papers import classes, data, scores
 from benchmarks.papers.classes import WithinClasses
-from benchmarks.papers.sgz import ionosphere, sachs, support
+from benchmarks.papers.sgz import ionosphere, models, sachs
 from benchmarks.papers.sgz.models import precision
 from benchmarks.papers.task import Sample, Task, Variant
 from gramercy.estimators.graphical_lasso import GraphicalLasso
@@ -22,8 +22,6 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.tuning.penalty_rule import grid_around, penalty_grid
 from gramercy.schemas.evidence import Evidence
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 _P = 100
 _FEW = 5  # repetitions of tasks with little variance
 _MANY = 40_000  # number of rows; the paper has at most 400
@@ -154,11 +152,11 @@ def _identity_loss(sample: Sample) -> float:
 
 
 def _graph_sample(model: int, rng: Rng) -> Sample:
-    theta = precision(model, support.P, rng)
+    theta = precision(model, models.P, rng)
     edges = np.abs(theta) > 0
     np.fill_diagonal(edges, False)
     root = np.linalg.cholesky(np.linalg.inv(theta))
-    return Sample(data.unit(rng.standard_normal((support.N, support.P)) @ root.T), edges)
+    return Sample(data.unit(rng.standard_normal((models.N, models.P)) @ root.T), edges)
 
 
 def _area(evidence: Evidence, sample: Sample, *, lasso: GraphicalLasso) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
 from benchmarks.papers.whx import guarantees, output, penalties, precision, pure, readings, tables
-from benchmarks.papers.whx.columns import TABLES
-from benchmarks.papers.whx.published import COLUMNS
+from benchmarks.papers.whx.published import COLUMNS, TABLES
 
 PAPER = Paper(
     title="[WHX] Wang, Huai and Xu (2018): sparse inverse covariance",

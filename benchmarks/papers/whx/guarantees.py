@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
+from benchmarks.arrays import Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
-from benchmarks.papers.whx.columns import SHAPES
 from benchmarks.papers.whx.noise import PENALTY, delta_of
-from benchmarks.papers.whx.published import COLUMNS, EPSILONS
+from benchmarks.papers.whx.published import COLUMNS, EPSILONS, SHAPES
 from benchmarks.papers.whx.published import TITLES as WITH_NOISE
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
-
-Rng = np.random.Generator
 
 TITLES = WITH_NOISE | {"output": "1: output perturbation"}
 PURE = ("wishart", "output", "laplace")

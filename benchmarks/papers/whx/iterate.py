@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from benchmarks.arrays import Array
 from benchmarks.papers.admm import plain
 
-Array = NDArray[np.float64]
 STEPS, RHO = 100, 1.0  # reproduce the printed Laplace row at r = 0.5 approximately
 
 

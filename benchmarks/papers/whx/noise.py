@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.releases import isotropic as isotropic_release
 from benchmarks.utility.matrices import goe, triangle
 from gramercy.estimators.noise.denoise import denoise
@@ -19,9 +19,6 @@ from gramercy.mechanisms import registry
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 PENALTY = 0.005  # rho; the slides do not state it
 DELTA = 1e-6  # for the experiments at an exact guarantee

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.arrays import Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
@@ -16,8 +17,6 @@ from benchmarks.utility.matrices import goe
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.mechanisms.output_perturbation import Output
-
-Rng = np.random.Generator
 
 PENALTIES = (0.01, 0.05, 0.2)
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
 from benchmarks.papers.whx import noise
-from benchmarks.papers.whx.columns import rows_of
 from benchmarks.papers.whx.iterate import iterate
-from benchmarks.papers.whx.published import METHODS, TITLES, printed
+from benchmarks.papers.whx.published import METHODS, TITLES, printed, rows_of
 from gramercy.estimators.solvers.glasso import Path, graphical_lasso_path
 from gramercy.schemas.errors import RequestError
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 GRID = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 EPSILONS = (0.5, 1.5)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.methods import REFERENCE
 from benchmarks.graphs.truths import truth
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.scores import relative
 from benchmarks.papers.sound import experiment as sound
 from benchmarks.papers.task import Sample, Task, Variant
-from benchmarks.papers.whx.columns import TABLES, rows_of
 from benchmarks.papers.whx.noise import PENALTY
+from benchmarks.papers.whx.published import TABLES, rows_of
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.evidence import Evidence
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 P, N = 20, 20_000
 AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)

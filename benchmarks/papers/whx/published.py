@@ -6,6 +6,10 @@ because the slides do not define it.
 
 from __future__ import annotations
 
+from benchmarks.arrays import Array, Rng
+from benchmarks.graphs.truths import truth
+from benchmarks.papers.data import unit_rows
+
 EPSILONS = (0.5, 1.0, 1.5)
 COLUMNS = ("r = 0.5", "r = 1.0", "r = 1.5", "Colon", "Parkinson's")
 
@@ -43,3 +47,21 @@ TITLES = {  # with the number of the table
 def printed(method: str, epsilon: float, column: str) -> float:
     """The relative error of a cell."""
     return _PRINTED[method][EPSILONS.index(epsilon)][COLUMNS.index(column)]
+
+
+P = 50  # columns of the synthetic tables; the slides do not state it
+GENES = 100  # the first ones of the 2000 in the Colon table
+SHAPES = {
+    **{column: (round(P * float(column.split()[-1])), P) for column in COLUMNS[:3]},
+    "Colon": (62, GENES),
+    "Parkinson's": (195, 22),
+}
+TABLES = {"Colon": "colon_alon1999", "Parkinson's": "parkinsons"}
+
+
+def rows_of(column: str, rng: Rng) -> Array:
+    """Return the rows of a column, of length one; for synthetic data, draw n = r p rows."""
+    if column in TABLES:
+        return unit_rows(TABLES[column])
+    n, p = SHAPES[column]
+    return truth("random", p, rng).rows(n, rng)

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.graphs.releases import exact
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
@@ -19,9 +19,6 @@ from benchmarks.papers.whx import noise, precision
 from benchmarks.papers.whx.precision import N, P
 from benchmarks.utility.matrices import triangle
 from benchmarks.utility.ours import unit_noise
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 TITLES = {
     "laplace-published": "Laplace as published, 2p / epsilon; their estimator",

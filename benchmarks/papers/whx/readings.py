@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
+from benchmarks.arrays import Rng
 from benchmarks.graphs.truths import truth
 from benchmarks.pages import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.scores import relative
 from benchmarks.papers.whx import noise
-from benchmarks.papers.whx.columns import P
 from benchmarks.papers.whx.iterate import iterate
-from benchmarks.papers.whx.published import COLUMNS, EPSILONS, printed
+from benchmarks.papers.whx.published import COLUMNS, EPSILONS, P, printed
 from gramercy.estimators.solvers.glasso import graphical_lasso
-
-Rng = np.random.Generator
 
 RS = (0.5, 1.0, 1.5)
 READINGS = {

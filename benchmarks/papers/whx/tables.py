@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers.experiment import (
     Experiment,
@@ -21,14 +21,10 @@ from benchmarks.papers.experiment import (
 )
 from benchmarks.papers.scores import relative
 from benchmarks.papers.whx import noise
-from benchmarks.papers.whx.columns import GENES, P, rows_of
 from benchmarks.papers.whx.iterate import RHO, STEPS, iterate
-from benchmarks.papers.whx.published import EPSILONS, METHODS, TITLES, printed
+from benchmarks.papers.whx.published import EPSILONS, GENES, METHODS, TITLES, P, printed, rows_of
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.errors import RequestError
-
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 
 BAND = 1.25  # largest factor between measured and printed errors
 MOST = 0.9  # share of cells within the band that counts as reproduced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.papers import sound
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.wx import figures, lengths, tasks
+from benchmarks.papers.wx import figures, models
 from benchmarks.papers.wx.models import ABOUT
 
 PAPER = Paper(
@@ -13,7 +13,7 @@ PAPER = Paper(
     experiments={
         "central": figures.CENTRAL,
         "local": figures.LOCAL,
-        "lengths": lengths.EXPERIMENT,
-        **{f"sound-{name}": sound.experiment(task) for name, task in tasks.TASKS.items()},
+        "lengths": models.EXPERIMENT,
+        **{f"sound-{name}": sound.experiment(task) for name, task in models.TASKS.items()},
     },
 )

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.pages import table
 from benchmarks.papers import thresholding
 from benchmarks.papers.experiment import (
@@ -25,8 +25,6 @@ from benchmarks.papers.experiment import (
 )
 from benchmarks.papers.wx.models import GAMMA, covariance, moment
 
-Array = NDArray[np.float64]
-Rng = np.random.Generator
 REPETITIONS = 20
 ROWS = (500, 1000, 2000, 5000, 10_000, 40_000)
 AT = {"Algorithm 1": 2000, "Algorithm 2": 40_000}  # rows at which claims are tested

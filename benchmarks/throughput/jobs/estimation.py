@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.arrays import Array
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs.inputs import Array
 from benchmarks.throughput.jobs.problems import closing_processes
 from gramercy.estimators import registry
 from gramercy.estimators.noise.denoise import denoise

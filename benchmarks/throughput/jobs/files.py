@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from benchmarks.arrays import Array
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from benchmarks.throughput.jobs.inputs import Array
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.arrays import Array
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.batches import thread_count, worker_pool

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-
-Array = NDArray[np.float64]
 
 LATTICE_BITS = 16
 _AT_ONCE = 1 << 20  # cells

@@ -14,10 +14,10 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 from numpy.typing import NDArray
 
+from benchmarks.arrays import Array
 from benchmarks.solvers.matrices import matrix, penalties
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs.cluster import products
-from benchmarks.throughput.jobs.inputs import Array
 from gramercy.estimators.solvers.glasso import graphical_lasso_path
 from gramercy.estimators.tuning.parallel import parallel_map
 from gramercy.estimators.tuning.penalty_rule import edge_mask

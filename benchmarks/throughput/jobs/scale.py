@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.arrays import Array
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs
-from benchmarks.throughput.jobs.inputs import Array
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.streaming import accumulate

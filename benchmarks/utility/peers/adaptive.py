@@ -16,9 +16,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
-from benchmarks.utility.matrices import Array, Rng
 from benchmarks.utility.method import Forms, Method, independent_draws
 from benchmarks.utility.peers import dong
 from gramercy.mechanisms.accounting.guarantee import Guarantee

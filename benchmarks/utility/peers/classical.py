@@ -11,9 +11,10 @@ import math
 import numpy as np
 from scipy.stats import chi2
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
-from benchmarks.utility.matrices import Array, Rng, projected, triangle
+from benchmarks.utility.matrices import projected, triangle
 from benchmarks.utility.method import Forms, Method, independent_draws
 
 

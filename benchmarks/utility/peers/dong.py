@@ -13,17 +13,10 @@ import math
 
 import numpy as np
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
-from benchmarks.utility.matrices import (
-    Array,
-    Rng,
-    assemble,
-    clipped,
-    plausible,
-    projected,
-    triangle,
-)
+from benchmarks.utility.matrices import assemble, clipped, plausible, projected, triangle
 from benchmarks.utility.method import Forms, Method, independent_draws
 
 

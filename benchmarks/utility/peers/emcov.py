@@ -23,9 +23,10 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
-from benchmarks.utility.matrices import Array, Rng, assemble, plausible
+from benchmarks.utility.matrices import assemble, plausible
 from benchmarks.utility.method import Forms, Method, independent_draws
 
 BETA = 0.1

@@ -13,9 +13,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from benchmarks.arrays import Array, Rng
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
-from benchmarks.utility.matrices import Array, Rng, assemble, haar, projected
+from benchmarks.utility.matrices import assemble, haar, projected
 from benchmarks.utility.method import Forms, Method, independent_draws
 
 CHAINS, SWEEPS, TUNING = 30, 200, 50

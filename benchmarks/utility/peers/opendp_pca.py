@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.arrays import Rng
 from benchmarks.peers import OPENDP
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
-from benchmarks.utility.matrices import Rng, assemble, plausible
+from benchmarks.utility.matrices import assemble, plausible
 from benchmarks.utility.method import Forms, Method
 
 SCRIPT = Path(__file__).with_name("opendp_worker.py")

@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
 from tests.support.black_box.outputs import Pair, batched_outputs, single_outputs
-from tests.support.black_box.tape import Array
+from tests.support.black_box.replay import Array
 
 EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0)
 DOUBT = 0.01

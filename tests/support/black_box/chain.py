@@ -25,7 +25,7 @@ from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
-from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
+from tests.support.black_box.replay import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step
 
 History = Sequence[Array]

@@ -19,7 +19,7 @@ from gramercy.mechanisms.mechanism import COUNT_WEIGHT, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
 from tests.support.black_box.outputs import Outputs, Pair
-from tests.support.black_box.tape import Array
+from tests.support.black_box.replay import Array
 
 INFINITE = 1e9  # represents an infinite log-likelihood ratio
 

@@ -28,7 +28,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.request import Unit
 from gramercy.tables.sums.row_transform import integer_rows, normalise
-from tests.support.black_box.tape import SOURCES, Array, Request, patched_sampler
+from tests.support.black_box.replay import SOURCES, Array, Request, patched_sampler
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""The pipeline run on two tables with the same recorded noise, or with a fixed noisy matrix."""
+"""The pipeline on two tables with the same noise: the sampler is replaced, or replays a tape."""
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,13 +21,47 @@ from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT, NoisyGram, RowWise
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate
-from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
 from tests.support.factories import as_flow_step, run_release, without_salts, write_request
+
+Array = np.ndarray[Any, Any]
+Request = tuple[str, tuple[float, ...], int]  # the sampler's function, its parameters, and the size
+SOURCES = ("rounded_gaussian", "rounded_laplace", "discrete_gaussian", "gaussian", "gamma")
+
+
+@contextmanager
+def patched_sampler(answer: Callable[[str, tuple[float, ...], int], Array]) -> Iterator[None]:
+    """Answer every request for noise with `answer(function, parameters, size)`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SOURCES:
+            patch.setattr(
+                sampler, name, lambda *arguments, _n=name: answer(_n, arguments[:-1], arguments[-1])
+            )
+        yield
+
+
+@dataclass
+class Tape:
+    """Answers equal requests with equal pseudo-random numbers, and records the requests.
+
+    The numbers are never zero, so that noise scaled by the data, or drawn elsewhere, is noticed.
+    """
+
+    requests: list[Request]
+
+    def __call__(self, name: str, parameters: tuple[float, ...], size: int) -> Array:
+        rng = np.random.default_rng(len(self.requests))
+        self.requests.append((name, parameters, size))
+        if name == "gaussian":
+            return rng.normal(size=size)
+        if name == "gamma":
+            return rng.gamma(parameters[0], size=size)
+        return np.rint(3 * parameters[0] * rng.normal(size=size)).astype(np.int64)
 
 
 @dataclass(frozen=True)

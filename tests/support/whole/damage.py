@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gramercy.archive.seal.bundle import content
 from gramercy.ledger import Ledger
 from gramercy.ledger.entry import Entry
-from tests.support.ledger_tampering import cheaper, rewrite
+from tests.support.ledgers import cheaper, rewrite
 from tests.support.whole.world import World
 
 Name = tuple[str, str]

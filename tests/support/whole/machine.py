@@ -9,9 +9,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from gramercy.mechanisms.mechanism import RowWise
 from gramercy.schemas.errors import GramercyError
+from tests.support.clocks import ZONES
 from tests.support.factories import as_flow_step
 from tests.support.faults.kill_points import Point
-from tests.support.moved_clock import ZONES
 from tests.support.whole import commands, inspection
 from tests.support.whole.commands import Command, Outcome, refused
 from tests.support.whole.damage import DAMAGES

@@ -18,9 +18,9 @@ from gramercy.pipeline.publish import attachments
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError
+from tests.support.clocks import Clock
 from tests.support.faults.forkserver import ForkServer
 from tests.support.faults.kill_points import Point
-from tests.support.moved_clock import Clock
 from tests.support.whole import commands, inspection
 from tests.support.whole.commands import Command, Outcome
 from tests.support.whole.damage import DAMAGES

@@ -14,7 +14,7 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.schemas import families
 from tests.support.factories import run_release, write_request
-from tests.support.marginals import ROWS, marginals_request
+from tests.support.histogram_tables import ROWS, marginals_request
 from tests.support.problems import raises
 
 MATRICES = (

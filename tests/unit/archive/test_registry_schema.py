@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from gramercy.schemas import deployments_registry
 from gramercy.schemas.deployments_registry import RegistryEntry
-from tests.support.registry_schema import SCHEMA, SCHEMA_COMMIT, registry_errors
+from tests.support.public_formats import SCHEMA, SCHEMA_COMMIT, registry_errors
 
 ROOT = Path(__file__).parents[3]
 # What earlier versions of Gramercy exported, and the registry refused.

@@ -44,7 +44,7 @@ from tests.support.factories import (
     write_request,
 )
 from tests.support.problems import raises
-from tests.support.web_server import serve
+from tests.support.servers import serve
 
 LITTLE = MECHANISM | {"epsilon": 0.5}
 

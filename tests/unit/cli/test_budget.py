@@ -14,7 +14,7 @@ from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from tests.support.archives import update_listing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
-from tests.support.ledger_writers import charge, contract
+from tests.support.ledgers import charge, contract
 from tests.support.problems import raises
 
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 1.2, "delta": 1e-6, "per": "year"}}

@@ -34,7 +34,6 @@ from gramercy.schemas.deployments_registry import RegistryEntry
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.problem import Family
 from tests.support.conformance import CASES
-from tests.support.croissant import croissant_errors
 from tests.support.factories import (
     MECHANISM,
     contract_facts,
@@ -44,8 +43,8 @@ from tests.support.factories import (
     run_release,
     write_request,
 )
-from tests.support.ledger_writers import charge, contract
-from tests.support.registry_schema import registry_errors
+from tests.support.ledgers import charge, contract
+from tests.support.public_formats import croissant_errors, registry_errors
 
 with warnings.catch_warnings():
     # Importing frictionless causes warnings of its dependencies; it reports problems by value.

@@ -20,7 +20,7 @@ from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, run_release
-from tests.support.marginals import marginals_request
+from tests.support.histogram_tables import marginals_request
 from tests.support.problems import raises
 
 GAUSSIAN = {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6}

@@ -23,9 +23,9 @@ from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Family
-from tests.support.database_tables import execute
 from tests.support.factories import run_command, run_json, write_yaml
 from tests.support.problems import raises
+from tests.support.source_tables import execute
 
 CANARY = "63.1234"
 NASTY = [

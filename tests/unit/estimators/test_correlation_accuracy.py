@@ -28,7 +28,7 @@ from gramercy.estimators.accuracy.row_simulation import (
 )
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from tests.support.marginals import histogram
+from tests.support.histogram_tables import histogram
 from tests.support.simulated_release import declared_columns, privately_scaled, released
 
 pytestmark = pytest.mark.slow

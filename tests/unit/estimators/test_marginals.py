@@ -20,7 +20,7 @@ from gramercy.estimators.marginals import (
 from gramercy.scaling.column_constants import Constants, zoomed_grid
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from tests.support.marginals import histogram, public
+from tests.support.histogram_tables import histogram, public
 
 Array = np.ndarray[Any, Any]
 Law = Callable[[np.random.Generator, int], Array]

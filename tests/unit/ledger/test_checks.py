@@ -22,7 +22,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState
-from tests.support.ledger_writers import TENTH, charge, contract
+from tests.support.ledgers import TENTH, charge, contract
 from tests.support.problems import raises
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)

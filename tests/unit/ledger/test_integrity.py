@@ -17,7 +17,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Notice
-from tests.support.ledger_writers import TENTH, contract
+from tests.support.ledgers import TENTH, contract
 from tests.support.problems import like
 
 ID = "0" * 32

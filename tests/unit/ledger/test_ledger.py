@@ -23,7 +23,7 @@ from gramercy.schemas.errors import ContractError
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import parse
 from tests.support.databases import ledger_location
-from tests.support.ledger_writers import FACTS, TENTH, charge, contract
+from tests.support.ledgers import FACTS, TENTH, charge, contract
 from tests.support.problems import raises
 
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}

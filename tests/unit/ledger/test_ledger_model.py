@@ -19,7 +19,7 @@ from gramercy.schemas.errors import BudgetRefused, RequestError, SpentFailure
 from gramercy.schemas.ledger_history import ChargeState
 from tests.support.databases import ledger_location
 from tests.support.factories import at_scale
-from tests.support.ledger_writers import contract
+from tests.support.ledgers import contract
 
 pytestmark = pytest.mark.slow
 

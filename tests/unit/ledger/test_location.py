@@ -14,7 +14,7 @@ import gramercy.ledger.database
 from gramercy.ledger import Ledger
 from gramercy.ledger.database import machine_digest
 from gramercy.schemas import families
-from tests.support.ledger_writers import charge, contract
+from tests.support.ledgers import charge, contract
 from tests.support.problems import raises
 
 

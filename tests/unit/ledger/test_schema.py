@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from gramercy.ledger import Ledger
 from gramercy.ledger.database import SCHEMA
 from gramercy.schemas import families
-from tests.support.ledger_writers import charge
+from tests.support.ledgers import charge
 from tests.support.problems import raises
 
 

@@ -24,7 +24,7 @@ from tests.support.factories import (
     write_request,
     write_yaml,
 )
-from tests.support.ledger_writers import TENTH, contract
+from tests.support.ledgers import TENTH, contract
 
 
 @pytest.fixture

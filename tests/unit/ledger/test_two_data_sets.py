@@ -12,7 +12,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState
-from tests.support.ledger_writers import TENTH, contract
+from tests.support.ledgers import TENTH, contract
 from tests.support.problems import raises
 
 Steps = list[Callable[[Ledger], object]]

@@ -17,7 +17,7 @@ from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rows import IntegerRows
 from gramercy.mechanisms.sampling.sampler import MAX_DISCRETE_SIGMA, discrete_gaussian_variance
 from gramercy.schemas import families
-from tests.support.black_box.tape import Tape, patched_sampler
+from tests.support.black_box.replay import Tape, patched_sampler
 from tests.support.conformance import calibrated
 from tests.support.problems import raises
 

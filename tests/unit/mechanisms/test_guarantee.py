@@ -1,18 +1,24 @@
-"""Guarantees compared with dp-accounting, with quadrature and with each other."""
+"""Guarantees against dp-accounting, quadrature and each other, and at the ends of their ranges."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
+from scipy.special import ndtri
 
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.gdp import (
+    approximate_delta,
+    approximate_epsilons,
+    exact_delta,
     gaussian_mu,
     gaussian_scale,
     gdp_delta,
@@ -20,6 +26,7 @@ from gramercy.mechanisms.accounting.gdp import (
     gdp_mu,
     mu_from_pure_epsilon,
     pure_epsilon_from_mu,
+    satisfies_dp,
     zcdp_delta,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -278,3 +285,100 @@ def test_power_is_the_trade_off_curve(alpha: float) -> None:
         assert Guarantee.from_pure(epsilon).power(alpha) == pytest.approx(exact, rel=1e-12)
     assert Guarantee(math.inf, 1.0).power(alpha) == 1.0
     assert Guarantee(0.0).power(alpha) == pytest.approx(alpha, rel=1e-15)
+
+
+MUS = [0.0, 1e-9, 1e-3, 0.4, 3.0, 20.0, math.inf]
+DELTAS = [-1.0, 0.0, 1e-300, 1e-12, 1e-3, 0.5, 1.0]
+
+
+def test_epsilons_in_double_precision_are_slightly_above_the_exact_ones() -> None:
+    grid = np.array(list(itertools.product(MUS, DELTAS)))
+    for (mu, delta), rough in zip(grid, approximate_epsilons(*grid.T), strict=True):
+        exact = gdp_epsilon(float(mu), float(delta))
+        assert exact <= rough <= exact * (1 + 1e-7) + 1e-7, (mu, delta)
+        assert math.isinf(exact) == math.isinf(rough)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.4, 3.0])
+@pytest.mark.parametrize("deviations", [0.0, 1.0, 5.0])
+def test_delta_in_double_precision_has_nine_digits(mu: float, deviations: float) -> None:
+    """It decides which points of a profile are skipped."""
+    epsilon = mu * deviations + mu * mu / 2
+    exact = float(exact_delta(mu, epsilon))
+    assert approximate_delta(mu, epsilon) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
+def test_epsilon_zero_bounds_the_total_variation(delta: float) -> None:
+    mu = gdp_mu(0.0, delta)
+    assert mu == pytest.approx(2 * ndtri((1 + delta) / 2), rel=1e-3)
+    assert gdp_delta(mu, 0.0) <= delta < gdp_delta(mu * (1 + 1e-12), 0.0)
+    assert gdp_epsilon(mu, delta) == 0.0
+    assert satisfies_dp(mu, 0.0, delta)
+    assert not satisfies_dp(mu * (1 + 1e-12), 0.0, delta)
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.9])
+def test_epsilon_of_a_mu_beyond_double_precision_is_exact(delta: float) -> None:
+    mu = 1e8
+    epsilon = gdp_epsilon(mu, delta)
+    assert exact_delta(mu, epsilon) <= delta
+    assert exact_delta(mu, epsilon * (1 - 1e-15)) > delta
+
+
+def test_nothing_and_everything() -> None:
+    assert gdp_delta(0.0, 0.0) == 0.0
+    assert gdp_delta(math.inf, 5.0) == 1.0
+    assert gdp_epsilon(0.0, 0.0) == 0.0
+    assert (
+        gdp_epsilon(0.0, -1e-9) == gdp_epsilon(1.0, 0.0) == gdp_epsilon(math.inf, 0.5) == math.inf
+    )
+    assert satisfies_dp(0.0, 0.0, 5e-324)
+    for mu, epsilon, delta in ((0.0, 1.0, 0.0), (math.inf, 1.0, 0.5), (math.nan, 1.0, 0.5)):
+        assert not satisfies_dp(mu, epsilon, delta)
+
+
+@pytest.mark.parametrize("end", [0.3, 2.7])
+def test_profile_with_a_step_is_bounded_up_to_the_step(end: float) -> None:
+    """The worst profile for a grid: constant, and zero from some epsilon on."""
+    delta, target = 0.05, 1e-6
+    made = Guarantee.from_profile(lambda epsilon: delta if epsilon < end else 0.0, target)
+    assert made.delta0 == target
+    needed = delta - target
+    assert exact_delta(made.mu, math.nextafter(end, 0)) >= needed
+    # The grid costs less than one of its steps.
+    assert exact_delta(made.mu, end * 1.01) < needed
+
+
+def test_delta_that_never_falls_is_charged_as_failure() -> None:
+    constant = 0.25
+    made = Guarantee.from_profile(lambda _: constant, constant / 2)
+    assert constant <= made.delta0 <= constant * (1 + 1e-8)
+
+
+def test_profile_that_is_zero_costs_the_target_and_almost_no_mu() -> None:
+    made = Guarantee.from_profile(lambda _: 0.0, 1e-9)
+    assert made.delta0 == 1e-9
+    assert 0 < made.mu <= 1e-9
+
+
+@pytest.mark.parametrize(("mu", "target"), [(0.2, 1e-8), (3.0, 1e-5)])
+def test_profile_of_a_gaussian_costs_little_more_than_its_mu(mu: float, target: float) -> None:
+    made = Guarantee.from_profile(partial(gdp_delta, mu), target)
+    assert made.delta0 == target
+    assert mu * 0.999 < made.mu < mu * 1.01
+    for epsilon in np.linspace(0, 8 * mu, 41).tolist():
+        assert gdp_delta(mu, epsilon) <= exact_delta(made.mu, epsilon) + target
+
+
+def test_guarantee_states_probabilities() -> None:
+    for delta0 in (-5e-324, math.nextafter(1.0, 2.0), math.nan):
+        with raises(families.ARGUMENT, argument="delta0"):
+            Guarantee(0.1, delta0)
+    for pure in (-5e-324, math.nan):
+        with raises(families.ARGUMENT, argument="pure"):
+            Guarantee(0.1, pure=pure)
+    for guarantee in (Guarantee(0.0), Guarantee(0.1, 1.0), Guarantee(0.1, pure=0.0)):
+        assert guarantee.delta(1.0) <= 1.0
+    assert Guarantee(0.1, 1.0).delta(5.0) == 1.0
+    assert Guarantee(9.0, 0.5, pure=0.0).delta(0.0) == 0.0

@@ -42,7 +42,7 @@ from tests.support.factories import (
     run_release,
     write_request,
 )
-from tests.support.ledger_writers import contract
+from tests.support.ledgers import contract
 from tests.support.pages import check_ids
 from tests.support.problems import like, raises
 

@@ -1,9 +1,10 @@
-"""The catalogue's pages: contents, links, and search in a browser."""
+"""The catalogue's pages: contents, links from anywhere, and search in a browser."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import uuid
@@ -25,6 +26,7 @@ from gramercy.estimators.table_comparison import change, comparable
 from gramercy.mechanisms import registry
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families, wordings
@@ -464,3 +466,57 @@ def test_withdrawal_notice_of_another_release_is_refused(tmp_path: Path) -> None
     shutil.copytree(root / "toy/v1-r1/withdrawn", root / "toy/v2-r2/withdrawn")
     with raises(families.DESCRIPTION):
         Contents(archive_of(Home.default())).list_all()
+
+
+SERVED = "https://example.org/data"
+
+
+@pytest.fixture
+def context(home: Path) -> Context:
+    """The context of a home whose archive has a catalogue and the page of one data set."""
+    for name in ("index.html", "toy/index.html"):
+        open_archive(home / "archive").write_page(name, "<p>page</p>")
+    return Context(Home(home))
+
+
+@pytest.mark.parametrize("folder", ["home", "home/audits/now", "home/archive", "home/archive/toy"])
+def test_links_are_relative_next_to_the_archive(
+    folder: str, tmp_path: Path, context: Context
+) -> None:
+    link = archive_links(context, tmp_path / folder / "page.html")
+    for name in ("index.html", "toy/index.html"):
+        assert not link(name).startswith("/")
+        target = os.path.normpath(tmp_path / folder / link(name))
+        assert Path(target) == context.archive.root / name
+    assert link("glossary.html") == link("other/index.html") == ""
+
+
+def test_there_are_no_links_elsewhere(tmp_path: Path, context: Context) -> None:
+    link = archive_links(context, tmp_path / "page.html")
+    assert link("index.html") == link("toy/index.html") == ""
+
+
+def test_a_served_archive_is_linked_from_elsewhere(
+    tmp_path: Path, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_PUBLIC_URL", f"{SERVED}/")
+    link = archive_links(context, tmp_path / "page.html")
+    assert link("toy/index.html") == f"{SERVED}/toy/index.html"
+    assert link("other/index.html") == ""
+    inside = archive_links(context, context.home.root / "page.html")
+    assert inside("index.html") == "archive/index.html"
+
+
+def test_remote_archive_is_linked_where_it_is_served(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"memory://{tmp_path.name}"
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
+    context = Context(Home(home))
+    context.archive.write_page("index.html", "<p>page</p>")
+    page = home / "page.html"
+    assert archive_links(context, page)("index.html") == ""
+    monkeypatch.setenv("GRAMERCY_PUBLIC_URL", SERVED)
+    link = archive_links(context, page)
+    assert link("index.html") == f"{SERVED}/index.html"
+    assert link("toy/index.html") == ""

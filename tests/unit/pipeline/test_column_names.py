@@ -1,18 +1,23 @@
-"""Names that readers cannot see or tell apart, or releases not contain, are refused."""
+"""Names and patterns of columns: what they stand for, and what is refused."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.chosen_columns import MOST_NAME_BYTES, MOST_NAMES_BYTES
+from gramercy.pipeline.plan.chosen_columns import MOST_NAME_BYTES, MOST_NAMES_BYTES, resolve_columns
+from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas import families
-from tests.support.factories import read_plan, run_release, write_request
+from gramercy.schemas.contract import Contract
+from tests.support.factories import contract_facts, read_plan, run_json, run_release, write_request
 from tests.support.problems import raises
 
 BOUNDS = {"lower": -1.0, "upper": 1.0}
@@ -108,3 +113,143 @@ def test_the_longest_name_can_be_read(tmp_path: Path) -> None:
     path = request(tmp_path, *names)
     folder = Context.default().archive.release("toy", run_release(path))
     assert read_release(folder).manifest.names == names
+
+
+LABS, WIDE, NONE = {"lower": 0.0, "upper": 100.0}, {"lower": -5.0, "upper": 5.0}, {}
+HEADER = ["lab_10", "age", "lab_2", "ward", "lab_note", "bmi"]
+
+
+def contract(columns: dict[str, Any], **keys: Any) -> Contract:
+    return Contract.model_validate(contract_facts() | {"columns": columns} | keys)
+
+
+def names(columns: dict[str, Any], header: list[str] = HEADER, **keys: Any) -> list[str]:
+    resolved = resolve_columns(contract(columns, **keys), header)
+    return [name for each in resolved.values() for name in each]
+
+
+def plan_of(folder: Path, header: list[str], columns: dict[str, Any], **keys: Any) -> Plan:
+    table = pd.DataFrame(np.zeros((40, len(header))), columns=header)
+    table.to_csv(folder / "table.csv", index=False)
+    return read_plan(write_request(folder, columns=columns, **keys))
+
+
+def test_pattern_stands_for_the_columns_that_it_matches_in_natural_order() -> None:
+    assert names({"age": WIDE, "lab_*": LABS}, exclude=["lab_note"]) == ["age", "lab_2", "lab_10"]
+    assert names({"lab_*": LABS, "age": WIDE}) == ["lab_2", "lab_10", "lab_note", "age"]
+    assert names({"*a*e": LABS}) == ["age", "lab_note"]
+
+
+def test_exact_names_come_first_and_a_star_takes_the_rest(tmp_path: Path) -> None:
+    """The declaration that is nearest to a column counts, in any order."""
+    columns = {"*": WIDE, "lab_*": LABS, "lab_10": {"lower": 0.0, "upper": 9.0}}
+    plan = plan_of(tmp_path, HEADER, columns)
+    limits = {name: column.limits for name, column in plan.contract.columns.items()}
+    assert limits == {
+        **dict.fromkeys(("age", "bmi", "ward"), (-5.0, 5.0)),
+        **dict.fromkeys(("lab_2", "lab_note"), (0.0, 100.0)),
+        "lab_10": (0.0, 9.0),
+    }
+    assert [column.name for column in plan.spec.columns] == plan.contract.names
+    assert plan.contract.patterns == {
+        "*": ("age", "bmi", "ward"),
+        "lab_*": ("lab_2", "lab_note"),
+    }
+
+
+def test_no_pattern_stands_for_the_column_of_persons() -> None:
+    assert names({"*": NONE}, ["id", "age"], privacy_unit="id", persons=9) == ["age"]
+
+
+def test_a_name_with_a_star_is_a_column_if_the_table_has_it() -> None:
+    assert names({"a*b": WIDE}, ["a*b", "axb"]) == ["a*b"]
+    assert names({"a?b[c]": WIDE}, ["a?b[c]", "axbc"]) == ["a?b[c]"]
+    assert names({"*?": WIDE}, ["smoker?", "age"]) == ["smoker?"]
+
+
+def test_pattern_without_columns_is_refused_with_similar_names() -> None:
+    with raises(families.COLUMNS, key="columns.lap_*", pattern="lap_*") as caught:
+        names({"age": WIDE, "lap_*": LABS})
+    assert caught.value.facts["similar"][0] in {"lab_2", "lab_10"}
+    with raises(families.COLUMNS, key="exclude", pattern="lab_notes"):
+        names({"lab_*": LABS}, exclude=["lab_notes"])
+    with raises(families.COLUMNS, pattern="age*"):
+        names({"age": WIDE, "age*": LABS})
+    with raises(families.COLUMNS, pattern="lab_*"):
+        names({"lab_*": LABS}, exclude=["lab*"])
+
+
+def test_a_column_of_two_patterns_is_refused() -> None:
+    with raises(families.COLUMNS, column="lab_note", first="lab_*", second="*note"):
+        names({"lab_*": LABS, "*note": WIDE})
+    columns = {"lab_*": LABS, "*note": WIDE, "my_note": WIDE}
+    assert names({**columns, "lab_note": NONE}, [*HEADER, "my_note", "a note"])[-1] == "lab_note"
+
+
+def test_excluded_and_declared_column_is_refused() -> None:
+    with raises(families.COLUMNS, column="age"):
+        contract({"*": WIDE, "age": WIDE}, exclude=["age"])
+
+
+def test_columns_that_cannot_be_published_are_refused_with_the_file(tmp_path: Path) -> None:
+    with raises(families.COLUMNS, name="ward=1"):
+        plan_of(tmp_path, ["ward", "ward=1"], {"*": WIDE, "ward": {"levels": [1, 2]}})
+    with raises(families.CONTRACT_FILE, file=str(tmp_path / "contract.yaml")):
+        plan_of(tmp_path, ["age", " bmi"], {"*": WIDE})
+    with raises(families.KEY, key="columns"):
+        plan_of(tmp_path, ["age"], {"*": WIDE}, exclude=["a*"])
+
+
+@pytest.mark.parametrize("row", ["63.1234,Anna", "Anna,1970-03-05", "NA,Anna"])
+def test_cells_of_a_table_without_header_are_not_taken_for_names(row: str, tmp_path: Path) -> None:
+    request = write_request(tmp_path, columns={"*": WIDE})
+    (tmp_path / "table.csv").write_text(f"{row}\n1,2\n")
+    with raises(families.COLUMNS, pattern="*") as caught:
+        read_plan(request)
+    assert not any(cell in str(caught.value) for cell in row.split(","))
+
+
+def test_table_is_opened_only_for_patterns(tmp_path: Path) -> None:
+    request = write_request(tmp_path, source="elsewhere.csv")
+    assert read_plan(request).contract.patterns == {}
+    write_request(tmp_path, source="elsewhere.csv", columns={"*": WIDE})
+    with raises(families.SOURCE):
+        read_plan(request)
+
+
+def test_yearly_contract_reads_the_header_of_its_year(tmp_path: Path) -> None:
+    (tmp_path / "t-2025.csv").write_text("a,b\n")
+    (tmp_path / "t-2026.csv").write_text("a,b,c\n")
+    yearly = {"epsilon": 1.0, "delta": 1e-9, "per": "year"}
+    given_keys = {"source": "t-{year}.csv", "budget": yearly, "columns": {"*": WIDE}}
+    for version, columns in (("2025", ["a", "b"]), ("2026", ["a", "b", "c"])):
+        request = write_request(tmp_path, request={"version": version}, **given_keys)
+        assert read_plan(request).contract.names == columns
+
+
+def test_terms_and_key_are_those_of_the_listed_columns(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The order of the file does not matter; a table with another column has other terms."""
+    header = ["c2", "c0", "c1"]
+    plan = plan_of(tmp_path, header, {"c*": WIDE})
+    facts = run_json("plan", tmp_path / "request.yaml", capsys=capsys)
+    assert facts["patterns"] == {"c*": ["c0", "c1", "c2"]}
+    assert plan_of(tmp_path, sorted(header), {"c*": WIDE}).spec == plan.spec
+    listed = plan_of(tmp_path, header, dict.fromkeys(sorted(header), WIDE))
+    assert (listed.contract.terms(), listed.key) == (plan.contract.terms(), plan.key)
+    wider = plan_of(tmp_path, [*header, "c3"], {"c*": WIDE})
+    assert wider.contract.terms() != plan.contract.terms()
+
+
+NAMES = st.lists(st.text("ab0129*", min_size=2, max_size=4), unique=True, min_size=1, max_size=9)
+
+
+@given(NAMES, st.randoms())
+def test_result_depends_on_the_set_of_names_only(header: list[str], random: Any) -> None:
+    declared = contract({"*": WIDE})
+    shuffled = list(header)
+    random.shuffle(shuffled)
+    resolved = resolve_columns(declared, header)
+    assert resolved == resolve_columns(declared, shuffled)
+    assert sorted(name for each in resolved.values() for name in each) == sorted(header)

@@ -1,4 +1,4 @@
-"""Folds: disjoint parts of the rows, each with independent noise, for the charge of one release."""
+"""Folds: disjoint parts of the rows with independent noise, and when they are proposed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import FOLDS, folds_of_draft, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.drawing import rows_facts, total_rows
 from gramercy.pipeline.publish.estimating import make_estimate
@@ -337,3 +338,37 @@ def test_requests_incompatible_with_folds_are_refused(
 ) -> None:
     with raises(problem):
         plan_with_folds(tmp_path, "replace-one", request={"folds": 3} | request_keys)
+
+
+def proposal(folder: Path, rows: int, **keys: Any) -> int:
+    mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
+    facts = {"rows": rows, "budget": {"epsilon": 3.0, "delta": 1e-8}} | keys.pop("facts", {})
+    request = {"mechanism": mechanism, "estimates": []} | keys
+    plan = read_plan(write_request(folder, request=request, **facts))
+    return proposed_folds(plan.spec, plan.calibration)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"scaling": "private"}, {"normalisation": {"kind": "clip", "radius": 2.0}}],
+    ids=["unit", "private", "clip"],
+)
+def test_large_tables_get_folds(tmp_path: Path, keys: dict[str, Any]) -> None:
+    rows = 20_000_000 if keys.get("scaling") == "private" else 1_000_000
+    assert proposal(tmp_path, rows, **keys) == FOLDS
+    assert proposal(tmp_path, 2_000, **keys) == 1
+
+
+def test_no_folds_for_persons_other_noise_or_stated_folds(tmp_path: Path) -> None:
+    assert proposal(tmp_path, 1_000_000, folds=4) == 4
+    laplace = {"name": "laplace", "epsilon": 1.0}
+    assert proposal(tmp_path, 1_000_000, mechanism=laplace) == 1
+    persons = {"privacy_unit": "who", "persons": 500_000}
+    assert proposal(tmp_path, 1_000_000, facts=persons) == 1
+
+
+def test_drafts_agree_with_plans(tmp_path: Path) -> None:
+    for rows in (10_000, 1_000_000, 20_000_000):
+        drafted = folds_of_draft(rows, 3, 1.0, 1e-9)
+        with_intercept = {"intercept": True}
+        assert proposal(tmp_path, rows, scaling="private", facts=with_intercept) == drafted

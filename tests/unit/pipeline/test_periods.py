@@ -27,10 +27,10 @@ from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.period_series import series_facts
 from gramercy.schemas import families
 from gramercy.schemas.publications import publications
-from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import MECHANISM, read_plan, run_release, write_request, write_table
 from tests.support.problems import raises
+from tests.support.source_tables import execute, new_url
 
 pytestmark = pytest.mark.slow
 

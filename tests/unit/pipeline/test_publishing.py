@@ -1,10 +1,16 @@
-"""A release is the table's second moment plus noise of exactly the stated law."""
+"""A release is the second moment plus the stated noise; it is sealed once, and private."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,16 +21,31 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.archive.store.opening import open_archive
+from gramercy.archive.store.opening import Witness, open_archive
+from gramercy.archive.store.storage import FolderStore
+from gramercy.common.disk import make_folder
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Charge, Ledger
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT
+from gramercy.pipeline.catalogue.catalogue_pages import write_site
+from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import Decision, decide
+from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.checking import check_table
 from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.progress import (
+    PROGRESS_VARIABLE,
+    announce_step,
+    rows_bar,
+    steps_bar,
+)
+from gramercy.pipeline.publish.attachments import seal_once, withdraw
 from gramercy.pipeline.publish.estimating import fit
+from gramercy.pipeline.verify.auditing import check_ledger, new_audit_folder
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError, TableError
@@ -33,9 +54,11 @@ from tests.support.factories import (
     as_flow_step,
     contract_facts,
     read_plan,
+    run_pipeline,
     run_release,
     write_request,
     write_table,
+    write_yaml,
 )
 from tests.support.problems import raises
 
@@ -269,6 +292,185 @@ def test_abandoned_staging_folder_is_removed(tmp_path: Path, home: Path) -> None
     run_release(write_request(tmp_path))
     assert not left.exists()
     assert other.exists()
+
+
+def test_an_existing_bundle_is_found_without_its_lock(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of locks may be read-only, and a lock may be held for an hour."""
+    context = Context.default()
+    place = context.archive.estimate("toy", "v1-r1", "ridge-1")
+    with seal_once(context, place) as staged:
+        assert staged is not None
+        (staged / "a.csv").write_text("1\n")
+    (lock,) = context.home.locks.iterdir()
+    before = lock.stat().st_mtime_ns
+    monkeypatch.setattr("gramercy.common.process_lock.FileLock", None)
+    with seal_once(context, place) as staged:
+        assert staged is None
+    assert lock.stat().st_mtime_ns == before
+
+
+@dataclass(frozen=True)
+class _CountedStore(FolderStore):
+    """The store of a witness, which counts how often each file is read."""
+
+    reads: Counter[str] = field(default_factory=Counter)
+
+    def names(self, under: str = "") -> list[str]:
+        self.reads["names"] += 1
+        return super().names(under)
+
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        self.reads[name] += 1
+        return super().read(name, most)
+
+
+def test_the_witness_is_read_once(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_WITNESS_URL", str(tmp_path / "witness"))
+    run_release(write_request(tmp_path))
+    context, store = Context.default(), _CountedStore(tmp_path / "witness")
+    witness = Witness(store, context.home.keys)
+    check = check_ledger(context.ledger, context.archive, [], witness)
+    assert not check.problems
+    assert check.anchors["witness"] == 1
+    assert len(store.reads) == 2
+    assert set(store.reads.values()) == {1}
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    earlier = os.umask(0)
+    yield
+    os.umask(earlier)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_home_and_archive(home: Path, tmp_path: Path) -> None:
+    run_pipeline(write_request(tmp_path, request={"estimates": [{"name": "ridge"}]}))
+    withdraw(Context.default(), "toy", "v1-r1", "a mistake")
+    write_site(Context.default())
+    make_folder(new_audit_folder(Context.default().home), 0o700)
+    assert mode(home) == 0o700
+    paths = [path for path in home.rglob("*") if not path.is_symlink()]
+    writable = [path for path in paths if mode(path) & (stat.S_IWGRP | stat.S_IWOTH)]
+    assert len(paths) > 20
+    assert writable == []
+    readable = [path for path in (home / "archive").rglob("*") if ".staging" not in path.parts]
+    folders = {mode(path) for path in readable if path.is_dir() and ".ledger" not in path.parts}
+    assert folders == {0o755}
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_parents_of_a_private_folder_are_private(tmp_path: Path) -> None:
+    make_folder(tmp_path / "a/b", 0o700)
+    assert [mode(tmp_path / "a"), mode(tmp_path / "a/b")] == [0o700, 0o700]
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o750)
+    make_folder(tmp_path / "a", 0o700)
+    assert mode(tmp_path / "a") == 0o750
+
+
+DELTA = 1e-6
+ASKED = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+
+
+def test_calibrated_noise_states_the_epsilon_that_was_asked_for() -> None:
+    exact = [Guarantee(gdp_mu(epsilon, DELTA)) for epsilon in ASKED]
+    assert any(each.epsilon(DELTA) != asked for each, asked in zip(exact, ASKED, strict=True))
+    for each, asked in zip(exact, ASKED, strict=True):
+        assert guarantee_facts(each, DELTA, asked).epsilon == asked
+        assert each.delta(asked) <= DELTA
+
+
+def test_an_epsilon_that_does_not_hold_is_not_stated() -> None:
+    asked = 4.0
+    weaker = Guarantee(gdp_mu(asked, DELTA) * (1 + 1e-13))
+    assert weaker.delta(asked) > DELTA
+    assert guarantee_facts(weaker, DELTA, asked).epsilon > asked
+
+
+def test_more_noise_than_asked_for_states_its_own_epsilon() -> None:
+    stronger = Guarantee(gdp_mu(4.0, DELTA) * (1 - 1e-6))
+    assert guarantee_facts(stronger, DELTA, 4.0).epsilon == stronger.epsilon(DELTA) < 4.0
+
+
+@pytest.mark.parametrize("request_keys", [{}, {"scaling": "private"}], ids=["declared", "private"])
+def test_plans_state_the_epsilon_that_was_asked_for(
+    request_keys: dict[str, Any], tmp_path: Path
+) -> None:
+    mechanism = {"name": "gaussian", "epsilon": 16.0, "delta": DELTA}
+    normalisation = {"kind": "clip"} if request_keys else {"kind": "unit"}
+    keys = {"mechanism": mechanism, "normalisation": normalisation, **request_keys}
+    plan = read_plan(write_request(tmp_path, request=keys, intercept=True, rows=9_000))
+    assert plan.guarantee.epsilon(DELTA) < 16.0
+    assert plan.facts()["epsilon"] == 16.0
+
+
+SECONDS = re.compile(r"\d+\.\d+")
+
+
+@pytest.mark.parametrize("variable", ["", "FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_files_get_neither_counts_nor_durations(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if variable:
+        monkeypatch.setenv(variable, "1")
+    with rows_bar("summing", 3000) as on_rows:
+        on_rows(2917)
+    with steps_bar("drawing") as on_steps:
+        on_steps(1, 2)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setenv(PROGRESS_VARIABLE, "1")
+    with announce_step("accumulate"):
+        pass
+    out, err = capsys.readouterr()
+    assert "accumulate" in err
+    assert not out
+    assert not SECONDS.search(err)
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_terminals_get_counts_and_durations(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(PROGRESS_VARIABLE, "1")
+    with announce_step("accumulate"), rows_bar("summing", 3000) as on_rows:
+        on_rows(2917)
+    err = capsys.readouterr().err
+    assert "2917/3000" in err
+    assert SECONDS.search(err)
+
+
+def without_key(folder: Path, version: str) -> Path:
+    """A request whose contract does not state the intercept."""
+    request = write_request(folder, request={"version": version, "estimates": []})
+    facts = contract_facts()
+    del facts["intercept"]
+    write_yaml(folder / "contract.yaml", facts)
+    return request
+
+
+def test_new_data_sets_have_an_intercept(tmp_path: Path) -> None:
+    plan = read_plan(without_key(tmp_path, "v1"))
+    assert plan.contract.intercept
+    assert plan.columns == 4
+
+
+def test_stated_intercept_that_differs_from_the_registered_one_is_refused(tmp_path: Path) -> None:
+    run_release(write_request(tmp_path, intercept=False, request={"estimates": []}))
+    with raises(families.TERMS, terms=("intercept",)):
+        run_release(
+            write_request(tmp_path, intercept=True, request={"version": "v2", "estimates": []})
+        )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from gramercy.pipeline.publish.private_table import (
     remove_abandoned_copies,
 )
 from gramercy.schemas import families
-from tests.support.database_tables import execute, new_url
 from tests.support.databases import KINDS
 from tests.support.factories import (
     MECHANISM,
@@ -38,6 +37,7 @@ from tests.support.factories import (
     write_table,
 )
 from tests.support.problems import raises
+from tests.support.source_tables import execute, new_url
 
 
 @pytest.fixture(params=KINDS)

@@ -27,7 +27,7 @@ from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState, Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
-from tests.support.ledger_writers import charge, contract
+from tests.support.ledgers import charge, contract
 from tests.support.pages import check_ids
 from tests.unit.reports.test_report import Page
 

@@ -20,7 +20,7 @@ from gramercy.reports.release_report import marginals_page, release_page
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request
-from tests.support.marginals import ROWS, histogram, marginals_request
+from tests.support.histogram_tables import ROWS, histogram, marginals_request
 from tests.support.pages import check_ids
 
 

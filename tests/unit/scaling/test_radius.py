@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gramercy.scaling.clipping_radius import clipping_radius, length_edges
 from gramercy.scaling.column_constants import LARGEST_WINSOR
-from tests.support.histograms import Array, Counts, noisy
+from tests.support.histogram_tables import Array, Counts, noisy
 
 N, Q = 20_000, 21
 RNG = np.random.default_rng(2)

@@ -21,7 +21,7 @@ from gramercy.scaling.column_constants import (
     winsorised_bounds,
     zoomed_grid,
 )
-from tests.support.histograms import estimated
+from tests.support.histogram_tables import estimated
 
 Array = NDArray[np.float64]
 N = 20_000

@@ -22,8 +22,8 @@ from gramercy.tables.formats.csv_detection import detect_format
 from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches, schema_of
 from gramercy.tables.formats.source import open_source
-from tests.support.csv_records import records_of
 from tests.support.problems import raises
+from tests.support.source_tables import records_of
 
 NAN = float("nan")
 ENCODINGS = get_args(Encoding)

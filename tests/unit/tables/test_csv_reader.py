@@ -27,10 +27,9 @@ from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.streaming import accumulate
-from tests.support.csv_records import records_of
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
-from tests.support.table_reading import read
+from tests.support.source_tables import read, records_of
 
 NAN = float("nan")
 

@@ -24,18 +24,21 @@ from gramercy.tables.formats.database_connection import connected
 from gramercy.tables.formats.database_relation import columns_of, identifiers, numbers, texts
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import open_source
-from tests.support.database_tables import (
+from tests.support.databases import KINDS
+from tests.support.problems import raises
+from tests.support.source_tables import (
+    WIDE,
     cells,
+    contract,
     copied,
     copy_of,
     database_table,
     engine_of,
     execute,
+    frame,
+    gram,
     new_url,
 )
-from tests.support.databases import KINDS
-from tests.support.one_table import WIDE, contract, frame, gram
-from tests.support.problems import raises
 
 SECRET = "Rosalind-4711"
 NAN = float("nan")

@@ -20,9 +20,8 @@ from gramercy.schemas.problem import Family
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import copy_rows, open_source
 from gramercy.tables.formats.table_format import CopiedColumns
-from tests.support.database_tables import cells, copied
-from tests.support.one_table import WIDE, contract, frame, gram
 from tests.support.problems import raises
+from tests.support.source_tables import WIDE, cells, contract, copied, frame, gram
 
 
 def written(folder: Path, table: pa.Table, **options: Any) -> str:

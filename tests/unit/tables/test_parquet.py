@@ -18,7 +18,7 @@ from gramercy.tables.formats.source import open_source
 from gramercy.tables.formats.values import Lookup
 from gramercy.tables.persons.person_index import Persons
 from tests.support.factories import at_scale
-from tests.support.table_reading import read
+from tests.support.source_tables import read
 
 NAN = float("nan")
 

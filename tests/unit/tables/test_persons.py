@@ -1,9 +1,10 @@
-"""Person-level privacy: the total contribution of a person stays in the ball."""
+"""Person-level privacy: a person's total stays in the ball, and a row is chosen uniformly."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ import pytest
 
 import gramercy.tables.sums.row_transform
 from gramercy.common.lattice import Lattice
+from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families
+from gramercy.schemas.column import Column
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError
 from gramercy.schemas.model import parse
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problem import Family
 from gramercy.tables.formats.source import open_source
-from gramercy.tables.persons.person_index import Persons
-from gramercy.tables.sums.streaming import Accumulated, accumulate
+from gramercy.tables.persons.person_index import MAX_ROW_SQUARES, Persons, PersonSample
+from gramercy.tables.sums.exact_sums import ONE_PART
+from gramercy.tables.sums.row_transform import RowTransform
+from gramercy.tables.sums.streaming import Accumulated, MeasuringWorker, ScalingWorker, accumulate
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 
@@ -368,3 +373,160 @@ def test_inconsistent_person_contract_is_refused(
     facts = contract_facts("t.csv", p=P) | {"privacy_unit": "who", "persons": 7}
     with raises(problem, key=key):
         parse(Contract, facts | change, "c.yaml", ContractError)
+
+
+COLUMNS = tuple(Column(lower=-2.0 - k, upper=3.0) for k in range(4))
+LATTICE = Lattice(4, 18)
+FACTS = ("squares", "rows", "rows_without_person")
+
+
+def persons_of(count: int, *, large: bool) -> Persons:
+    persons = Persons(large=large)
+    persons.indices(pa.array([f"person {k}" for k in range(count)]))
+    return persons
+
+
+def cells(rows: int, count: int) -> Any:
+    """The indices of persons, NaN for some, and cells."""
+    rng = np.random.default_rng(rows)
+    indices = rng.integers(0, count, rows).astype(float)
+    indices[rng.random(rows) < 0.1] = np.nan
+    numbers = rng.normal(size=(4, rows))
+    numbers[rng.random((4, rows)) < 0.1] = np.nan
+    return np.vstack([indices, numbers])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 255, 256, 257, 5000])
+@pytest.mark.parametrize("normalisation", [Unit(), Clip(kind="clip", radius=0.5)])
+def test_both_passes_equal_those_of_numpy(rows: int, normalisation: Any) -> None:
+    transform = RowTransform(COLUMNS, False, normalisation, LATTICE)
+    table, sums = cells(rows, 20), []
+    for large in (False, True):
+        persons = persons_of(20, large=large)
+        assert persons.large == large
+        MeasuringWorker(transform, persons).add(table)
+        contributions = Persons(persons.known, closed=True, large=large)
+        worker = ScalingWorker(transform, ONE_PART, persons.factors(LATTICE), contributions)
+        q = worker._integers(table)
+        assert contributions.are_in_ball(LATTICE)
+        sums.append([q, *(getattr(x, y) for x in (persons, contributions) for y in FACTS)])
+    for plain, quick in zip(*sums, strict=True):
+        np.testing.assert_array_equal(plain, quick)
+        np.testing.assert_array_equal(np.signbit(plain), np.signbit(quick))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint64])
+def test_sums_of_squares_saturate_in_any_order(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    indices = np.repeat([0.0, 1.0, np.nan], [1 << 17, 5, 3])
+    squares = np.where(indices == 1, 7, MAX_ROW_SQUARES).astype(dtype)
+    for large in (False, True):
+        order = rng.permutation(indices.size)
+        persons = persons_of(2, large=large)
+        for part in np.array_split(order, 3):
+            persons.add(indices[part], squares[part])
+        assert persons.squares.tolist() == [1 << 62, 35]
+        assert persons.rows.tolist() == [1 << 17, 5]
+        assert persons.rows_without_person == 3
+        assert persons.factors(LATTICE).tolist() == [0.0, 1.0]
+
+
+SIZES = (7, 300)  # bins of two columns; the second needs two bytes
+
+
+def rows_of(persons: int, rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Names, bins and keys of rows; the high halves of many keys are equal."""
+    rng = np.random.default_rng(seed)
+    names = [f"p{k}" if k else None for k in rng.integers(0, persons + 1, rows)]
+    bins = np.stack([rng.integers(0, size, rows) for size in SIZES]).astype(np.uint16)
+    keys = np.stack([rng.integers(0, 5, rows), rng.permutation(rows)]).astype(np.uint64)
+    return names, bins, keys
+
+
+def sample_of(names: Any, bins: Any, keys: Any) -> PersonSample:
+    sample = PersonSample(SIZES)
+    add(sample, names, bins, keys)
+    return sample
+
+
+def add(sample: PersonSample, names: Any, bins: Any, keys: Any) -> None:
+    sample.add(sample.indices(pa.array(names, pa.string())), bins, keys)
+
+
+def expected(names: Any, bins: Any, keys: Any) -> tuple[list[list[int]], int]:
+    """Histograms of the rows with the least keys, and the number of persons."""
+    least: dict[str, tuple[int, int, int]] = {}
+    for row, name in enumerate(names):
+        if name is not None:
+            key = (int(keys[0, row]), int(keys[1, row]), row)
+            least[name] = min(key, least.get(name, key))
+    chosen = [row for _, _, row in least.values()]
+    histograms = [
+        np.bincount(column[chosen], minlength=size).tolist()
+        for column, size in zip(bins, SIZES, strict=True)
+    ]
+    return histograms, len(least)
+
+
+@pytest.mark.parametrize("persons", [1, 40])
+def test_row_with_the_least_key_is_kept(persons: int) -> None:
+    names, bins, keys = rows_of(persons, 600)
+    sample = sample_of(names, bins, keys)
+    histograms, count = expected(names, bins, keys)
+    assert [each.tolist() for each in sample.histograms()] == histograms
+    assert len(sample) == count
+    assert sample.rows_without_person == names.count(None)
+
+
+def test_sample_is_independent_of_order_batches_and_partitions() -> None:
+    names, bins, keys = rows_of(40, 600)
+    histograms, count = expected(names, bins, keys)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        order = rng.permutation(len(names))
+        cuts = np.sort(rng.integers(0, len(names), 4))
+        parts = [PersonSample(SIZES) for _ in range(3)]
+        for part in np.split(order, cuts):
+            chosen = [names[row] for row in part]
+            add(parts[rng.integers(3)], chosen, bins[:, part], keys[:, part])
+        first, second, third = (pickle.loads(pickle.dumps(part)) for part in parts)
+        for total in ((first + second) + third, third + (second + first)):
+            assert [each.tolist() for each in total.histograms()] == histograms
+            assert len(total) == count
+            assert total.rows_without_person == names.count(None)
+
+
+def test_changing_a_person_moves_one_row_of_the_histograms() -> None:
+    """The rows of one person are replaced, in any number and at any positions."""
+    names, bins, keys = rows_of(30, 400)
+    before = sample_of(names, bins, keys).histograms()
+    rng, largest = np.random.default_rng(2), 0
+    for turn in range(50):
+        kept = np.array([row for row, name in enumerate(names) if name != "p4"])
+        new_names, new_bins, new_keys = rows_of(0, int(rng.integers(1, 60)), seed=turn + 3)
+        joined = [names[row] for row in kept] + ["p4"] * len(new_names)
+        order = rng.permutation(len(joined))
+        after = sample_of(
+            [joined[row] for row in order],
+            np.concatenate([bins[:, kept], new_bins], axis=1)[:, order],
+            np.concatenate([keys[:, kept], new_keys], axis=1)[:, order],
+        ).histograms()
+        for first, second in zip(before, after, strict=True):
+            moved = second - first
+            assert moved.sum() == 0
+            assert abs(moved).sum() in {0, 2}
+            largest = max(largest, int(abs(moved).sum()))
+    assert largest == 2
+
+
+def test_every_row_of_a_person_is_equally_likely_to_be_kept() -> None:
+    """Ten thousand persons with five rows each; the bin is the position among them."""
+    persons, rows = 10_000, 5
+    names = [f"p{k}" for _ in range(rows) for k in range(persons)]
+    bins = np.repeat(np.arange(rows), persons)[None].astype(np.uint16)
+    sample = PersonSample((rows,))
+    add(sample, names, bins, sampler.random_keys(len(names)))
+    (counts,) = sample.histograms()
+    assert counts.sum() == persons
+    sd = np.sqrt(persons * 0.2 * 0.8)
+    assert abs(counts - persons / rows).max() < 7 * sd  # chance fails this once in 10^11 runs

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,10 +15,11 @@ import pytest
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from gramercy.tables.batches import MalformedLines
-from gramercy.tables.formats.reader import cell_batches, column_types
+from gramercy.tables.formats import reader
+from gramercy.tables.formats.reader import cell_batches, column_types, count_rows
 from gramercy.tables.formats.source import open_source
 from tests.support.problems import raises
-from tests.support.table_reading import read
+from tests.support.source_tables import read
 
 NAN = float("nan")
 
@@ -135,3 +137,21 @@ def test_folder_with_versions_of_rows_is_refused(kind: str, file: str, tmp_path:
     (tmp_path / file).write_text("{}")
     with raises(families.SOURCE, source=str(tmp_path), kind=kind):
         open_source(str(tmp_path))
+
+
+def test_rows_of_all_files_are_counted_without_malformed_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "ward=A"
+    folder.mkdir()
+    (folder / "a.csv").write_text('x,"y z"\n1,2\n3,4,5\n\n"6,7\n8,\n')
+    pd.DataFrame({"y z": range(70), "x": range(70)}).to_parquet(folder / "b.parquet")
+    assert count_rows(open_source(str(tmp_path))) == 72
+
+
+def test_large_files_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n2\n")
+    source = open_source(str(tmp_path / "a.csv"))
+    assert count_rows(source) == 2
+    monkeypatch.setattr(reader, "_MOST_BYTES", 5)
+    assert count_rows(source) is None
+    pd.DataFrame({"x": range(70)}).to_parquet(tmp_path / "b.parquet")
+    assert count_rows(open_source(str(tmp_path / "b.parquet"))) == 70
