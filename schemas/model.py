@@ -24,21 +24,13 @@ from gramercy.schemas.errors import (
     RequestError,
 )
 from gramercy.schemas.form import describe_schema
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.url import without_secrets
 
-
-def _manifest_not_valid(file: str) -> BundleError:
-    return families.MANIFEST(
-        "{file} is not a valid manifest:",
-        file=file,
-    )
+_manifest_not_valid = Wording(families.MANIFEST, "{file} is not a valid manifest:")
 
 
-def _settings_not_valid(name: str) -> InvalidValue:
-    return families.SETTINGS(
-        "Settings of {name} are not valid:",
-        name=name,
-    )
+_settings_not_valid = Wording(families.SETTINGS, "Settings of {name} are not valid:")
 
 
 class Model(BaseModel):

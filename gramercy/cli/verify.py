@@ -65,12 +65,11 @@ def _facts(
             facts["checks"] = list(verified.checks)
             facts["unchecked"] = [str(notice) for notice in verified.unchecked]
             if ledger is None:
-                no_ledger = "The charge was not compared with a ledger, because none was read."
-                notice = (
-                    wordings.ledger_not_read(missing)
-                    if missing
-                    else families.NOT_CHECKED(no_ledger)
+                notice = families.NOT_CHECKED(
+                    "The charge was not compared with a ledger, because none was read."
                 )
+                if missing:
+                    notice = wordings.ledger_not_read(missing)
                 facts["unchecked"].append(str(notice))
                 if unlisted := missing_listing(archive):
                     facts["unchecked"].append(str(unlisted))

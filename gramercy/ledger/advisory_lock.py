@@ -16,27 +16,21 @@ from gramercy.common.process_lock import HeldLock
 from gramercy.ledger.database import display_location, error_name, open_engine
 from gramercy.schemas import families
 from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problem import Wording
+
+_lock_not_acquired = Wording(
+    families.LOCK,
+    "{ledger}: the lock '{lock}' could not be acquired ({reason}).",
+    "Another run may still hold it; otherwise check that the database server answers.",
+)
 
 
-def _lock_not_acquired(ledger: str, lock: str, reason: str) -> LedgerError:
-    return families.LOCK(
-        "{ledger}: the lock '{lock}' could not be acquired ({reason}).",
-        "Another run may still hold it; otherwise check that the database server answers.",
-        ledger=ledger,
-        lock=lock,
-        reason=reason,
-    )
-
-
-def _lock_lost(ledger: str, lock: str, reason: str) -> LedgerError:
-    return families.LOCK(
-        "{ledger}: the lock '{lock}' was lost and could not be acquired again ({reason}).",
-        "Another run may hold it now; otherwise check that the database server answers. Then run "
-        "the same command again.",
-        ledger=ledger,
-        lock=lock,
-        reason=reason,
-    )
+_lock_lost = Wording(
+    families.LOCK,
+    "{ledger}: the lock '{lock}' was lost and could not be acquired again ({reason}).",
+    "Another run may hold it now; otherwise check that the database server answers. Then run "
+    "the same command again.",
+)
 
 
 _KEEP_ALIVE_SECONDS = 30.0  # less than the idle timeout of routers and proxies

@@ -16,31 +16,25 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import RequestError, SpentFailure
+from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.ledger_history import Anchor, ChargeState
 from gramercy.schemas.model import canonical_json, single_line
+from gramercy.schemas.problem import Wording
+
+_budget_not_lowered = Wording(
+    families.CHANGE,
+    "--lower must not raise epsilon or delta, and must change one of them: the budget of "
+    "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
+    "Give smaller numbers, or use --raise.",
+)
 
 
-def _budget_not_lowered(dataset: str, epsilon: float, delta: float) -> RequestError:
-    return families.CHANGE(
-        "--lower must not raise epsilon or delta, and must change one of them: the budget of "
-        "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
-        "Give smaller numbers, or use --raise.",
-        dataset=dataset,
-        epsilon=epsilon,
-        delta=delta,
-    )
-
-
-def _budget_not_raised(dataset: str, epsilon: float, delta: float) -> RequestError:
-    return families.CHANGE(
-        "--raise must not lower epsilon or delta, and must change one of them: the budget of "
-        "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
-        "Give larger numbers, or use --lower.",
-        dataset=dataset,
-        epsilon=epsilon,
-        delta=delta,
-    )
+_budget_not_raised = Wording(
+    families.CHANGE,
+    "--raise must not lower epsilon or delta, and must change one of them: the budget of "
+    "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
+    "Give larger numbers, or use --lower.",
+)
 
 
 def verify_location(db: Connection) -> None:

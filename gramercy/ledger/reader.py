@@ -33,29 +33,25 @@ from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import LedgerError, UntrustedLedger
+from gramercy.schemas.errors import LedgerError
 from gramercy.schemas.ledger_history import Anchor, ChargeState, Timeline
+from gramercy.schemas.problem import Wording
+
+_ledger_damaged = Wording(
+    families.UNTRUSTED,
+    "{ledger}: the ledger is damaged ({reason}).",
+    "Keep a copy of the file, put the newest backup in its place, and run 'gramercy audit', "
+    "which compares it with the anchors in the archive: charges that the backup lacks are "
+    "still spent.",
+)
 
 
-def _ledger_damaged(ledger: str, reason: str) -> UntrustedLedger:
-    return families.UNTRUSTED(
-        "{ledger}: the ledger is damaged ({reason}).",
-        "Keep a copy of the file, put the newest backup in its place, and run 'gramercy audit', "
-        "which compares it with the anchors in the archive: charges that the backup lacks are "
-        "still spent.",
-        ledger=ledger,
-        reason=reason,
-    )
-
-
-def _ledger_unusable(ledger: str, reason: str) -> LedgerError:
-    return families.LEDGER(
-        "{ledger}: the ledger cannot be used ({reason}).",
-        "Check that the disk has free space, you may write to the file, the database server "
-        "answers, and no other process keeps the ledger locked.",
-        ledger=ledger,
-        reason=reason,
-    )
+_ledger_unusable = Wording(
+    families.LEDGER,
+    "{ledger}: the ledger cannot be used ({reason}).",
+    "Check that the disk has free space, you may write to the file, the database server "
+    "answers, and no other process keeps the ledger locked.",
+)
 
 
 @dataclass(frozen=True)

@@ -83,9 +83,7 @@ def test_release_of_a_table_that_is_being_updated(
         sums.append(step(plan))
         return sums[-1]
 
-    from gramercy.flows import release as flow
-
-    monkeypatch.setattr(flow, "accumulate", accumulate)
+    monkeypatch.setattr(steps, "accumulate", accumulate)
     with updating(url):
         time.sleep(0.2)
         name = release(read_registered(path))

@@ -14,30 +14,25 @@ from gramercy.common.disk import error_reason, make_durable
 from gramercy.common.home import Home
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problem import Wording
+
+_file_missing = Wording(
+    families.SEAL, "{path} is missing.", "Fetch the bundle again from its curator."
+)
 
 
-def _file_missing(path: str) -> BundleError:
-    return families.SEAL(
-        "{path} is missing.",
-        "Fetch the bundle again from its curator.",
-        path=path,
-    )
+_signature_missing = Wording(
+    families.SEAL,
+    "{path}: the signature is missing.",
+    "Fetch the bundle again from its curator; every bundle has a signature.",
+)
 
 
-def _signature_missing(path: str) -> BundleError:
-    return families.SEAL(
-        "{path}: the signature is missing.",
-        "Fetch the bundle again from its curator; every bundle has a signature.",
-        path=path,
-    )
-
-
-def _file_changed(path: str) -> BundleError:
-    return families.SEAL(
-        "{path} was changed after the bundle was sealed.",
-        "Fetch the bundle again from its curator.",
-        path=path,
-    )
+_file_changed = Wording(
+    families.SEAL,
+    "{path} was changed after the bundle was sealed.",
+    "Fetch the bundle again from its curator.",
+)
 
 
 SUMS = "SHA256SUMS"

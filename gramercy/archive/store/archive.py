@@ -37,16 +37,11 @@ from gramercy.common.disk import (
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError, RequestError
+from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError
 from gramercy.schemas.ledger_history import Anchor
+from gramercy.schemas.problem import Wording
 
-
-def _not_an_archive(path: str) -> RequestError:
-    return families.NOT_AN_ARCHIVE(
-        "{path} is not an archive.",
-        "Check the path.",
-        path=path,
-    )
+_not_an_archive = Wording(families.NOT_AN_ARCHIVE, "{path} is not an archive.", "Check the path.")
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,13 @@ from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS
 from gramercy.archive.store.layout import LISTING_FILE
 from gramercy.archive.store.storage import MirroredStore, joined
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.problem import Wording
 
-
-def _read_only(url: str) -> ArchiveError:
-    return families.STORE(
-        "{url} can only be read: an archive at an HTTP address cannot be written to.",
-        "Publish to a folder or an object store, and serve its files.",
-        url=url,
-    )
+_read_only = Wording(
+    families.STORE,
+    "{url} can only be read: an archive at an HTTP address cannot be written to.",
+    "Publish to a folder or an object store, and serve its files.",
+)
 
 
 SCHEMES = frozenset({"http", "https"})

@@ -31,6 +31,7 @@ from gramercy.common.home import Home
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.ledger_history import Anchor
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.url import has_secrets, without_secrets
 
 _LOCAL = {"file", "local"}
@@ -112,12 +113,11 @@ def store_at(address: str | Path) -> Store:
     return store
 
 
-def _no_listing(url: str) -> RequestError:
-    return families.NOT_AN_ARCHIVE(
-        "{url} has no listing.json, without which an archive cannot be read over HTTP.",
-        "Check the address; the curator writes the listing with 'gramercy site'.",
-        url=url,
-    )
+_no_listing = Wording(
+    families.NOT_AN_ARCHIVE,
+    "{url} has no listing.json, without which an archive cannot be read over HTTP.",
+    "Check the address; the curator writes the listing with 'gramercy site'.",
+)
 
 
 @dataclass(frozen=True)

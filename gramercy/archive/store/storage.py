@@ -40,23 +40,21 @@ from gramercy.common.disk import (
 )
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import ArchiveError, BundleError, GramercyError
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.url import without_secrets
 
-
-def _release_exists(path: str) -> ArchiveError:
-    return families.EXISTS(
-        "{path} already contains a release with other content.",
-        "Two ledgers assigned the same id: use the ledger that belongs to this archive.",
-        path=path,
-    )
+_release_exists = Wording(
+    families.EXISTS,
+    "{path} already contains a release with other content.",
+    "Two ledgers assigned the same id: use the ledger that belongs to this archive.",
+)
 
 
-def _bundle_exists(path: str) -> ArchiveError:
-    return families.EXISTS(
-        "{path} already contains a bundle with other content.",
-        "Another run published it first. Run again to use that bundle.",
-        path=path,
-    )
+_bundle_exists = Wording(
+    families.EXISTS,
+    "{path} already contains a bundle with other content.",
+    "Another run published it first. Run again to use that bundle.",
+)
 
 
 _MOST_NEARBY = 200  # folders that are looked at for a suggestion

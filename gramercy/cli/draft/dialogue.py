@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,6 +52,13 @@ _MOST_LISTED = 8  # columns on a line
 _LEAST_IN_RUN = 3
 _PREFIX = re.compile(r"[^\W\d_]+(?:[ _.-]+|(?=[0-9]))")  # lab_ of lab_2, item of item2
 _BETWEEN_NUMBERS = re.compile(r"\s*(?:,|;|\bto\b|\s)\s*")
+
+
+_TEXTS = {
+    "title": "Title of the data set",
+    "curator": "Curator: who is responsible for it",
+    "version": "Version: a public label of the data",
+}
 
 
 class _Texts(Model):
@@ -130,19 +138,14 @@ class Dialogue:
 
     def _parts(self) -> dict[str, tuple[str, Callable[[], None]]]:
         """Each part's value in words, empty if it must be answered, and the question for it."""
-        draft, text = self._draft, self._ask_text
+        draft = self._draft
         budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
         release = f"epsilon={draft.release_epsilon:g}, for the first release"
         return {
-            "title": (draft.title or "", lambda: text("title", "Title of the data set")),
-            "curator": (
-                draft.curator or "",
-                lambda: text("curator", "Curator: who is responsible for it"),
-            ),
-            "version": (
-                draft.version,
-                lambda: text("version", "Version: a public label of the data"),
-            ),
+            **{
+                key: (getattr(draft, key) or "", partial(self._ask_text, key, question))
+                for key, question in _TEXTS.items()
+            },
             "protects": (_protection(draft), self._ask_unit),
             "rows": (_rows(draft), self._ask_rows),
             "columns": (_columns_text(draft), self._ask_columns),

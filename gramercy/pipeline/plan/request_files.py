@@ -29,6 +29,7 @@ from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
 from gramercy.schemas.periods import placeholders_in
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():
@@ -45,37 +46,27 @@ with publishing():
     from ruamel.yaml.scanner import ScannerError
 
 
-def _contract_not_found(file: str) -> ContractError:
-    return families.CONTRACT_FILE(
-        "{file}: this contract does not exist.",
-        "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, "
-        "or is a path.",
-        file=file,
-    )
+_contract_not_found = Wording(
+    families.CONTRACT_FILE,
+    "{file}: this contract does not exist.",
+    "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, "
+    "or is a path.",
+)
 
 
-def _request_not_found(file: str) -> RequestError:
-    return families.REQUEST_FILE(
-        "{file}: no such file.",
-        "Check the path of the request.",
-        file=file,
-    )
+_request_not_found = Wording(
+    families.REQUEST_FILE, "{file}: no such file.", "Check the path of the request."
+)
 
 
-def _contract_is_folder(file: str) -> ContractError:
-    return families.CONTRACT_FILE(
-        "{file} is a folder.",
-        "Name the contract's YAML file in it.",
-        file=file,
-    )
+_contract_is_folder = Wording(
+    families.CONTRACT_FILE, "{file} is a folder.", "Name the contract's YAML file in it."
+)
 
 
-def _request_is_folder(file: str) -> RequestError:
-    return families.REQUEST_FILE(
-        "{file} is a folder.",
-        "Name the request's YAML file in it.",
-        file=file,
-    )
+_request_is_folder = Wording(
+    families.REQUEST_FILE, "{file} is a folder.", "Name the request's YAML file in it."
+)
 
 
 def read_contract(path: Path) -> Contract:

@@ -25,6 +25,7 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problem import Wording
 from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, ScalingFacts
 
 
@@ -139,13 +140,11 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
     return contract.model_copy(update={"columns": columns})
 
 
-def _release_without_constants(release: str, reason: str) -> RequestError:
-    return families.SCALING(
-        "Release '{release}' has no constants for this request: {reason}.",
-        "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
-        release=release,
-        reason=reason,
-    )
+_release_without_constants = Wording(
+    families.SCALING,
+    "Release '{release}' has no constants for this request: {reason}.",
+    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+)
 
 
 Bounds = tuple[tuple[float, float] | None, ...]

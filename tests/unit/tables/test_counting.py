@@ -20,8 +20,14 @@ from gramercy.scaling.column_constants import Grid, LevelGrid, first_grid
 from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.tables.counts.counting import BinCounts, count_bins, count_lengths
-from gramercy.tables.counts.lengths import RowLengths, length_histogram, length_thresholds
+from gramercy.tables.counts.counting import (
+    BinCounts,
+    RowLengths,
+    count_bins,
+    count_lengths,
+    length_histogram,
+    length_thresholds,
+)
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -262,7 +268,7 @@ def test_compiled_lengths_equal_plain_ones(
     compiled = RowLengths(columns, intercept, 8, large=True)
     np.testing.assert_array_equal(compiled.squares(cells), plain)
     np.testing.assert_array_equal(compiled.squares(cells[:, ::-1]), plain[::-1])
-    monkeypatch.setattr("gramercy.tables.counts.lengths.compiled", lambda function: function)
+    monkeypatch.setattr("gramercy.tables.counts.counting.compiled", lambda function: function)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(compiled.squares(cells[:, :50]), plain[:50])
     assert plain.max() == 1 << 46
