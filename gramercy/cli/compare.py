@@ -26,10 +26,8 @@ from gramercy.cli.options import (
     write_page,
 )
 from gramercy.estimators.table_comparison import comparable
-from gramercy.pipeline.catalogue.catalogue_pages import compare_releases
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.page_links import archive_links
-from gramercy.reports.change_page import change_facts
+from gramercy.reports.release_comparison import change_facts, compare_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseManifest
@@ -87,7 +85,9 @@ def compare(
         return
     comparison = compare_releases(store, second, first)
     if page is not None:
-        from gramercy.reports.change_page import change_page  # needs the extra `publish`
+        # These need the extra `publish`.
+        from gramercy.pipeline.page_links import archive_links
+        from gramercy.reports.change_page import change_page
 
         title, links = second.manifest.dataset.title, archive_links(context, page)
         write_page("--page", page, change_page(comparison, title, links))

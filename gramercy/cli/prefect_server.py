@@ -149,7 +149,7 @@ def _record() -> Path:
     """The record of the server for the settings of Prefect, in a folder that exists.
 
     Its name depends on these settings, which may contain a password, and is seen by all users in
-    the list of processes. So it depends on a private key as well: nobody can try passwords on it.
+    the list of processes. So it depends on a private key as well: no one can try passwords on it.
     """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     folder = home / "gramercy"

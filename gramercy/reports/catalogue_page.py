@@ -20,7 +20,7 @@ from gramercy.archive.store.layout import INDEX, index_page, older_page
 from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
-from gramercy.reports.change_page import ReleaseComparison, change_with_figure
+from gramercy.reports.change_page import change_with_figure
 from gramercy.reports.column_summaries import meaning_notes
 from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary, with_figure
@@ -35,6 +35,7 @@ from gramercy.reports.reader_notes import (
     protection_note,
     reader_notes,
 )
+from gramercy.reports.release_comparison import ReleaseComparison
 from gramercy.reports.rendering import links_from, navigation, render
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest

@@ -250,7 +250,7 @@ class Dialogue:
 
 
 class _Prompt(PromptBase[str]):
-    """A question that is asked again, with what is wrong, until its answer is valid."""
+    """A question that is repeated, with the reason, until its answer is valid."""
 
     def __init__(self, question: str, valid: Callable[[str], object], default: str | None) -> None:
         super().__init__(Text(question), console=terminal.err, show_default=bool(default))

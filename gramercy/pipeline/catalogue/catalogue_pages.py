@@ -22,7 +22,6 @@ from gramercy.archive.store.layout import GLOSSARY, INDEX, is_page, older_page, 
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.table_comparison import (
-    change,
     comparable,
     is_in_own_units,
     measure,
@@ -44,8 +43,8 @@ from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
 from gramercy.reports import catalogue_page
 from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
-from gramercy.reports.change_page import ReleaseComparison
 from gramercy.reports.period_series import PeriodSeries
+from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
 from gramercy.schemas.errors import BundleError, RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.ledger_history import Timeline
@@ -348,25 +347,3 @@ def _pooled(
     keys = numbers(evidence).itertuples(index=False, name=None)
     values = zip(together.estimate, together.lower, together.upper, strict=True)
     return {key: value for key, value in zip(keys, values, strict=True)}
-
-
-def compare_releases(
-    archive: Archive, later: DescribedRelease, earlier: DescribedRelease
-) -> ReleaseComparison:
-    """The differences between two comparable releases.
-
-    Raises
-    ------
-    BundleError
-        If one of them differs from what was sealed.
-    """
-    evidence = []
-    for each in (later, earlier):
-        with archive.rewrite_paths_in_errors():
-            place = archive.release(each.manifest.dataset.id, each.manifest.release)
-            evidence.append(read_release(place).evidence)
-    newer, older = evidence
-    pairs = zip(newer.groups, older.groups, strict=True)
-    groups = {name: change(group, before) for (name, group), (_, before) in pairs}
-    compared = change(newer, older)
-    return ReleaseComparison(later.name, earlier.name, later.manifest.names, compared, groups)

@@ -36,7 +36,7 @@ _ROOM = 8  # bytes of a block besides the lines: a byte order mark
 
 
 class CsvTables(TableFormat):
-    """CSV, compressed or not. A record is one line, whatever its cells are; see `lines`."""
+    """CSV, compressed or not. A record is one line, regardless of its cells; see `lines`."""
 
     title = "CSV"
     states_names = states_types = keeps_cells_apart = False

@@ -52,7 +52,7 @@ class Coding(ABC):
 
     @abstractmethod
     def floats(self, column: pa.Array) -> NDArray[np.float64]:
-        """Numbers, shape (rows,); NaN where a cell is missing or has none."""
+        """Numbers, shape (rows,); NaN where a cell does not have one."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from gramercy.archive.bundles.release_bundle import read_release
 from gramercy.estimators.table_comparison import Change, comparable
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.internal_record import page_path
-from gramercy.reports.change_page import ReleaseComparison, change_facts, change_page
+from gramercy.reports.change_page import change_page
+from gramercy.reports.release_comparison import ReleaseComparison, change_facts
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_json, run_release
 from tests.unit.cli.test_export import package_errors, rows
