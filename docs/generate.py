@@ -13,6 +13,7 @@ import re
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -235,7 +236,8 @@ def return_annotation(function: Any) -> Any:
 def gramercy_classes(annotation: Any) -> Iterator[type]:
     """Classes of Gramercy that an annotation names."""
     if isinstance(annotation, type):
-        if annotation.__module__.startswith(PACKAGE) and annotation.__doc__:
+        is_own = annotation.__module__.startswith(PACKAGE) and annotation.__doc__
+        if is_own and not issubclass(annotation, StrEnum):  # its members are words in a file
             yield annotation
         return
     for part in get_args(annotation):
@@ -439,18 +441,18 @@ def default(field: FieldInfo) -> list[str]:
     """The default of a field in words, if it has one."""
     if field.is_required():
         return ["required"]
-    value = field.default
+    value = field.default.value if isinstance(field.default, StrEnum) else field.default
     if isinstance(value, BaseModel):
         value = next(iter(value.model_dump().values()))
     return [] if value is None or [value] == choices(field.annotation) else [f"default {value!r}"]
 
 
 def choices(annotation: Any) -> list[Any]:
-    """Literal values anywhere in a type."""
+    """Literal values and members of enums anywhere in a type."""
     if get_origin(annotation) is typing.Literal:
         return list(get_args(annotation))
     if isinstance(annotation, type):
-        return []
+        return [each.value for each in annotation] if issubclass(annotation, StrEnum) else []
     return [each for part in get_args(annotation) for each in choices(part)]
 
 

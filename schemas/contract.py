@@ -13,6 +13,7 @@ from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.column import INTERCEPT, AnyColumn
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.periods import (
     DatePeriod,
     RowsByPeriod,
@@ -25,8 +26,6 @@ from gramercy.schemas.source import AnySource, at_location, location
 
 MAX_COLUMNS = 5000
 
-Neighbours = Literal["replace-one", "add-remove"]
-ProtectedUnit = Literal["row", "cell", "person"]
 _ROW, _CELL = "row", "cell"
 
 Line = Annotated[
@@ -97,7 +96,7 @@ class Contract(Model):
     budget: Budget
     exclude: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     intercept: Annotated[bool, Field(strict=True)] = True
-    neighbours: Neighbours = "replace-one"
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
     privacy_unit: Annotated[str, Field(min_length=1)] = _ROW
     persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
     period: DatePeriod | None = None
@@ -200,7 +199,7 @@ class Contract(Model):
     def _check_periods(self) -> None:
         per, rows = self.budget.per, self.protected_unit == "row"
         check_source(location(self.source), per, has_date_column=self.period is not None)
-        changes_rows = rows and self.neighbours == "add-remove"
+        changes_rows = rows and not self.neighbours.count_is_public
         check_date_column(self.period, per, self.columns, adds_or_removes_rows=changes_rows)
         check_rows_by_period(self.rows_by_period, per, counts_rows=self.person_column is None)
 
@@ -223,7 +222,7 @@ class Contract(Model):
     @property
     def checks_rows(self) -> bool:
         """Whether `rows` is public, and must equal the number of rows of the table."""
-        return self.neighbours == "replace-one" and self.person_column is None
+        return self.neighbours.count_is_public and self.person_column is None
 
     @property
     def count_key(self) -> str:

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import DatasetFacts, RowsFacts
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 

@@ -17,7 +17,7 @@ from pydantic import (
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import INTERCEPT, matrix_columns
-from gramercy.schemas.contract import MAX_COLUMNS, Neighbours, ProtectedUnit
+from gramercy.schemas.contract import MAX_COLUMNS
 from gramercy.schemas.database import RowSelection
 from gramercy.schemas.facts import (
     BudgetFacts,
@@ -33,6 +33,7 @@ from gramercy.schemas.facts import (
     group_names,
 )
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
@@ -190,7 +191,7 @@ class ReleaseSpec(Model):
         The number is private under add-remove, and so are the sizes of groups under any relation.
         With unit rows the noisy trace is the number.
         """
-        is_private = self.neighbours == "add-remove" or self.by is not None
+        is_private = not self.neighbours.count_is_public or self.by is not None
         return is_private and not self.normalisation.unit_rows
 
 

@@ -305,7 +305,7 @@ _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
 
 def _problem_of(error: Any) -> InvalidValue:
     kind, context = error["type"], error.get("ctx", {})
-    if kind == "literal_error":
+    if kind in {"literal_error", "enum"}:
         misspelt = _misspelt(error["input"], _quoted(context["expected"]))
         if misspelt is not None:
             return misspelt

@@ -116,7 +116,7 @@ def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
     """Unit rows or not, clipped or not, and divided by its own noisy trace or not."""
     unit = facts.normalisation.unit_rows
     clipped = isinstance(facts.normalisation, Clip)
-    return unit, clipped, unit and facts.neighbours == "add-remove"
+    return unit, clipped, unit and not facts.neighbours.count_is_public
 
 
 def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None:

@@ -39,7 +39,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     notice = period_warning(plan, preview)
     others = preview.sharing_datasets
     shared = str(wordings.table_shared((contract.id, *others))) if others else ""
-    status = "public" if contract.neighbours == "replace-one" else "planning figure"
+    status = "public" if contract.neighbours.count_is_public else "planning figure"
     facts_table(
         f"Release of {contract.id}, version {request.version}",
         {

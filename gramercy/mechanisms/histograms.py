@@ -31,7 +31,7 @@ from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, rounded_variance
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families, wordings
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import MARGINALS, Publication
 from gramercy.schemas.request_parts import MechanismSpec
@@ -183,7 +183,7 @@ class ConstantsNoise:
 
 
 def _squared_sensitivity(histograms: int, neighbours: Neighbours) -> int:
-    return 2 * histograms if neighbours == "replace-one" else histograms
+    return Neighbours(neighbours).changed_units * histograms
 
 
 _SHARES = (0.4, 0.2, 0.2, 0.2)  # of three stages and of row lengths, where none are stated
@@ -255,8 +255,7 @@ class Marginals(Mechanism):
 
     def noise_of_sum(self, folds: int) -> float:
         """See `Mechanism.noise_of_sum`: there is no sum; that of a matrix of the same mu."""
-        sensitivity = 1.0 if self.parameters.neighbours == "replace-one" else math.sqrt(0.5)
-        return sensitivity / self.guarantee.mu
+        return math.sqrt(self.parameters.neighbours.changed_units / 2) / self.guarantee.mu
 
     def constants(self) -> dict[str, float]:
         """See `Mechanism.constants`.

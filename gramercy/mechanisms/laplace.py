@@ -105,7 +105,7 @@ class Laplace(Additive):
 def l1_sensitivity(parameters: PublicParameters) -> float:
     """Delta_1 of the upper triangle of the Gram matrix of rows in the unit ball."""
     p = parameters.p
-    if parameters.neighbours == "replace-one":
+    if parameters.neighbours.changed_units == 2:
         return math.sqrt((p * p + 3 * p) / 2) if p > 1 else 1.0
     return (p + 1) / 2 + (COUNT_WEIGHT if parameters.publishes_noisy_count else 0.0)
 

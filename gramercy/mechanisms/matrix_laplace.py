@@ -146,7 +146,7 @@ def _trace_sensitivity(parameters: PublicParameters) -> float:
 
     One column changes by |x^2 - y^2|, at most 1 even if a row is replaced.
     """
-    if parameters.neighbours == "replace-one":
+    if parameters.neighbours.changed_units == 2:
         return 2.0 if parameters.p > 1 else 1.0
     return 1.0 + (_COUNT_WEIGHT if parameters.publishes_noisy_count else 0.0)
 
@@ -156,7 +156,7 @@ def _mu_per_epsilon(parameters: PublicParameters) -> float:
 
     The score of a noisy count is independent, so the squares add up.
     """
-    if parameters.neighbours == "replace-one":
+    if parameters.neighbours.changed_units == 2:
         return two_row_score_bound(parameters.p)
     if not parameters.publishes_noisy_count:
         return one_row_score_bound(parameters.p)

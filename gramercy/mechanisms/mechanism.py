@@ -18,8 +18,8 @@ from scipy.special import ndtr
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import SECOND_MOMENT, Publication
 from gramercy.schemas.request_parts import MechanismSpec
@@ -95,6 +95,9 @@ class PublicParameters:
     histogram_shares: tuple[float, ...] = ()
     grouped: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+
     @property
     def target_delta0(self) -> float | None:
         """The delta0 to aim at: a thousand releases fit the budget's failure share."""
@@ -114,7 +117,7 @@ class Mechanism(ABC):
     spec: ClassVar[type[MechanismSpec]]
     publishes: ClassVar[Publication] = SECOND_MOMENT
     arithmetic: ClassVar[Arithmetic] = "exact"
-    neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one", "add-remove")
+    neighbours: ClassVar[tuple[Neighbours, ...]] = tuple(Neighbours)
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
     # Of integer rows, which need `normalisation: whole`.
     needs_whole_rows: ClassVar[bool] = False
@@ -419,7 +422,7 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
     difference of averages is at most the largest norm of a difference.
     """
     of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
-    if parameters.neighbours == "add-remove":
+    if parameters.neighbours.changed_units == 1:
         return 1.0 + of_count
     if parameters.grouped:
         return 2.0 + 2 * of_count
@@ -459,7 +462,7 @@ class RowWise(Mechanism):
     scale: float
     delta: float
 
-    neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
+    neighbours: ClassVar[tuple[Neighbours, ...]] = (Neighbours.REPLACE_ONE,)
 
     @property
     @abstractmethod

@@ -37,7 +37,7 @@ from gramercy.mechanisms.mechanism import (
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import PRECISION, Publication
 from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
@@ -89,7 +89,7 @@ class Output(Mechanism):
     publishes: ClassVar[Publication] = PRECISION
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
     arithmetic: ClassVar[Arithmetic] = "floating-point"
-    neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
+    neighbours: ClassVar[tuple[Neighbours, ...]] = (Neighbours.REPLACE_ONE,)
 
     @classmethod
     def _exact(cls, spec: OutputSpec, parameters: PublicParameters) -> Self:

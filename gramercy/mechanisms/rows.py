@@ -37,8 +37,8 @@ from gramercy.mechanisms.mechanism import (
 )
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families, wordings
-from gramercy.schemas.contract import ProtectedUnit
 from gramercy.schemas.model import Decibels
+from gramercy.schemas.neighbours import ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import ROWS, Publication
 from gramercy.schemas.request_parts import MechanismSpec

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.accounting.wishart_profile import (
-    add_remove_profile,
     best_shape,
-    replace_one_bound,
+    profile_of,
 )
 from gramercy.mechanisms.mechanism import Additive, Arithmetic, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import ClaimedPureSpec, PureSpec
 
@@ -173,8 +172,7 @@ def wishart_noise(p: int, dof: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _guarantee(k: float, variance: float, neighbours: Neighbours, delta0: float) -> Guarantee:
-    profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
-    return Guarantee.from_profile(partial(profile, k, variance), delta0)
+    return Guarantee.from_profile(partial(profile_of(neighbours), k, variance), delta0)
 
 
 def _check_no_count(parameters: PublicParameters) -> PublicParameters:

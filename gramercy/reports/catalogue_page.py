@@ -28,7 +28,6 @@ from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.period_series import PeriodSeries, series_facts
 from gramercy.reports.reader_notes import (
-    attack_scenario,
     best_attacker_accuracy,
     display_name,
     matrix_description,
@@ -172,7 +171,7 @@ def release_page(
         facts=facts,
         listed=listed,
         accuracy=best_attacker_accuracy(facts.guarantee),
-        attack=attack_scenario(facts.neighbours, facts.privacy_unit),
+        attack=facts.neighbours.attack(facts.privacy_unit),
         report=max(reports, key=reports.__getitem__) if reports else None,
         attacker=figures.attacker(facts.guarantee),
         downloads=downloads,

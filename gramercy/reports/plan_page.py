@@ -16,14 +16,13 @@ from gramercy.reports.figures import attacker
 from gramercy.reports.reader_notes import (
     Level,
     Note,
-    attack_scenario,
     best_attacker_accuracy,
     protection_note,
 )
 from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.budget import BudgetEffect
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation
 from gramercy.schemas.publications import Publication
@@ -137,7 +136,7 @@ def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
             protection_note(planned.guarantee),
         ],
         accuracy=best_attacker_accuracy(planned.guarantee),
-        attack=attack_scenario(planned.neighbours, planned.privacy_unit),
+        attack=planned.neighbours.attack(planned.privacy_unit),
         attacker=attacker(planned.guarantee),
         errors=error_curves(planned) if planned.curves else None,
         bars=_bars([each.error for each in planned.ranking]),

@@ -285,19 +285,6 @@ def best_attacker_accuracy(guarantee: GuaranteeFacts) -> float:
     return min(1.0, math.ceil(1000 * accuracy) / 1000)
 
 
-def attack_scenario(neighbours: str, unit: str) -> str:
-    """The attack that a guarantee bounds, in words; `unit` is a row, a cell or a person."""
-    if neighbours == "replace-one":
-        return (
-            f"suppose an attacker knows every {unit} but one, and knows two equally likely "
-            "candidates for that one"
-        )
-    return (
-        f"suppose an attacker knows every other {unit}, and must decide whether one more {unit}, "
-        "which the attacker also knows, is in the table or not, both equally likely"
-    )
-
-
 def protection_note(guarantee: GuaranteeFacts) -> Note:
     """How strong a guarantee is."""
     weak = families.PROTECTION(

@@ -32,7 +32,6 @@ from gramercy.reports.estimate_summary import (
 )
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.reader_notes import (
-    attack_scenario,
     best_attacker_accuracy,
     display_name,
     matrix_description,
@@ -107,7 +106,7 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
         "facts": facts,
         "sha256": release.sha256,
         "accuracy": best_attacker_accuracy(facts.guarantee),
-        "attack": attack_scenario(facts.neighbours, facts.privacy_unit),
+        "attack": facts.neighbours.attack(facts.privacy_unit),
         "attacker": figures.attacker(facts.guarantee),
         "parameters": manifest_parameters(facts),
     }

@@ -158,7 +158,7 @@ class ConstantsChain:
 
     def _count(self, counts: Sequence[Counts]) -> float:
         """The public number of rows or persons; under add-remove, the mean of columns' totals."""
-        if self.spec.neighbours == "replace-one":
+        if self.spec.neighbours.count_is_public:
             return float(self.spec.dataset.count)
         return max(1.0, sum(int(each.sum()) for each in counts) / len(counts))
 

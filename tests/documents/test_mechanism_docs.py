@@ -19,7 +19,8 @@ from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, Sensitivi
 from gramercy.pipeline.plan.calibration import public_parameters
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.specification import release_spec
-from gramercy.schemas.contract import Contract, Neighbours
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.neighbours import Neighbours
 from tests.proofs.matrix_laplace import least_mu
 from tests.support.conformance import CASES, MATRICES
 from tests.support.factories import contract_facts

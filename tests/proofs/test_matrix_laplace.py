@@ -20,7 +20,7 @@ from gramercy.mechanisms.matrix_laplace import (
     one_row_score_bound,
     two_row_score_bound,
 )
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 from tests.proofs.matrix_laplace import ALL_LARGER_FROM, largest_ratio, least_mu, stop_loss
 from tests.support.factories import FULL
 

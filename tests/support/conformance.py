@@ -14,7 +14,7 @@ from gramercy import mechanisms
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 REPLACE: tuple[Neighbours, ...] = ("replace-one",)

@@ -17,23 +17,11 @@ from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import Publication, publications
 
-_NEIGHBOURS = {
-    ("row", "replace-one"): "one row replaced by any other row; the number of rows is public",
-    ("row", "add-remove"): "one row present or absent; the number of rows is private",
-    ("person", "replace-one"): "all rows of one person replaced by any others; the number of "
-    "persons is public",
-    ("person", "add-remove"): "one person present or absent, with all their rows; the number of "
-    "persons is private",
-    ("cell", "replace-one"): "one cell replaced by any other, or missing; the number of rows is "
-    "public",
-}
-
 
 def guarantee_sentence(
     spec: ReleaseSpec, publication: Publication, guarantee: GuaranteeFacts
 ) -> str:
     """The guarantee in one sentence."""
-    change = "replaced" if spec.neighbours == "replace-one" else "added or removed"
     failure = f", except with probability {guarantee.delta0:.2g}" if guarantee.delta0 else ""
     level = f"{guarantee.mu:.4g}-Gaussian differential privacy{failure}"
     if guarantee.pure_epsilon is not None:
@@ -47,7 +35,7 @@ def guarantee_sentence(
         level += epsilon_delta(guarantee.epsilon, guarantee.delta)
     return (
         "Anyone who sees this release, regardless of their other knowledge, learns almost the same "
-        f"as if any one {spec.privacy_unit} had been {change}: {level}."
+        f"as if any one {spec.privacy_unit} had been {spec.neighbours.change}: {level}."
     )
 
 
@@ -66,7 +54,7 @@ def dp_card(
         "flavour": "Gaussian differential privacy"
         + (", and pure differential privacy" if guarantee.pure_epsilon is not None else ""),
         "unit": f"one {spec.privacy_unit}",
-        "neighbours": _NEIGHBOURS[spec.privacy_unit, spec.neighbours],
+        "neighbours": spec.neighbours.definition(spec.privacy_unit),
         **_order(publication),
         "trust_model": _TRUST["local" if spec.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"profile"}),
@@ -172,7 +160,7 @@ def _source(spec: ReleaseSpec) -> dict[str, str]:
     asserted = f". The curator asserts: {words}" if words else ""
     selects = selection.where is not None or selection.kind != "table"
     public = ""
-    if selects and spec.neighbours == "replace-one" and spec.privacy_unit == "row":
+    if selects and spec.neighbours.count_is_public and spec.privacy_unit == "row":
         public = (
             ". A row is replaced within this selection: whether a row is in it is public and not "
             "protected"
@@ -192,7 +180,7 @@ def _period(spec: ReleaseSpec) -> dict[str, str]:
             f"{spec.period.timezone}; rows without a readable date are in no period"
         )
     public = ""
-    if spec.neighbours == "replace-one":
+    if spec.neighbours.count_is_public:
         public = (
             ". A row is replaced within its period: the number of rows of each period, and whether "
             "a row is in it, are public and not protected"
@@ -207,7 +195,7 @@ def _groups(spec: ReleaseSpec) -> dict[str, str]:
     """How rows are grouped, if they are."""
     if spec.by is None:
         return {}
-    moved = " and a replaced row at most two" if spec.neighbours == "replace-one" else ""
+    moved = " and a replaced row at most two" if spec.neighbours.changed_units == 2 else ""
     counted = ""
     if spec.privacy_unit == "person":
         counted = (

@@ -23,6 +23,7 @@ from gramercy.archive.bundles.package import PROFILE, fields, resource, write_de
 from gramercy.archive.bundles.release_bundle import stems
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.publications import publications
 
 _DIGEST = {"pattern": "[0-9a-f]{64}"}
@@ -254,7 +255,7 @@ _RELEASES = {
     ),
     "mechanism": _text("name of the noise mechanism", required=True),
     "unit": _text("unit of protection", enum=["row", "cell", "person"], required=True),
-    "neighbours": _text("neighbouring relation", enum=["replace-one", "add-remove"], required=True),
+    "neighbours": _text("neighbouring relation", enum=[*Neighbours], required=True),
     "epsilon": _number("smallest epsilon of the guarantee at delta", required=True),
     "delta": _number("delta in the request", required=True),
     "mu": _number("mu of Gaussian differential privacy", required=True),

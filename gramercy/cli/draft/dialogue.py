@@ -41,6 +41,7 @@ from gramercy.schemas.column import Levels, level_names
 from gramercy.schemas.contract import Line
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.model import Model, digest, parse
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.request import Version
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class Dialogue:
             earlier = TypeAdapter(Draft).validate_json(self._file.read_bytes())
         question = "Continue with your earlier answers?"
         if earlier is not None and Confirm.ask(question, console=terminal.err, default=True):
-            is_exact = earlier.unit is None and earlier.neighbours == "replace-one"
+            is_exact = earlier.unit is None and earlier.neighbours.count_is_public
             counted = self._counted if is_exact else None  # the table may have grown
             self._draft = replace(earlier, rows=counted or earlier.rows)
             return
@@ -180,7 +181,7 @@ class Dialogue:
             public = _ask_if_public("persons")
             persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _number(int, 1))
             rows = _ask("Approximate number of rows", _number(int, persons))
-        neighbours = "replace-one" if public else "add-remove"
+        neighbours = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
         self._answer(unit=unit, persons=persons, rows=rows, neighbours=neighbours, delta=None)
 
     def _ask_rows(self) -> None:
@@ -190,10 +191,10 @@ class Dialogue:
         elif _ask_if_public("rows"):
             default = None if self._counted is None else str(self._counted)
             rows = _ask("Number of rows", _number(int, 1), default)
-            self._answer(rows=rows, neighbours="replace-one", delta=None)
+            self._answer(rows=rows, neighbours=Neighbours.REPLACE_ONE, delta=None)
         else:
             rows = _ask("Approximate number of rows", _number(int, 1))
-            self._answer(rows=rows, neighbours="add-remove", delta=None)
+            self._answer(rows=rows, neighbours=Neighbours.ADD_REMOVE, delta=None)
 
     def _ask_budget(self) -> None:
         def valid(answer: str) -> Budget:
@@ -381,7 +382,7 @@ def _protection(draft: Draft) -> str:
         several = ", ".join(person_columns(draft.columns)[:3])
         hint = f" (if a person can have several, see {several}: answer 'protects')"
         return "each row" + hint * bool(several)
-    exact = "exactly" if draft.neighbours == "replace-one" else "about"
+    exact = "exactly" if draft.neighbours.count_is_public else "about"
     return f"each person, by the column {draft.unit}; {exact} {draft.persons} persons"
 
 
@@ -390,7 +391,7 @@ def _rows(draft: Draft) -> str:
         return ""
     if draft.unit is not None:
         return f"about {draft.rows}"
-    if draft.neighbours == "replace-one":
+    if draft.neighbours.count_is_public:
         return f"{draft.rows}, exact and public"
     return f"about {draft.rows}; the exact number is private"
 

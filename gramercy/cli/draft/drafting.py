@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
+from gramercy.schemas.contract import MAX_COLUMNS
 from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import has_unprintable, parse
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.periods import (
     Span,
     glob_of_any_period,
@@ -136,7 +137,7 @@ class Draft:
     title: str | None = None
     curator: str | None = None
     rows: int | None = None
-    neighbours: Neighbours = "replace-one"
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
     unit: str | None = None
     persons: int | None = None
     epsilon: float | None = None

@@ -26,7 +26,7 @@ from scipy import special
 
 from gramercy.mechanisms.accounting.gdp import mp, up
 from gramercy.schemas import wordings
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 
 _MAX_SHAPE, _MIN_VARIANCE = 1e9, 1e-6  # the series has about L + 10 sqrt(k) terms
 _MAX_VARIANCE = 1e250  # avoids subnormal numbers in the series
@@ -79,6 +79,11 @@ def replace_one_bound(k: float, variance: float, epsilon: float) -> float:
     log_ratio = mp.log1p(rate / y)
     a = epsilon - rate + (mp.mpf(half) - 1) * log_ratio
     return min(1.0, up(_delta(k, variance, a) + mp.exp(a) * _removal(half, y, log_ratio)))
+
+
+def profile_of(neighbours: Neighbours) -> Callable[[float, float, float], float]:
+    """`replace_one_bound` or `add_remove_profile`: by the number of rows that change."""
+    return replace_one_bound if Neighbours(neighbours).changed_units == 2 else add_remove_profile
 
 
 def _check(k: float, variance: float, epsilon: float) -> None:
@@ -223,7 +228,7 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
     """
     if not 1e-200 <= delta < 1:
         raise wordings.argument_out_of_range("delta", "at least 1e-200 and less than 1")
-    profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
+    profile = profile_of(neighbours)
     high = 1.0
     while profile(k, high, epsilon) > delta:
         high *= 4

@@ -83,7 +83,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
             privacy_unit=contract.protected_unit,
             count=contract.count,
             count_key=contract.count_key,
-            count_is_public=contract.neighbours == "replace-one",
+            count_is_public=contract.neighbours.count_is_public,
             neighbours=contract.neighbours,
             version=request.version,
             columns=plan.columns,

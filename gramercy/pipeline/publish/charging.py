@@ -417,7 +417,7 @@ def _error_facts(
 ) -> dict[str, dict[str, float]]:
     if not bundle.manifest.publication.is_moment or sums.gram is None:
         return {}
-    public = plan.contract.neighbours == "replace-one"
+    public = plan.contract.neighbours.count_is_public
     count = plan.contract.count if public else max(1, sums.rows)
     truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
     return {"truth": internal_record.error_against_truth(bundle, truth)}

@@ -301,7 +301,7 @@ class MarginalsPublisher(Publisher[Marginals]):
         self, spec: ReleaseSpec, folds: Sequence[RowsFacts], histograms: Sequence[Histogram]
     ) -> RowsFacts:
         """See `Publisher.rows`: a private number follows from the published counts."""
-        public = spec.neighbours == "replace-one"
+        public = spec.neighbours.count_is_public
         return total_rows(folds) if public else counted_rows(last_stage(histograms))
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Marginals) -> None:
@@ -452,7 +452,7 @@ def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> Noi
     parts = (spec.groups_count, spec.folds)
     exact = _numbers([part.rows for part in sums.part_sums]).reshape(parts)
     noisy = exact
-    if spec.neighbours == "add-remove" or spec.by is not None:
+    if not spec.neighbours.count_is_public or spec.by is not None:
         mean = mechanism.law.mean * mechanism.parameters.p
         noisy = _numbers(
             [
@@ -461,7 +461,7 @@ def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> Noi
             ]
         ).reshape(parts)
     # A fold is drawn independently of the data: if the number of rows is public, so is its size.
-    fold_rows = (exact if spec.neighbours == "replace-one" else noisy).sum(axis=0)
+    fold_rows = (exact if spec.neighbours.count_is_public else noisy).sum(axis=0)
     return NoisySums(np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows)
 
 
@@ -594,7 +594,7 @@ def rows_facts(
         If the number of folds differs, or the sizes are impossible.
     """
     count = spec.dataset.count
-    if spec.neighbours == "replace-one" or mechanism.sd_count is None:
+    if spec.neighbours.count_is_public or mechanism.sd_count is None:
         sizes = list(row_counts) if spec.folds > 1 else [float(count)]
         are_counts = all(size >= 0 and size == round(size) for size in sizes)
         if len(sizes) != spec.folds or not are_counts or sum(sizes) != count:
@@ -657,7 +657,7 @@ def check_lattice(path: Path, units: Array) -> None:
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     """Check that no entry of the matrix or of a fold is larger than the noise explains."""
     facts = bundle.manifest
-    if facts.neighbours != "replace-one":
+    if not facts.neighbours.count_is_public:
         return
     # The noise on the sum of one fold.
     fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)

@@ -18,7 +18,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise, Marginals
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 from tests.support.black_box.audit import audit_statistics
 from tests.support.black_box.replay import Tape, patched_sampler
 from tests.support.conformance import BOTH, calibrated

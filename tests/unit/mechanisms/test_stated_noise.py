@@ -25,7 +25,7 @@ from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.rows import Rows
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 from tests.support.black_box.replay import patched_sampler
 from tests.support.conformance import BOTH, CASES, calibrated
 from tests.support.problems import raises

@@ -23,7 +23,7 @@ from gramercy.mechanisms.accounting.wishart_profile import (
     smallest_variance,
 )
 from gramercy.schemas import families
-from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.neighbours import Neighbours
 from tests.support.problems import raises
 
 TABLE = [

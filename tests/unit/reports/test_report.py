@@ -24,13 +24,13 @@ from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.internal_record import error_against_truth, page_path, read_record
 from gramercy.reports.correlations import largest_entries
 from gramercy.reports.reader_notes import (
-    attack_scenario,
     best_attacker_accuracy,
     median_largest_noise,
     reader_notes,
 )
 from gramercy.reports.release_report import release_page
 from gramercy.schemas import families
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import bundle_bytes, run_pipeline, write_request, write_table
@@ -222,9 +222,9 @@ def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     exact = plain.manifest.guarantee
     assert best_attacker_accuracy(exact) == 0.548  # 0.5471, rounded up
     assert best_attacker_accuracy(exact.model_copy(update={"delta0": 0.1})) == 0.648
-    assert "every row but one" in attack_scenario("replace-one", "row")
-    assert "every cell but one" in attack_scenario("replace-one", "cell")
-    assert "in the table or not" in attack_scenario("add-remove", "row")
+    assert "every row but one" in Neighbours.REPLACE_ONE.attack("row")
+    assert "every cell but one" in Neighbours.REPLACE_ONE.attack("cell")
+    assert "in the table or not" in Neighbours.ADD_REMOVE.attack("row")
 
 
 def test_spectrum_of_pure_noise() -> None:
