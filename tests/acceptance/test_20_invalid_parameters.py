@@ -32,7 +32,7 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    readers = ("publish.accumulation", "publish.drawing", "publish.publishing", "plan.table_header")
+    readers = ("publish.drawing", "publish.charging", "plan.table_header")
     for module in readers:
         monkeypatch.setattr(f"gramercy.pipeline.{module}.open_source", refuse)
 

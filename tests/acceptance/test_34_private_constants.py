@@ -18,6 +18,7 @@ import pytest
 from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.chain import ConstantsChain
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.normalisation import Clip
 from gramercy.tables.counts.binning import Binning
 from tests.support.black_box.chain import Replayed, replay_chain, squared_distance
@@ -256,8 +257,10 @@ def test_draws_that_each_spend_the_whole_mu_are_detected(tmp_path: Path) -> None
     noise = plan.calibration.constants_noise
     assert noise is not None
     mu = plan.guarantee.mu
-    each_full = ConstantsNoise.with_mu(len(COLUMNS), "replace-one", [mu] * len(noise.stages), mu)
-    flawed = replace(plan.calibration, constants_noise=each_full)
+    each_full = ConstantsNoise.with_mu(
+        len(COLUMNS), Neighbours.REPLACE_ONE, [mu] * len(noise.stages), mu
+    )
+    flawed = replace(plan.calibration, added=each_full)
     changed = tables("replace-one")
     share = largest_share(
         replace(plan, calibration=flawed), tmp_path, {label: changed[label] for label in SOME}

@@ -173,7 +173,7 @@ def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> 
 
 
 def test_imports_that_publish_name_the_extra(tmp_path: Path) -> None:
-    modules = ["flows", "flows.release", "tasks.policy", "ledger", "pipeline.publish.publishing"]
+    modules = ["flows", "flows.release", "tasks.policy", "ledger", "pipeline.publish.charging"]
     code = """
 import importlib, json, gramercy
 errors = []

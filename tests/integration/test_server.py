@@ -221,7 +221,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
     assert not remaining_processes(str(port))
     assert not is_healthy(api)
     assert "Traceback" not in log.read_text()
-    assert ledger.charges("toy") == []
+    assert not ledger.charges("toy")
 
 
 def test_serve_refuses_before_anything_starts(

@@ -120,7 +120,7 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
             lambda *written: written_files.append(written[1:]),
         )
         draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")
-    [(manifest, matrix, folds, _, groups, *_)] = [(*each, (), ()) for each in written_files]
+    [(manifest, matrix, folds, _, groups, *_)] = [(*each, (), (), ()) for each in written_files]
     if groups:
         return _run_of_groups(plan, manifest, groups, tape.requests)
     if folds:
