@@ -12,6 +12,7 @@ from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.release_report import release_page
 from gramercy.schemas.database import ASSERTION, RowSelection
+from gramercy.schemas.neighbours import Neighbours
 from tests.support.factories import run_release, write_request
 
 PUBLIC = (
@@ -27,7 +28,7 @@ def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> N
     rows = "the rows of the table 'visits', where age < 18 AND site = 'A'"
     for selection, change, expected in [
         (where, {}, rows + PUBLIC),
-        (where, {"neighbours": "add-remove"}, rows),
+        (where, {"neighbours": Neighbours.ADD_REMOVE}, rows),
         (where, {"privacy_unit": "person"}, rows),
         (RowSelection(table="visits"), {}, "the rows of the table 'visits'"),
         (RowSelection(view="visits"), {}, "the rows of the view 'visits'" + PUBLIC),

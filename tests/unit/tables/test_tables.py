@@ -19,6 +19,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas import families
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.batches import Array, KeptCells, MalformedLines
 from gramercy.tables.formats.reader import cell_batches
@@ -61,7 +62,7 @@ def test_row_count_is_checked_only_under_replace_one(tmp_path: Path, rows: int) 
     else:
         with raises(families.ROW_COUNT, source=str(file), rows=rows, declared=1):
             accumulate(source, contract, Unit(), lattice)
-    hidden = contract.model_copy(update={"neighbours": "add-remove"})
+    hidden = contract.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
     assert accumulate(source, hidden, Unit(), lattice).rows == rows
 
 
