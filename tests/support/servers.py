@@ -48,7 +48,7 @@ class Login:
         encoded = base64.b64encode(self.login.encode()).decode()
         authorised = {"Authorization": f"Basic {encoded}"}
         request = urllib.request.Request(f"{self.api}/csrf-token?client=tests", headers=authorised)
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             token = json.loads(reply.read())["token"]
         return {**authorised, "Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"}
 
@@ -66,7 +66,7 @@ def post(api: str | Login, path: str, body: Any, patience: int = 10, method: str
         method=method,
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return json.loads(reply.read() or b"null")
     except urllib.error.HTTPError as refused:
         if refused.code != 503 or not patience:
