@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self, Union
 
@@ -100,9 +101,9 @@ class ColumnKind(Model):
         """The column with the bounds, centre and scale that a release uses."""
         return self
 
+    @abstractmethod
     def terms(self, name: str) -> dict[str, Any]:
         """What a registration fixes of the column."""
-        raise NotImplementedError
 
 
 class Column(ColumnKind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -55,9 +56,9 @@ class RowNormalisation(Model):
         """The same for rows whose largest norm is known: a box is a clip that shortens no row."""
         return Clip(radius=largest_norm)
 
+    @abstractmethod
     def stated(self, largest_norm: float) -> str:
         """What is done with rows, as a card says it."""
-        raise NotImplementedError
 
 
 class Unit(RowNormalisation):

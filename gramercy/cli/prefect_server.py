@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from gramercy.common.disk import write_atomically
+from gramercy.common.disk import temporary_file
 from gramercy.common.home import Home, minutes_stated
 
 _MINUTES = 10.0
@@ -164,11 +164,12 @@ def _key(folder: Path) -> bytes:
     """The private key of a folder, which the first command makes."""
     key = folder / "names.key"
     if not key.exists():
-        new = folder / f"{uuid.uuid4().hex}.key"
-        write_atomically(new, f"{uuid.uuid4().hex}{uuid.uuid4().hex}".encode(), 0o600)
-        with contextlib.suppress(FileExistsError):  # another command was first
-            os.link(new, key)
-        new.unlink()
+        new = f"{uuid.uuid4().hex}{uuid.uuid4().hex}".encode()
+        with (
+            temporary_file(key, new, 0o600) as temporary,
+            contextlib.suppress(FileExistsError),  # another command was first
+        ):
+            os.link(temporary, key)
     return key.read_bytes()
 
 

@@ -122,45 +122,31 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
         for each, spread in zip(columns, accuracy.spread, strict=True)
         if isinstance(each, ColumnFacts) and spread > _LONG
     ]
-    return (
-        [
-            warning(
-                "Columns with long tails",
-                families.TAILS(
-                    "Columns with long tails: {columns}.",
-                    "Long rows count less, so the standard deviations are probably too small, by "
-                    "a tenth or more. The logarithm of such a column has shorter tails.",
-                    columns=listed(names),
-                ),
-            )
-        ]
-        if names
-        else []
+    if not names:
+        return []
+    notice = families.TAILS(
+        "Columns with long tails: {columns}.",
+        "Long rows count less, so the standard deviations are probably too small, by a tenth or "
+        "more. The logarithm of such a column has shorter tails.",
+        columns=listed(names),
     )
+    return [warning("Columns with long tails", notice)]
 
 
 def clamped_notes(evidence: Evidence) -> list[Note]:
     """A note that names the columns whose cells seem to be clamped, if there are some."""
     names = clamped_columns(evidence)
-    head = "Means of clamped cells"
-    return (
-        [
-            warning(
-                head,
-                families.TAILS(
-                    "Columns with cells near or beyond their bounds: {columns}.",
-                    "Cells are clamped to the bounds that this release states, so means and "
-                    "standard deviations may be off by more than their intervals say. Use the "
-                    "quantiles from the histograms, where cells are not clamped; or publish the "
-                    "logarithm of such a column. A code for missing values, such as -9, belongs "
-                    "in the contract: 'missing: [-9]'.",
-                    columns=listed(names),
-                ),
-            )
-        ]
-        if names
-        else []
+    if not names:
+        return []
+    notice = families.TAILS(
+        "Columns with cells near or beyond their bounds: {columns}.",
+        "Cells are clamped to the bounds that this release states, so means and standard "
+        "deviations may be off by more than their intervals say. Use the quantiles from the "
+        "histograms, where cells are not clamped; or publish the logarithm of such a column. A "
+        "code for missing values, such as -9, belongs in the contract: 'missing: [-9]'.",
+        columns=listed(names),
     )
+    return [warning("Means of clamped cells", notice)]
 
 
 def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy | None:

@@ -32,7 +32,12 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    readers = ("publish.drawing", "publish.charging", "plan.table_header")
+    readers = (
+        "plan.table_header",
+        "publish.private_table",
+        "publish.charging",
+        "publish.drawing",
+    )
     for module in readers:
         monkeypatch.setattr(f"gramercy.pipeline.{module}.open_source", refuse)
 

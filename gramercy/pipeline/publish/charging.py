@@ -130,7 +130,7 @@ class LockedRequest:
         """
         published = [name for _, name in self.archive.releases(self.dataset)]
         # The ledger is read last, because a charge is entered before its bundle appears.
-        charged = self.ledger.releases(self.dataset)  # read last: a charge precedes its release
+        charged = self.ledger.releases(self.dataset)
         missing = [name for name in published if name not in charged]
         if missing:
             raise families.UNTRUSTED(
