@@ -27,7 +27,8 @@ from tests.support.problems import raises
 SECONDS = 10
 # A flow that does not end after Ctrl-C, as Prefect while its server is gone.
 STUBBORN = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests were started by `nohup`
 from gramercy.cli import main
 from gramercy.cli.interruption import interruptible
 
