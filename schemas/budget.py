@@ -42,13 +42,7 @@ class Budget(Model):
 
 
 def budget_window(budget: Budget, version: str) -> str:
-    """The period of the data whose budget a version is charged to; empty for a lifetime.
-
-    Raises
-    ------
-    RequestError
-        If budgets are per period, and the version does not start with the label of one.
-    """
+    """The period of the data whose budget a version is charged to; empty for a lifetime."""
     if budget.per == "lifetime":
         return ""
     label = leading_label(budget.per, version)
@@ -66,16 +60,9 @@ def budget_window(budget: Budget, version: str) -> str:
 
 @dataclass(frozen=True)
 class BudgetEffect:
-    """The effect of a planned release on the budget.
+    """The effect of a planned release on the budget."""
 
-    Parameters
-    ----------
-    kind
-        ``charged``: the release would be made and charged; ``free``: it already exists;
-        ``refused``: it would be refused.
-    words
-        The effect as a sentence, with a remedy if the release would be refused.
-    """
-
+    # `charged`: the release would be made and charged; `free`: it already exists; `refused`: it
+    # would be refused
     kind: Literal["charged", "free", "refused"]
-    words: str
+    words: str  # the effect as a sentence, with a remedy if the release would be refused

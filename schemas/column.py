@@ -207,13 +207,7 @@ class Column(ColumnKind):
         return (*self.limits, self.effective_centre, self.effective_scale, *declared)
 
     def whole(self, name: str) -> Self:
-        """The column with integer bounds and centre, and a scale of 1.
-
-        Raises
-        ------
-        ContractError
-            If the bounds enclose fewer than two integers, or exceed 2^31.
-        """
+        """The column with integer bounds and centre, and a scale of 1."""
         lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in self.limits)
         low, high = math.ceil(lower), math.floor(upper)
         if not (self.has_bounds and low < high and max(-low, high) <= 1 << 31):

@@ -266,18 +266,7 @@ class Contract(Model):
         return self.model_copy(update=update)
 
     def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
-        """The contract with columns of the table in place of patterns.
-
-        Parameters
-        ----------
-        names
-            The columns for which each name in `columns` stands.
-
-        Raises
-        ------
-        InvalidValue
-            If the matrix cannot have these columns.
-        """
+        """The contract with columns of the table in place of patterns."""
         columns = {name: self.columns[entry] for entry in names for name in names[entry]}
         contract = self.model_copy(update={"columns": columns, "exclude": ()})
         contract._patterns = {
@@ -302,13 +291,7 @@ class Contract(Model):
         return self.model_copy(update={"columns": columns})
 
     def with_integer_bounds(self) -> Contract:
-        """The contract with integer bounds and centres, and scales of 1.
-
-        Raises
-        ------
-        ContractError
-            If a column's bounds enclose fewer than two integers, or exceed 2^31.
-        """
+        """The contract with integer bounds and centres, and scales of 1."""
         columns = {name: column.whole(name) for name, column in self.columns.items()}
         return self.model_copy(update={"columns": columns})
 

@@ -169,12 +169,7 @@ def group_names(by: LevelsFacts) -> tuple[str, ...]:
 
 
 def check_group_names(by: LevelsFacts) -> None:
-    """Refuse a level that is named like the group of all other rows.
-
-    Raises
-    ------
-    RequestError
-    """
+    """Refuse a level that is named like the group of all other rows."""
     if OTHER in level_names(by.levels):
         raise families.GROUPS(
             "'by': the column '{name}' has a level '{level}', which names the group of all other "

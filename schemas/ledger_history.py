@@ -58,62 +58,33 @@ EventKind = Literal["registered", "raised", "lowered", "charged"]
 
 @dataclass(frozen=True)
 class ChargeRecord:
-    """A charge and its present state.
+    """A charge and its present state."""
 
-    Parameters
-    ----------
-    release, version
-        The release, and the version of the data.
-    state
-        Present state.
-    mu, delta0, pure
-        The charge; `pure` is infinite without a pure epsilon.
-    epsilon
-        Epsilon of this charge alone, at the delta of the budget at that time.
-    mechanism
-        Name of the mechanism; empty if the release does not exist.
-    sha256
-        Digest of the sealed bundle; empty if it does not exist.
-    """
-
+    # release, version: the release, and the version of the data
     release: str
     version: str
-    state: ChargeState
+    state: ChargeState  # present state
+    # mu, delta0, pure: the charge; `pure` is infinite without a pure epsilon
     mu: float
     delta0: float
     pure: float
-    epsilon: float
-    mechanism: str = ""
-    sha256: str = ""
+    epsilon: float  # epsilon of this charge alone, at the delta of the budget at that time
+    mechanism: str = ""  # name of the mechanism; empty if the release does not exist
+    sha256: str = ""  # digest of the sealed bundle; empty if it does not exist
 
 
 @dataclass(frozen=True)
 class Event:
-    """A registration, a change of the budget or a charge.
+    """A registration, a change of the budget or a charge."""
 
-    Parameters
-    ----------
-    at
-        Time in UTC, ISO 8601.
-    what
-        Kind of the event.
-    budget, delta
-        The budget from then on: epsilon and delta.
-    spent
-        Epsilon of all charges so far, composed, at that delta; infinite if none holds.
-    reason
-        Reason for a change of the budget, or for a charge without a release.
-    charge
-        The charge, if the event is one.
-    """
-
-    at: str
-    what: EventKind
+    at: str  # time in UTC, ISO 8601
+    what: EventKind  # kind of the event
+    # budget, delta: the budget from then on: epsilon and delta
     budget: float
     delta: float
-    spent: float
-    reason: str = ""
-    charge: ChargeRecord | None = None
+    spent: float  # epsilon of all charges so far, composed, at that delta; infinite if none holds
+    reason: str = ""  # reason for a change of the budget, or for a charge without a release
+    charge: ChargeRecord | None = None  # the charge, if the event is one
 
     def facts(self) -> dict[str, Any]:
         """The event as plain data; None stands for infinity and for unknown facts."""
@@ -139,21 +110,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The events of a data set's budget, in the order of the ledger.
+    """The events of a data set's budget, in the order of the ledger."""
 
-    Parameters
-    ----------
-    dataset
-        Id of the data set.
-    window
-        Period of the data, if budgets are per period; else empty.
-    events
-        The events; the first is the registration.
-    """
-
-    dataset: str
-    window: str
-    events: tuple[Event, ...]
+    dataset: str  # id of the data set
+    window: str  # period of the data, if budgets are per period; else empty
+    events: tuple[Event, ...]  # the events; the first is the registration
 
     @property
     def name(self) -> str:
@@ -194,18 +155,9 @@ class Anchor(Model):
 
 @dataclass(frozen=True)
 class History:
-    """Runs and anchors of one ledger.
+    """Runs and anchors of one ledger."""
 
-    Parameters
-    ----------
-    runs
-        Names of the runs that published each release.
-    anchors
-        Heads of the ledger that runs have recorded.
-    elsewhere
-        Notices of releases of its data sets that were charged to other ledgers.
-    """
-
-    runs: Mapping[str, Sequence[str]]
-    anchors: Sequence[Anchor]
+    runs: Mapping[str, Sequence[str]]  # names of the runs that published each release
+    anchors: Sequence[Anchor]  # heads of the ledger that runs have recorded
+    # notices of releases of its data sets that were charged to other ledgers
     elsewhere: Sequence[Notice] = ()

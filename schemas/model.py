@@ -95,13 +95,7 @@ def has_unprintable(text: str) -> bool:
 
 
 def single_line(text: str) -> str:
-    """The text, if it is a single line and does not change the writing direction.
-
-    Raises
-    ------
-    InvalidValue
-        If not.
-    """
+    """The text, if it is a single line and does not change the writing direction."""
     if not text.strip():
         raise wordings.no_entries()
     breaks_line = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
@@ -146,19 +140,8 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
 
     Parameters
     ----------
-    model
-        Class that declares the keys.
-    data
-        The keys and values, as read from YAML or JSON.
-    where
-        Name of the file or option, for the error.
     error
         Class of the error: for a contract, a request, a manifest, or settings in Python.
-
-    Raises
-    ------
-    Invalid
-        Of the class `error`; its `details` name each key that is wrong.
     """
     details: list[InvalidValue] = []
     if not isinstance(data, Mapping):

@@ -93,13 +93,7 @@ def label_of(span: Span, day: datetime.date) -> str:
 
 
 def days_of(span: Span, label: str) -> tuple[datetime.date, datetime.date] | None:
-    """The first and the last day of a period; None if it does not exist.
-
-    Parameters
-    ----------
-    span, label
-        The kind of period, and a label of this form.
-    """
+    """The first and the last day of a period; None if it does not exist."""
     year = int(label[:4])
     try:
         if span == "week":
@@ -260,13 +254,7 @@ RowsByPeriod = Annotated[
 
 
 def check_source(source: str, per: Per, *, has_date_column: bool) -> None:
-    """Refuse a source whose placeholders do not determine the period, or not for every file.
-
-    Raises
-    ------
-    InvalidValue
-        If the name of a file does not determine its period, or a file could belong to two.
-    """
+    """Refuse a source whose placeholders do not determine the period, or not for every file."""
     needed = () if per == "lifetime" or has_date_column else PLACEHOLDERS[per]
     if set(placeholders_in(source)) != set(needed):
         raise families.PERIODS(
@@ -292,11 +280,6 @@ def check_date_column(
 
     Under ``replace-one`` the number of rows of each period would be public, and a row's date, which
     moves it from one period to another, would not be protected.
-
-    Raises
-    ------
-    InvalidValue
-        If not, or if the column is to be published as well.
     """
     if period is None:
         return
@@ -316,13 +299,7 @@ def check_date_column(
 
 
 def check_rows_by_period(rows: Mapping[str, int] | None, per: Per, *, counts_rows: bool) -> None:
-    """Refuse numbers of rows for anything but periods.
-
-    Raises
-    ------
-    InvalidValue
-        If there are no periods, or a key is not the label of one.
-    """
+    """Refuse numbers of rows for anything but periods."""
     if rows is None:
         return
     if per == "lifetime" or not counts_rows:

@@ -21,21 +21,13 @@ T = TypeVar("T", bound="GramercyError | Notice")
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning: the work was done, but the user should know something about it.
+    """A warning: the work was done, but the user should know something about it."""
 
-    Parameters
-    ----------
-    sentence, hint
-        What the user should know, and what to do about it.
-    code
-        Stable code, such as ``GRM-818``.
-    facts
-        The names and numbers in the sentence, for programs.
-    """
-
+    # sentence, hint: what the user should know, and what to do about it
     sentence: str
     hint: str = ""
-    code: str = ""
+    code: str = ""  # stable code, such as `GRM-818`
+    # the names and numbers in the sentence, for programs
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -49,18 +41,10 @@ class Notice:
 
 @dataclass(frozen=True)
 class Family(Generic[T]):
-    """A family of problems that have one code.
+    """A family of problems that have one code."""
 
-    Parameters
-    ----------
-    code
-        Stable code.
-    kind
-        Class of the exception, or `Notice` for a warning.
-    """
-
-    code: str
-    kind: type[T]
+    code: str  # stable code
+    kind: type[T]  # class of the exception, or `Notice` for a warning
 
     @property
     def cause(self) -> str:
@@ -73,15 +57,7 @@ class Family(Generic[T]):
         return _reference()[self.code]["remedy"]
 
     def __call__(self, sentence: str, hint: str = "", /, **facts: Any) -> T:
-        """The exception or the warning with these facts.
-
-        Parameters
-        ----------
-        sentence, hint
-            Format strings over the facts: what is wrong, and what to do about it.
-        **facts
-            The names and numbers in them, which programs can read.
-        """
+        """The exception or the warning with these facts."""
         plain = {name: _plain(value) for name, value in facts.items()}
         # Sealed pages contain warnings: their sentences stay as they are.
         shown = len if issubclass(self.kind, Notice) else _shown_of
@@ -102,17 +78,10 @@ class Family(Generic[T]):
 
 @dataclass(frozen=True)
 class Wording(Generic[T]):
-    """A problem in fixed words.
+    """A problem in fixed words."""
 
-    Parameters
-    ----------
-    family
-        Its family.
-    sentence, hint
-        Format strings over the facts.
-    """
-
-    family: Family[T]
+    family: Family[T]  # its family
+    # sentence, hint: format strings over the facts
     sentence: str
     hint: str = ""
 

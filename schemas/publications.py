@@ -41,46 +41,26 @@ def _products(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """A kind of publication.
+    """A kind of publication."""
 
-    Parameters
-    ----------
-    name
-        The ``kind`` of manifests.
-    short, planned
-        What is published, in a few words: for lists, and for plans.
-    headline
-        What is published, in a sentence of the page of a plan.
-    contents
-        What is published, in a sentence with ``{shape}`` or ``{rows}``, and ``{repaired}``.
-    noise_on
-        What the noise is added to.
-    stem
-        Stem of the names of the files of its matrices; empty if it has no matrix.
-    row_columns
-        The columns of its file of rows, from those of the matrix; None if it has no rows.
-    row_contents
-        What the file of rows contains.
-    bounds_guarantee
-        Whether the stated guarantee is an upper bound of that of the noise, instead of equal.
-    intended_use
-        What it is for, in the words of the DP card.
-    refuse_estimates
-        The error for a release, by its name and id, that estimators cannot take; None if they can,
-        because its matrix is a second moment.
-    """
-
-    name: str
+    name: str  # the `kind` of manifests
+    # short, planned: what is published, in a few words: for lists, and for plans
     short: str
     planned: str
-    headline: str
-    contents: str
-    noise_on: str
+    headline: str  # what is published, in a sentence of the page of a plan
+    contents: str  # what is published, in a sentence with `{shape}` or `{rows}`, and `{repaired}`
+    noise_on: str  # what the noise is added to
+    # stem of the names of the files of its matrices; empty if it has no matrix
     stem: str = "second_moment"
+    # the columns of its file of rows, from those of the matrix; None if it has no rows
     row_columns: Callable[[Sequence[str]], list[str]] | None = None
-    row_contents: str = ""
+    row_contents: str = ""  # what the file of rows contains
+    # whether the stated guarantee is an upper bound of that of the noise, instead of equal
     bounds_guarantee: bool = False
+    # what it is for, in the words of the DP card
     intended_use: str = "estimation of second moments, precision matrices and graphs"
+    # the error for a release, by its name and id, that estimators cannot take; None if they can,
+    # because its matrix is a second moment
     refuse_estimates: Callable[[str, str], RequestError] | None = None
 
     @property

@@ -178,14 +178,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         return PERIOD in self.version or self.period is not None
 
     def in_period(self, contract: Contract, moment: datetime.datetime) -> Self:
-        """The request with `period` and the version filled in for a moment.
-
-        Raises
-        ------
-        RequestError
-            If the contract has no periods; if `period` is not the label of one, or the version is
-            of another.
-        """
+        """The request with `period` and the version filled in for a moment."""
         per = contract.budget.per
         if per == "lifetime":
             raise families.PERIOD(
@@ -224,15 +217,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         return moment.astimezone(zoneinfo.ZoneInfo(zone)).date()
 
     def key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
-        """Digest of everything that determines the release: equal for the same request.
-
-        Parameters
-        ----------
-        contract
-            The contract of the data set.
-        scaling
-            How the planned release chooses its constants, if they are not declared.
-        """
+        """Digest of everything that determines the release: equal for the same request."""
         facts: dict[str, Any] = {
             "dataset": contract.id,
             "version": self.version,
@@ -249,13 +234,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         return digest(facts)
 
     def check_delta(self, contract: Contract) -> None:
-        """Refuse a delta that allows publishing a whole row.
-
-        Raises
-        ------
-        RequestError
-            If delta >= 1/n, with n the public number of rows (or the planning figure).
-        """
+        """Refuse a delta that allows publishing a whole row."""
         if self.mechanism.delta >= 1 / contract.count:
             raise families.BUDGET_DELTA(
                 "mechanism.delta must be less than 1/{count_key} = {limit:.3g}.",

@@ -46,16 +46,6 @@ _MAX_DEPTH = 20  # levels of parentheses; sqlglot calls itself about 20 times fo
 def parse_condition(text: str) -> exp.Expr:
     """A condition on one row.
 
-    Parameters
-    ----------
-    text
-        The condition, as in SQL.
-
-    Raises
-    ------
-    InvalidValue
-        If it is anything else; the problem states where.
-
     Examples
     --------
     >>> print(parse_condition("age >= 18 AND Ward LIKE 'A%'").sql("postgres"))

@@ -28,11 +28,6 @@ def without_secrets(url: str) -> str:
 
     Only the scheme remains if it is unclear which part is a secret.
 
-    Parameters
-    ----------
-    url
-        A URL, several URLs chained by ``::``, or a path.
-
     Examples
     --------
     >>> without_secrets("https://user:password@host/x.csv?signature=abc")
@@ -60,13 +55,6 @@ def path_of(url: str) -> str:
 
 def user_in_name(url: str, path: str) -> bool:
     """Whether a driver treats the user and password of a URL as part of the name.
-
-    Parameters
-    ----------
-    url
-        The URL.
-    path
-        The path that the driver derives from it.
 
     Examples
     --------

@@ -43,13 +43,7 @@ def attach_anchor(dataset: str, anchor: Anchor) -> None:
 
 
 def verify_against_history(ledger: Ledger) -> None:
-    """Verify a ledger against the newest anchor of its runs.
-
-    Raises
-    ------
-    UntrustedLedger
-        If the ledger is older, such as a restored backup that lacks charges, or was rewritten.
-    """
+    """Verify a ledger against the newest anchor of its runs."""
     anchors = _anchors(ledger.head().ledger, _RECENT)
     for anchor in sorted(anchors, key=lambda each: each.seq)[-1:]:
         ledger.verify_anchor(anchor, "Prefect's history")

@@ -115,13 +115,7 @@ class PrivateTask(Task[P, R]):
         return super().submit(*map(quote, args), **_quoted(kwargs), **waits)
 
     def with_options(self, **options: Any) -> PrivateTask[P, R]:
-        """The same step with other options.
-
-        Raises
-        ------
-        TypeError
-            If an option is not one of name, description, tags and timeout_seconds.
-        """
+        """The same step with other options."""
         if fixed := options.keys() - _SAFE_OPTIONS:
             raise TypeError(f"a private task does not take {', '.join(sorted(fixed))}")
         present = {name: getattr(self, name) for name in _SAFE_OPTIONS}

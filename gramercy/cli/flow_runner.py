@@ -60,15 +60,7 @@ class Published:
 
 
 def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Published:
-    """Publish a release, or the average of the reports in these folders; then estimate and report.
-
-    Raises
-    ------
-    RequestError
-        If a folder is not a sealed release.
-    ServerError
-        If Prefect itself fails.
-    """
+    """Publish a release, or the average of these reports; then estimate and report."""
     for folder in reports:
         if not (Path(folder) / SUMS).is_file():
             raise families.REPORTS(

@@ -55,11 +55,6 @@ def interruptible(outcome: Callable[[], str]) -> Iterator[None]:
     ----------
     outcome
         Says what was charged and published until now. It may be called in another thread.
-
-    Raises
-    ------
-    Interrupted
-        After a signal.
     """
     _outcomes.append(outcome)
     try:

@@ -79,13 +79,7 @@ def list_archive(
 
 
 def _of_dataset(contents: Contents, dataset: str, published: Collection[tuple[str, str]]) -> Listed:
-    """The releases of one data set, in the archive or published by the ledger.
-
-    Raises
-    ------
-    UnknownRelease
-        If there are none; the error names the data sets that have releases.
-    """
+    """The releases of one data set, in the archive or published by the ledger."""
     wanted = {*contents.names(dataset), *(each for each in published if each[0] == dataset)}
     if not wanted:
         others = sorted({name for name, _ in (*contents.names(), *published)})

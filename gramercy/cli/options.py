@@ -124,15 +124,7 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
 def archive_of_options(
     context: Context, address: str | None, keys: Sequence[Path] | None
 ) -> Archive:
-    """The archive at an address, or that of the home; with the given keys as the trusted ones.
-
-    Raises
-    ------
-    RequestError
-        If the address is not that of an archive, or a file does not contain a public key.
-    ArchiveError
-        If the archive cannot be reached.
-    """
+    """The archive at an address, or that of the home; with the given keys as the trusted ones."""
     from gramercy.archive.seal.signing import read_public_key  # not needed for help
     from gramercy.archive.store.opening import open_archive
 

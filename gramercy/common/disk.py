@@ -63,13 +63,7 @@ def error_reason(error: Exception) -> str:
 
 
 def check_space(folder: Path, size: int) -> None:
-    """Check that so many bytes can be written to a folder, which may not exist yet.
-
-    Raises
-    ------
-    ArchiveError
-        If its file system has less free space for this user.
-    """
+    """Check that so many bytes can be written to a folder, which may not exist yet."""
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     disk = shutil.disk_usage(existing)
     if disk.total and disk.free < size:  # some network file systems do not state their size
@@ -184,13 +178,7 @@ def _locked_file(folder: Path, mode: int) -> tuple[int, Path]:
 
 
 def lock_open_file(handle: int, *, wait: bool) -> bool:
-    """Lock an open file; False if files cannot be locked.
-
-    Raises
-    ------
-    OSError
-        If another process holds the lock, and this one is not to wait for it.
-    """
+    """Lock an open file; False if files cannot be locked."""
     if _fcntl is None:
         return False
     _fcntl.flock(handle, _fcntl.LOCK_EX | (0 if wait else _fcntl.LOCK_NB))

@@ -36,13 +36,7 @@ def is_installed(package: str) -> bool:
 
 @contextmanager
 def publishing() -> Iterator[None]:
-    """Report a missing package of ``publish`` or ``convert`` with the command that installs it.
-
-    Raises
-    ------
-    MissingPackages
-        If a package of these extras is imported and not installed.
-    """
+    """Report a missing package of ``publish`` or ``convert`` with the command that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:

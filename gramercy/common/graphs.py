@@ -24,11 +24,6 @@ class Graph(nx.Graph):  # type: ignore[misc]
 
         The intercept is left out, as in estimates about the means, if it has no edges. Draw with
         `networkx.draw` for another layout, or for a figure of matplotlib.
-
-        Raises
-        ------
-        MissingPackages
-            If the packages that draw are not installed.
         """
         nodes = [node for node in self if node != INTERCEPT or self.degree(node) > 0]
         return Picture.of_graph(nx.to_numpy_array(self, nodes), nodes)
@@ -44,13 +39,6 @@ def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: st
         and ``label``, which Gephi and Cytoscape show: the ids of GraphML are internal to a file.
     edges
         Weights, shape (p, p), symmetric; zero for a missing edge.
-    facts
-        Attributes of the graph.
-
-    Returns
-    -------
-    Graph
-        Its edges have the attribute ``weight``.
     """
     graph = Graph(**facts)
     graph.add_nodes_from((name, {"name": name, "label": name}) for name in names)

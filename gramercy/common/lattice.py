@@ -16,24 +16,16 @@ ROW_BITS = 16
 class Lattice:
     """Maps rows x of the unit ball to integer rows q = round(2^K c x) with sum q^2 <= 2^(2K).
 
-    Parameters
-    ----------
-    p
-        Number of columns.
-    bits
-        K, the bits of a cell.
-    rows_in_ball
-        m, the number of rows whose squares together must stay in the ball: one, or the rows of
-        nearly any person.
-
     Notes
     -----
     c = 1 - sqrt(m p) 2^-(K+1): rounding moves m rows by at most sqrt(m p)/2, so they cannot leave
     the ball. The Gram matrix of integer rows has units of 2^-2K; a release also divides by c^2.
     """
 
-    p: int
-    bits: int
+    p: int  # number of columns
+    bits: int  # k, the bits of a cell
+    # m, the number of rows whose squares together must stay in the ball: one, or the rows of nearly
+    # any person
     rows_in_ball: float = 1.0
 
     def __post_init__(self) -> None:
@@ -80,14 +72,8 @@ class Lattice:
 
         Parameters
         ----------
-        p
-            Number of columns.
         units
             Declared number of rows, or of persons if they are protected.
-        scale
-            Standard deviation s of the noise on a diagonal entry of the Gram matrix.
-        rows_per_person
-            Mean number of rows of a person.
 
         Notes
         -----

@@ -25,13 +25,6 @@ def compiled(function: _Function, *fast: str) -> _Function:
     """A function compiled by numba; compiling takes seconds once, then a cache file is used.
 
     Without numba it is the function itself: the same results, a hundred times slower.
-
-    Parameters
-    ----------
-    function
-        A function of numbers and arrays.
-    fast
-        Fast-math flags of LLVM that are allowed, such as ``reassoc``.
     """
     return cast(_Function, _compile(function, fast)) if can_compile() else function
 
@@ -102,18 +95,7 @@ _VERSIONS = {
 
 
 def spare_memory(root: Path = Path("/")) -> int:
-    """Bytes that are available on this machine, in this container and to this service.
-
-    Parameters
-    ----------
-    root
-        Where the file systems ``proc`` and ``sys`` are.
-
-    Returns
-    -------
-    int
-        Not negative. Where the system has no ``proc``, a quarter of its memory.
-    """
+    """Bytes that are available on this machine, in this container and to this service."""
     spare = [_machine(root)]
     for limit, used in _limits(root):
         with contextlib.suppress(OSError, ValueError):  # no such limit

@@ -81,8 +81,6 @@ def in_symbols(text: str, verbatim: Iterable[str] = ()) -> str:
 
     Parameters
     ----------
-    text
-        The message.
     verbatim
         Names from outside that it contains, such as a column called delta: they stay as they are,
         and so does text in quotes.

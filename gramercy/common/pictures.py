@@ -293,19 +293,10 @@ def graph(
 
     Parameters
     ----------
-    name
-        Id of the estimate.
     partial
         Partial correlations, zero for pairs without an edge; shape (p, p).
-    names
-        The p columns.
     stability
         Share of redraws in which each pair is an edge; unstable edges are dashed. Shape (p, p).
-
-    Returns
-    -------
-    Markup
-        The drawing, and a sentence on what is left out of it.
     """
     rows, cols = np.nonzero(np.triu(partial, 1))
     order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")

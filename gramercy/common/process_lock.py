@@ -21,30 +21,13 @@ class HeldLock:
     """A lock that is held. The operating system keeps a file lock as long as its process runs."""
 
     def renew(self) -> bool:
-        """Acquire the lock again if it was lost.
-
-        Returns
-        -------
-        bool
-            False if it was lost: another process may have held it in the meantime.
-
-        Raises
-        ------
-        LedgerError
-            If it was lost and cannot be acquired again.
-        """
+        """Acquire the lock again if it was lost."""
         return True
 
 
 @contextlib.contextmanager
 def file_lock(folder: Path, name: str) -> Iterator[HeldLock]:
-    """Hold the lock of this name; other processes wait for it.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be acquired within an hour.
-    """
+    """Hold the lock of this name; other processes wait for it."""
     lock = FileLock(folder / f"{name}.lock", timeout=WAIT_SECONDS, mode=0o600)
     try:
         make_folder(folder, 0o700)

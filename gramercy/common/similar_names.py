@@ -24,13 +24,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 def most_similar_first(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """At most eight of the known names, those most similar to `name` first.
 
-    Parameters
-    ----------
-    name
-        A name that is not among them.
-    known
-        Names that exist.
-
     Returns
     -------
     tuple of str

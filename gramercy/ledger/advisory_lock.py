@@ -64,11 +64,6 @@ def advisory_lock(engine: Engine, name: str) -> Iterator[HeldLock]:
     The lock ends with its connection, which the server or the network may end at any time. The
     connection is therefore kept busy, and the holder calls `HeldLock.renew` before every step that
     requires the lock.
-
-    Raises
-    ------
-    LedgerError
-        If the lock is not available within an hour, or the server does not answer.
     """
     lock = _AdvisoryLock(engine, name)
     try:

@@ -38,26 +38,14 @@ _budget_not_raised = Wording(
 
 
 def verify_location(db: Connection) -> None:
-    """Verify that a ledger is where it says that it is.
-
-    Raises
-    ------
-    UntrustedLedger
-        If it is a copy.
-    """
+    """Verify that a ledger is where it says that it is."""
     recorded = recorded_location(db)
     if recorded != location_of(db):
         raise wordings.ledger_copied(display_location(db.engine), recorded)
 
 
 def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
-    """Verify a ledger against an anchor; see `LedgerReader.verify_anchor`.
-
-    Raises
-    ------
-    UntrustedLedger
-        If the ledger is older than the anchor, is another one, or was rewritten.
-    """
+    """Verify a ledger against an anchor; see `LedgerReader.verify_anchor`."""
     head, ledger = head_anchor(db), display_location(db.engine)
     if anchor is None:
         drawn = (entries.c.kind == ChargeState.DRAWN.value, entries.c.seq > last_move(db).seq)
@@ -100,14 +88,7 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
 
 
 def verify_terms(db: Connection, contract: Contract) -> None:
-    """Verify that a contract states the terms with which its data set was registered.
-
-    Raises
-    ------
-    TermsChanged
-        Naming each term that differs; or if the table has grown so much that the budget's delta is
-        1/rows or more.
-    """
+    """Verify that a contract states the terms with which its data set was registered."""
     first, *_ = budgets = read(db, *has_budget(contract.id))
     registered: dict[str, Any] = json.loads(first.fact("terms", str))
     stated = json.loads(canonical_json(contract.terms()))
@@ -149,13 +130,7 @@ def _differences(old: Any, new: Any, key: str = "") -> list[str]:
 
 
 def checked_reason(reason: str) -> str:
-    """A steward's reason, without blanks around it.
-
-    Raises
-    ------
-    RequestError
-        If it is empty, or not a single line of text.
-    """
+    """A steward's reason, without blanks around it."""
     if not reason.strip():
         raise families.CHANGE(
             "A reason is required.",
@@ -170,13 +145,7 @@ def checked_reason(reason: str) -> str:
 
 
 def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) -> None:
-    """Refuse a new budget that is not larger, or not smaller if `lower`, than the current one.
-
-    Raises
-    ------
-    RequestError
-        With the current budget.
-    """
+    """Refuse a new budget that is not larger, or not smaller if `lower`, than the current one."""
     smaller, larger = (new, current) if lower else (current, new)
     if new == current or smaller.epsilon > larger.epsilon or smaller.delta > larger.delta:
         refusal = _budget_not_lowered if lower else _budget_not_raised
@@ -184,13 +153,7 @@ def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) 
 
 
 def check_delta(budget: Budget, rows: int) -> None:
-    """Refuse a new budget at which a whole row could be published.
-
-    Raises
-    ------
-    RequestError
-        If its delta is 1/rows or more.
-    """
+    """Refuse a new budget at which a whole row could be published."""
     if budget.delta >= 1 / rows:
         raise families.BUDGET_DELTA(
             "delta must be less than 1/rows = {limit:.3g}.",
@@ -200,22 +163,7 @@ def check_delta(budget: Budget, rows: int) -> None:
 
 
 def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | None) -> None:
-    """Refuse to charge a request twice, unless it replaces a spent or withdrawn release.
-
-    Parameters
-    ----------
-    dataset
-        Id of the data set.
-    earlier
-        The earlier charge of the same request, if there is one.
-    instead_of
-        The release that a new charge is to replace.
-
-    Raises
-    ------
-    SpentFailure
-        If the request was charged before, and that release is not the one to be replaced.
-    """
+    """Refuse to charge a request twice, unless it replaces a spent or withdrawn release."""
     if earlier and not (earlier.state.is_closed and earlier.release == instead_of):
         raise spent_failure(dataset, earlier)
 
@@ -223,13 +171,7 @@ def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | No
 def check_transition(
     dataset: str, release: str, state: ChargeState | None, new_state: ChargeState
 ) -> None:
-    """Refuse a state that a release cannot enter from its present one; None if never charged.
-
-    Raises
-    ------
-    SpentFailure
-        Naming both.
-    """
+    """Refuse a state that a release cannot enter from its present one; None if never charged."""
     if state not in new_state.before:
         raise families.SPENT(
             "Release {release} is {state}, and cannot become {new_state}.",
@@ -241,13 +183,7 @@ def check_transition(
 
 
 def check_budget(dataset: str, statement: Statement, guarantee: Guarantee) -> None:
-    """Refuse a charge that does not fit the budget.
-
-    Raises
-    ------
-    BudgetRefused
-        With what is needed, spent and left.
-    """
+    """Refuse a charge that does not fit the budget."""
     if statement.admits(guarantee):
         return
     budget, total = statement.budget, statement.total

@@ -54,11 +54,6 @@ def open_engine(where: Path | str) -> Engine:
     ----------
     where
         Path of an SQLite file, created if it does not exist, or the URL of a PostgreSQL database.
-
-    Raises
-    ------
-    LedgerError
-        If it is neither, or PostgreSQL's driver is not installed.
     """
     if isinstance(where, Path):
         return _sqlite(where)
@@ -275,13 +270,7 @@ def create_tables(db: sa.Connection) -> None:
 
 
 def has_tables(db: sa.Connection) -> bool:
-    """Whether the tables exist.
-
-    Raises
-    ------
-    LedgerError
-        If they are of another schema.
-    """
+    """Whether the tables exist."""
     tables = sa.inspect(db).get_table_names()
     if not {entries.name, _schema.name} & {*tables}:
         return False
@@ -301,13 +290,7 @@ _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 def location_of(db: Connection) -> str:
-    """Where the database is.
-
-    Raises
-    ------
-    LedgerError
-        If the machine has no id and none can be stored.
-    """
+    """Where the database is."""
     if db.dialect.name == "sqlite":
         path = Path(str(db.engine.url.database)).resolve()
         file = os.stat(path)

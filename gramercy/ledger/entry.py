@@ -39,47 +39,31 @@ RELEASE_KINDS = tuple(each.value for each in ChargeState)
 
 @dataclass(frozen=True)
 class Entry:
-    """An event of the ledger, of a data set or of one of its releases.
+    """An event of the ledger, of a data set or of one of its releases."""
 
-    Parameters
-    ----------
-    kind
-        ``opened`` (the ledger itself) or ``moved``; ``registered``, ``raised`` or ``lowered`` (a
-        data set's budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``,
-        ``spent`` or ``withdrawn`` (a release); ``derived`` (an estimate or a report of a release).
-    dataset, release, window, request
-        Ids of the data set and the release, the period of the data where budgets are per
-        period, and the request's key.
-    mu, delta0, pure
-        Guarantee of a charge; `pure` is None where the charge is not pure epsilon-DP.
-    epsilon, delta
-        A budget.
-    facts
-        All other facts, as JSON.
-    at
-        Time, UTC, ISO 8601. For people: no decision depends on it.
-    seq
-        Number of the entry, from 1.
-    salt
-        Random, so that a guess of an entry cannot be confirmed by its hash.
-    previous, hash
-        SHA-256 of the entry before, and of this one.
-    """
-
+    # `opened` (the ledger itself) or `moved`; `registered`, `raised` or `lowered` (a data set's
+    # budget); `reserved` (a charge), `drawn`, `sealed`, `published`, `spent` or `withdrawn` (a
+    # release); `derived` (an estimate or a report of a release)
     kind: str
+    # dataset, release, window, request: ids of the data set and the release, the period of the data
+    # where budgets are per period, and the request's key
     dataset: str | None = None
     release: str | None = None
     window: str | None = None
     request: str | None = None
+    # mu, delta0, pure: guarantee of a charge; `pure` is None where the charge is not pure
+    # epsilon-DP
     mu: float | None = None
     delta0: float | None = None
     pure: float | None = None
+    # epsilon, delta: a budget
     epsilon: float | None = None
     delta: float | None = None
-    facts: str = "{}"
-    at: str = ""
-    seq: int = 0
-    salt: str = ""
+    facts: str = "{}"  # all other facts, as JSON
+    at: str = ""  # Time, UTC, ISO 8601. For people: no decision depends on it.
+    seq: int = 0  # number of the entry, from 1
+    salt: str = ""  # random, so that a guess of an entry cannot be confirmed by its hash
+    # previous, hash: SHA-256 of the entry before, and of this one
     previous: str = FIRST_PREVIOUS
     hash: str = field(default="", compare=False)
 
@@ -167,13 +151,7 @@ class Entry:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def fact(self, name: str, kind: type[T]) -> T:
-        """One of the facts.
-
-        Raises
-        ------
-        UntrustedLedger
-            If the entry lacks a fact of this name and type: Gramercy never wrote such an entry.
-        """
+        """One of the facts."""
         value = self._facts.get(name) if isinstance(self._facts, dict) else None
         if type(value) is not kind:
             raise self._malformed()

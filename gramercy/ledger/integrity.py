@@ -35,21 +35,11 @@ def _changed(sentence: str) -> Wording[Notice]:
 
 @dataclass(frozen=True)
 class Finding:
-    """An inconsistency in a ledger.
+    """An inconsistency in a ledger."""
 
-    Parameters
-    ----------
-    entry
-        Number of the entry, or of the first one that is missing.
-    subject
-        The data set or the release that it is about, or ``ledger``.
-    notice
-        What is wrong.
-    """
-
-    entry: int
-    subject: str
-    notice: Notice
+    entry: int  # number of the entry, or of the first one that is missing
+    subject: str  # the data set or the release that it is about, or `ledger`
+    notice: Notice  # what is wrong
 
 
 @dataclass
@@ -69,17 +59,7 @@ class _Dataset:
 def find_inconsistencies(
     journal: Iterable[Entry], head: Anchor, anchors: Iterable[Anchor]
 ) -> list[Finding]:
-    """All inconsistencies of a journal; a change to any entry is found and named.
-
-    Parameters
-    ----------
-    journal
-        All its entries, in order.
-    head
-        The last entry, as the ledger's head names it.
-    anchors
-        Earlier heads, as they were written outside the ledger.
-    """
+    """All inconsistencies of a journal; a change to any entry is found and named."""
     findings: list[Finding] = []
     datasets: dict[str, _Dataset] = {}
     expected, previous = 1, FIRST_PREVIOUS

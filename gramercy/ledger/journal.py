@@ -43,13 +43,7 @@ _LOCK = 7_261_993  # of PostgreSQL, while tables are created: an arbitrary numbe
 
 
 def open_journal(engine: Engine) -> None:
-    """Create the tables and the first entry, once, however many processes try at the same time.
-
-    Raises
-    ------
-    LedgerError
-        If the database has a ledger of another schema.
-    """
+    """Create the tables and the first entry, once, however many processes try at the same time."""
     with engine.begin() as db:
         if has_tables(db):
             return
@@ -69,13 +63,7 @@ def lock_head(db: Connection) -> tuple[int, str]:
 
 
 def append(db: Connection, entry: Entry) -> Entry:
-    """Append an entry, chained to the last one; returns it as it was written.
-
-    Raises
-    ------
-    LedgerError
-        If another writer has appended an entry meanwhile.
-    """
+    """Append an entry, chained to the last one; returns it as it was written."""
     last, previous = lock_head(db)
     written = replace(
         entry, seq=last + 1, previous=previous, salt=uuid.uuid4().hex, at=entry.at or _now()
@@ -168,13 +156,7 @@ def registered_datasets(db: Connection) -> list[str]:
 
 
 def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
-    """All budgets of a data set, the registered one first.
-
-    Raises
-    ------
-    RequestError
-        If it is not registered.
-    """
+    """All budgets of a data set, the registered one first."""
     changes = read(db, *has_budget(dataset))
     if not changes:
         known = most_similar_first(dataset, registered_datasets(db))

@@ -56,20 +56,12 @@ _ledger_unusable = Wording(
 
 @dataclass(frozen=True)
 class DatasetAccounts:
-    """The budgets of a data set and the charges to them.
+    """The budgets of a data set and the charges to them."""
 
-    Parameters
-    ----------
-    changes
-        The budget as it was registered, raised and lowered.
-    statements
-        One statement, or one for every period of the data that was charged.
-    charged
-        Number of charges, by the period of the data; the period is empty with one budget.
-    """
-
-    changes: tuple[BudgetChange, ...]
+    changes: tuple[BudgetChange, ...]  # the budget as it was registered, raised and lowered
+    # one statement, or one for every period of the data that was charged
     statements: tuple[Statement, ...]
+    # number of charges, by the period of the data; the period is empty with one budget
     charged: Mapping[str, int]
 
 
@@ -110,13 +102,6 @@ class LedgerReader:
         """The statement that a release under this contract would be charged to.
 
         Changes nothing. Before its first charge, a data set has the budget of its contract.
-
-        Raises
-        ------
-        TermsChanged
-            If the data set was registered with other terms.
-        UntrustedLedger
-            If this is a copy of a ledger.
         """
         window = contract.window(version)
         with self._reading() as db:
@@ -127,13 +112,7 @@ class LedgerReader:
             return journal.statement(db, contract.id, window)
 
     def statement(self, dataset: str, window: str = "") -> Statement:
-        """Budget and total of a registered data set, or of one period of its data.
-
-        Raises
-        ------
-        RequestError
-            If it is not registered.
-        """
+        """Budget and total of a registered data set, or of one period of its data."""
         with self._reading() as db:
             return journal.statement(db, dataset, window)
 
@@ -172,13 +151,7 @@ class LedgerReader:
     def timelines(
         self, dataset: str, mechanisms: Mapping[str, str] | None = None
     ) -> tuple[Timeline, ...]:
-        """The history of a budget, event by event; see `ledger.timelines.timelines`.
-
-        Raises
-        ------
-        RequestError
-            If the data set is not registered.
-        """
+        """The history of a budget, event by event; see `ledger.timelines.timelines`."""
         kinds = entries.c.kind.in_([*BUDGET_KINDS, *RELEASE_KINDS])
         with self._reading() as db:
             events = read(db, entries.c.dataset == dataset, kinds)
@@ -240,21 +213,7 @@ class LedgerReader:
             return journal.head_anchor(db)
 
     def verify_anchor(self, anchor: Anchor | None, witness: str = "the archive") -> None:
-        """Verify this ledger against an anchor of it that was written elsewhere.
-
-        Parameters
-        ----------
-        anchor
-            The newest anchor, or None.
-        witness
-            Where it was written.
-
-        Raises
-        ------
-        UntrustedLedger
-            If the ledger is older than the anchor, is another one, or was rewritten; or if it has
-            drawn noise without any anchor.
-        """
+        """Verify this ledger against an anchor of it that was written elsewhere."""
         with self._reading() as db:
             checks.verify_anchor(db, anchor, witness)
 
@@ -283,13 +242,7 @@ class LedgerReader:
             return {(str(dataset), str(release)) for dataset, release in db.execute(query)}
 
     def statements_by_dataset(self) -> dict[str, tuple[Statement, ...]]:
-        """Budgets and totals of all data sets, as `statements` returns them for one.
-
-        Raises
-        ------
-        UntrustedLedger
-            If an entry is malformed.
-        """
+        """Budgets and totals of all data sets, as `statements` returns them for one."""
         with self._reading() as db:
             return _statements(db, _budgets(db))
 

@@ -30,16 +30,6 @@ def normalised_source(source: AnySource) -> str:
 def datasets_with_same_source(
     sources: Mapping[str, set[str]], dataset: str, new_sources: Iterable[AnySource] = ()
 ) -> tuple[str, ...]:
-    """Ids of the other data sets that read a table of this one.
-
-    Parameters
-    ----------
-    sources
-        Sources by data set, normalised.
-    dataset
-        Id of this data set.
-    new_sources
-        Sources that it is about to read.
-    """
+    """Ids of the other data sets that read a table of this one."""
     own = sources.get(dataset, set()).union(map(normalised_source, new_sources))
     return tuple(sorted(name for name in sources if name != dataset and own & sources[name]))

@@ -19,39 +19,17 @@ _MOST_CHARGES = 10**6
 
 @dataclass(frozen=True)
 class Charge:
-    """The charge of one release.
+    """The charge of one release."""
 
-    Parameters
-    ----------
-    release
-        Release id: the version and a counter, so that it is independent of the data.
-    version
-        Public label of the data.
-    window
-        Period of the data if budgets are per period, otherwise empty.
-    guarantee
-        The guarantee that was charged.
-    fingerprint
-        Digest of the raw files' names, sizes and dates. Private.
-    at
-        Time, UTC, ISO 8601.
-    state
-        Its present state.
-    sha256
-        Digest of the sealed bundle; empty before it is sealed.
-    reason
-        Why it is spent or withdrawn.
-    """
-
-    release: str
-    version: str
-    window: str
-    guarantee: Guarantee
-    fingerprint: str
-    at: str
-    state: ChargeState
-    sha256: str = ""
-    reason: str = ""
+    release: str  # release id: the version and a counter, so that it is independent of the data
+    version: str  # public label of the data
+    window: str  # period of the data if budgets are per period, otherwise empty
+    guarantee: Guarantee  # the guarantee that was charged
+    fingerprint: str  # Digest of the raw files' names, sizes and dates. Private.
+    at: str  # time, UTC, ISO 8601
+    state: ChargeState  # its present state
+    sha256: str = ""  # digest of the sealed bundle; empty before it is sealed
+    reason: str = ""  # why it is spent or withdrawn
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Charge:
@@ -95,40 +73,20 @@ class Charge:
 
 @dataclass(frozen=True)
 class BudgetChange:
-    """A budget as it was registered, raised or lowered.
+    """A budget as it was registered, raised or lowered."""
 
-    Parameters
-    ----------
-    budget
-        The budget from then on.
-    reason
-        Why it was changed.
-    at
-        Time, UTC, ISO 8601.
-    """
-
-    budget: Budget
-    reason: str
-    at: str
+    budget: Budget  # the budget from then on
+    reason: str  # why it was changed
+    at: str  # time, UTC, ISO 8601
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The budget of a data set, what is spent of it, and what is left.
+    """The budget of a data set, what is spent of it, and what is left."""
 
-    Parameters
-    ----------
-    budget
-        The budget in use.
-    charged
-        Sum of all charges.
-    window
-        Period of the data if budgets are per period, otherwise empty.
-    """
-
-    budget: Budget
-    charged: Total = NO_CHARGES
-    window: str = ""
+    budget: Budget  # the budget in use
+    charged: Total = NO_CHARGES  # sum of all charges
+    window: str = ""  # period of the data if budgets are per period, otherwise empty
 
     @property
     def total(self) -> Guarantee:

@@ -29,22 +29,7 @@ _BUDGETS: dict[str, EventKind] = {
 def timelines(
     dataset: str, journal: Iterable[Entry], mechanisms: Mapping[str, str]
 ) -> tuple[Timeline, ...]:
-    """The timeline of a data set, or one for every calendar year of its data.
-
-    Parameters
-    ----------
-    dataset
-        Id of the data set.
-    journal
-        All its entries, in order.
-    mechanisms
-        Names of mechanisms by release, where available.
-
-    Raises
-    ------
-    UntrustedLedger
-        If an entry is malformed.
-    """
+    """The timeline of a data set, or one for every calendar year of its data."""
     entries = list(journal)
     by_release: dict[str, list[Entry]] = {}
     for each in entries:

@@ -56,25 +56,8 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        contract, version, request
-            The data set's contract, the version of the data, and the request's key.
-        guarantee
-            The exact guarantee of the noise that is about to be drawn.
-        fingerprint
-            Digest of the raw files; stored only in the ledger.
         instead_of
             The spent or withdrawn release of the same request that a new charge replaces.
-
-        Raises
-        ------
-        TermsChanged
-            If the data set was registered with other terms.
-        SpentFailure
-            If the same request was charged before.
-        BudgetRefused
-            If the charge does not fit, with what is needed, spent and left.
-        UntrustedLedger
-            If this is a copy of a ledger.
         """
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
@@ -94,22 +77,7 @@ class Ledger(LedgerReader):
             return Charge.of([append(db, entry)])
 
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
-        """Record the new state of a release.
-
-        Parameters
-        ----------
-        dataset, release
-            Ids of the data set and the release.
-        state
-            The new state.
-        **facts
-            ``sha256`` of the sealed bundle; ``reason`` why it is spent or withdrawn.
-
-        Raises
-        ------
-        SpentFailure
-            If the release cannot enter this state: noise is never drawn twice.
-        """
+        """Record the new state of a release."""
         with self._writing() as db:
             present = journal.state(db, dataset, release)
             checks.check_transition(dataset, release, present, state)
@@ -126,11 +94,6 @@ class Ledger(LedgerReader):
         -------
         bool
             Whether an entry was added; not for a release that is not published in this ledger.
-
-        Raises
-        ------
-        UntrustedLedger
-            If this is a copy of a ledger.
         """
         with self._writing() as db:
             recorded = journal.derived(db, dataset, release).get((kind, name))
@@ -149,13 +112,6 @@ class Ledger(LedgerReader):
 
         Lowering a budget refunds nothing. It is for a table that has grown, because delta must stay
         less than 1/rows.
-
-        Raises
-        ------
-        RequestError
-            If the reason is empty, the budget is not larger (smaller), or delta is 1/rows or more.
-        UntrustedLedger
-            If this is a copy of a ledger.
         """
         reason = checks.checked_reason(reason)
         with self._writing() as db:
@@ -169,13 +125,7 @@ class Ledger(LedgerReader):
             append(db, Entry.budget_changed(kind, dataset, new, rows, reason))
 
     def move(self, reason: str) -> None:
-        """Record, as the steward states it, that the ledger or its archive has moved.
-
-        Raises
-        ------
-        RequestError
-            If no reason is given.
-        """
+        """Record, as the steward states it, that the ledger or its archive has moved."""
         reason = checks.checked_reason(reason)
         with self._writing() as db:
             append(db, Entry.moved(location_of(db), reason))

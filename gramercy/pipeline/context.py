@@ -18,15 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """The home, ledger and archive that a command or a flow uses.
+    """The home, ledger and archive that a command or a flow uses."""
 
-    Parameters
-    ----------
-    home
-        The steward's home, which determines ledger and archive.
-    """
-
-    home: Home
+    home: Home  # the steward's home, which determines ledger and archive
 
     @classmethod
     def default(cls) -> Context:
@@ -35,24 +29,12 @@ class Context:
 
     @cached_property
     def archive(self) -> Archive:
-        """The archive of the home.
-
-        Raises
-        ------
-        RequestError
-            If ``GRAMERCY_ARCHIVE_URL`` is not the URL of an archive, or a trusted key is malformed.
-        """
+        """The archive of the home."""
         return archive_of(self.home)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger of the home; created if it does not exist.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot be opened.
-        """
+        """The ledger of the home; created if it does not exist."""
         from gramercy.ledger import Ledger  # SQLAlchemy: not installed for analysts
 
         return Ledger.of(self.home)
@@ -64,38 +46,18 @@ class Context:
 
     @cached_property
     def witness(self) -> Witness | None:
-        """The place outside of home and archive that keeps anchors, if one is set.
-
-        Raises
-        ------
-        RequestError
-            If ``GRAMERCY_WITNESS_URL`` is not supported.
-        """
+        """The place outside of home and archive that keeps anchors, if one is set."""
         return Witness.of(self.home)
 
     def open_stores(self) -> tuple[Ledger, Archive]:
-        """Ledger and archive, after checking the ledger's anchors in the archive and the witness.
-
-        Raises
-        ------
-        UntrustedLedger
-            If the ledger is behind an anchor.
-        BundleError, ArchiveError
-            If the anchors cannot be trusted or read.
-        """
+        """Ledger and archive, after checking the ledger's anchors."""
         verify_ledger_anchor(self.ledger, self.archive)
         if self.witness is not None and (anchor := self.witness.newest()) is not None:
             self.ledger.verify_anchor(anchor, self.witness.location)
         return self.ledger, self.archive
 
     def record_head(self, *, outside: bool = False) -> Anchor:
-        """Write the ledger's head to the archive, and `outside` to the witness as well.
-
-        Raises
-        ------
-        ArchiveError
-            If one of them cannot be written to.
-        """
+        """Write the ledger's head to the archive, and `outside` to the witness as well."""
         head = self.ledger.head()
         self.archive.write_anchor(head)
         if outside and self.witness is not None:

@@ -25,17 +25,8 @@ def archive_links(
 
     Parameters
     ----------
-    context
-        The archive.
-    page
-        The file to be written.
     exists
         Whether the archive has a page of this name; default: looked up in the archive.
-
-    Raises
-    ------
-    RequestError
-        If ``GRAMERCY_PUBLIC_URL`` is not valid.
     """
     root = _relative_root(context, page)
     if root is None and (served := context.home.public_url) is not None:

@@ -53,8 +53,6 @@ def rows_bar(activity: str, total: int) -> Iterator[Callable[[int], None]]:
 
     Parameters
     ----------
-    activity
-        What is done with the rows.
     total
         The declared number of rows, so that the bar reveals no more than the contract.
     """

@@ -147,16 +147,8 @@ def release_page(
 
     Parameters
     ----------
-    release, listed
-        The release, its seal verified.
-    estimates
-        Its estimates, their seals verified.
     reports
         Paths of reports relative to this page, with the number of estimates in each.
-    downloads
-        Files by the bundle they belong to.
-    location
-        Path or URL of the archive, for the example code.
     """
     facts = release.manifest
     published = _matrix(release, estimates) if facts.publication.has_matrix else _marginals(release)

@@ -108,8 +108,6 @@ class EstimateSummary:
 
         Parameters
         ----------
-        bundle
-            The estimate of p columns.
         stability, meaningless
             See `release_quality.edge_stability` and `release_quality.meaningless_pairs`.
         """

@@ -51,18 +51,9 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
 
     Parameters
     ----------
-    events
-        In the order of the ledger; without events the figure is empty.
-    name
-        Distinguishes the figure's ids from those of others on the page.
     days
         Whether the figure has a resolution of days, for public pages: a time of day would reveal
         how long it took to read a table. Events of one day are then drawn next to each other.
-
-    Returns
-    -------
-    Markup
-        SVG in the colours of the page.
     """
     if not events:
         return Markup()

@@ -37,13 +37,7 @@ class ReleaseComparison:
 def compare_releases(
     archive: Archive, later: DescribedRelease, earlier: DescribedRelease
 ) -> ReleaseComparison:
-    """The differences between two comparable releases.
-
-    Raises
-    ------
-    BundleError
-        If one of them differs from what was sealed.
-    """
+    """The differences between two comparable releases."""
     evidence = []
     for each in (later, earlier):
         with archive.rewrite_paths_in_errors():

@@ -34,15 +34,9 @@ def open_table(caption: str, shown: bool = False, kind: str = "", region: str = 
 
     Parameters
     ----------
-    caption
-        Of the table.
     shown
         Whether the caption is visible; otherwise it is for screen readers, because a heading says
         the same.
-    kind
-        Class of the table.
-    region
-        Label of the region, unique on the page; default: the caption.
     """
     return Markup(
         '<div class="scroll" role="region" aria-label="{}" tabindex="0"><table{}><caption{}>{}'
@@ -163,8 +157,6 @@ def navigation(
 
     Parameters
     ----------
-    links
-        Addresses of the archive's pages.
     page
         Kind of the page and what it is about; empty for the catalogue's own page of the last place.
     dataset, release

@@ -21,8 +21,6 @@ def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
     facts
         ``ledger``, ``archive``, ``at``, ``head``, ``anchors``, ``runs``, ``budgets``,
         ``releases``, ``discrepancies`` and ``notes``.
-    links
-        Addresses of the archive's pages.
     """
     return render(
         "audit.html", navigation=navigation(links, f"Audit of {facts['at'][:10]}"), **facts
@@ -39,13 +37,9 @@ def internal_page(
 
     Parameters
     ----------
-    dataset, release
-        Ids of the data set and the release.
     facts
         Repair counts by column, numbers of rows by group, comparison with the exact matrix; each is
         optional.
-    links
-        Addresses of the archive's pages.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})

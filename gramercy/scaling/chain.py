@@ -38,23 +38,12 @@ NO_LIMITS: Limits = (None, None)
 
 @dataclass(frozen=True)
 class ConstantsChain:
-    """The constants of a release after some stages of its histograms.
+    """The constants of a release after some stages of its histograms."""
 
-    Parameters
-    ----------
-    spec
-        The public facts of the release, whose constants are estimated.
-    stage
-        Number of stages so far.
-    rows
-        Number of rows or persons: public, or estimated from the counts of the last stage.
-    constants
-        Constants of every table column; None for levels, and before the first stage.
-    """
-
-    spec: ReleaseSpec
-    stage: int
-    rows: float
+    spec: ReleaseSpec  # the public facts of the release, whose constants are estimated
+    stage: int  # number of stages so far
+    rows: float  # number of rows or persons: public, or estimated from the counts of the last stage
+    # constants of every table column; None for levels, and before the first stage
     constants: tuple[Constants | None, ...]
 
     @classmethod
@@ -77,15 +66,7 @@ class ConstantsChain:
         ]
 
     def after(self, counts: Sequence[Counts], sd: float) -> ConstantsChain:
-        """The chain after one more stage.
-
-        Parameters
-        ----------
-        counts
-            Published counts over `grids`.
-        sd
-            Standard deviation of the noise of a count.
-        """
+        """The chain after one more stage."""
         rows = self._count(counts)
         constants = tuple(
             None
@@ -132,17 +113,7 @@ class ConstantsChain:
         )
 
     def clipped(self, lengths: Counts, sd: float, noise: float) -> ReleaseSpec:
-        """The facts of the release with constants and radius.
-
-        Parameters
-        ----------
-        lengths
-            Published counts of row lengths.
-        sd
-            Standard deviation of the noise of a count.
-        noise
-            See `radius.clipping_radius`.
-        """
+        """The facts of the release with constants and radius."""
         radius = clipping_radius(lengths, sd, self.rows, len(self.spec.names), noise)
         return self.scaled.model_copy(update={"normalisation": Clip(radius=radius)})
 
@@ -182,15 +153,8 @@ def replayed(
 
     Parameters
     ----------
-    spec
-        The facts of the release.
     histograms
         As published: those of all columns for each stage, and last those of row lengths.
-
-    Raises
-    ------
-    ValueError
-        If the number of histograms or of their bins is impossible.
     """
     chain, recomputed = ConstantsChain.start(spec), list[Histogram]()
     *of_columns, lengths = histograms

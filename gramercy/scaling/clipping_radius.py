@@ -21,11 +21,6 @@ _QUARTERS = np.array([1.0, math.sqrt(math.sqrt(2)), math.sqrt(2), math.sqrt(2 * 
 def length_edges(q: int) -> Array:
     """Return the edges of the bins of row lengths: quarter octaves from 1.
 
-    Parameters
-    ----------
-    q
-        Number of matrix columns, the intercept included.
-
     Returns
     -------
     ndarray of float64, shape (K,)
@@ -46,12 +41,6 @@ def clipping_radius(counts: NDArray[np.int64], sd: float, n: float, q: int, nois
     ----------
     counts
         Noisy histogram over `length_edges`, shape (K,).
-    sd
-        Standard deviation of the noise of a count.
-    n
-        Number of rows or persons.
-    q
-        Number of matrix columns, the intercept included.
     noise
         Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
         rows in the unit ball: 1/mu under replace-one.

@@ -35,21 +35,6 @@ def column_constants(
 ) -> Constants:
     """Choose centre and scale of a column from a noisy histogram.
 
-    Parameters
-    ----------
-    counts
-        Noisy counts of the bins of `grid`; any integers.
-    grid
-        The bins.
-    sd
-        Standard deviation of the noise of a count.
-    n
-        Number of rows or persons, public or estimated.
-    previous
-        Constants from the stage before, or None in the first stage.
-    lower, upper
-        Declared bounds, or None.
-
     Notes
     -----
     First, all counts are shifted by the same amount, so that their sum is n. Then a run of
@@ -183,25 +168,14 @@ _WIDTH_WEIGHT, _SIZE_WEIGHT = 0.3, 0.2
 
 @dataclass(frozen=True)
 class NoisyHistogram:
-    """A noisy histogram of a column.
+    """A noisy histogram of a column."""
 
-    Parameters
-    ----------
-    counts
-        Noisy counts of cells with a value, shifted so that their sum, together with that of the
-        missing cells, is the number of rows; shape (bins - 1,).
-    edges
-        Edges of their bins, shape (bins,).
-    sd
-        Standard deviation of the noise of a count.
-    mass
-        Number of cells with a value.
-    """
-
+    # noisy counts of cells with a value, shifted so that their sum, together with that of the
+    # missing cells, is the number of rows; shape (bins - 1,)
     counts: Array
-    edges: Array
-    sd: float
-    mass: float
+    edges: Array  # edges of their bins, shape (bins,)
+    sd: float  # standard deviation of the noise of a count
+    mass: float  # number of cells with a value
 
     @property
     def half_edges(self) -> Array:
@@ -236,13 +210,6 @@ class NoisyHistogram:
 def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, int]:
     """First and last edge of the run of bins that is short and leaves little out.
 
-    Parameters
-    ----------
-    histogram
-        The noisy histogram.
-    expected
-        Scale from an earlier histogram, with independent noise.
-
     Notes
     -----
     Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
@@ -273,15 +240,6 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
 
 def size_of_rare_values(histogram: NoisyHistogram, first: int, last: int, usual: float) -> float:
     """The size of the rare cells of a column that are outside of a run.
-
-    Parameters
-    ----------
-    histogram
-        The noisy histogram.
-    first, last
-        Edges of the run, which includes zero.
-    usual
-        A size that is likely before the counts are known.
 
     Notes
     -----
@@ -322,28 +280,19 @@ BINS = 16
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants of a numeric column, from published counts.
+    """Constants of a numeric column, from published counts."""
 
-    Parameters
-    ----------
-    centre, scale
-        In the column's units; `scale` is positive.
-    present
-        Share of rows with a value, in (0, 1].
-    winsor
-        Number of scales from the centre to which cells are clamped. It grows with the number of
-        rows per noise: with little noise a clamped tail is the largest error, with much noise a
-        scale that is too small would let a few cells make most rows long.
-    bins
-        Number of equal bins around the centre that suits the next histogram. Its counts have the
-        same noise however narrow the bins are: many bins pay only if noise is small, or if nearly
-        all cells are in one bin, so that the scale is not known yet.
-    """
-
+    # centre, scale: in the column's units; `scale` is positive
     centre: float
     scale: float
-    present: float
+    present: float  # share of rows with a value, in (0, 1]
+    # Number of scales from the centre to which cells are clamped. It grows with the number of rows
+    # per noise: with little noise a clamped tail is the largest error, with much noise a scale that
+    # is too small would let a few cells make most rows long.
     winsor: float = WINSOR
+    # Number of equal bins around the centre that suits the next histogram. Its counts have the same
+    # noise however narrow the bins are: many bins pay only if noise is small, or if nearly all
+    # cells are in one bin, so that the scale is not known yet.
     bins: int = BINS
 
 
@@ -382,16 +331,11 @@ _REACH, _LARGEST_REACH = 4.0, 2.0**1020
 
 @dataclass(frozen=True)
 class Grid:
-    """A partition of the cells of a numeric column into bins.
+    """A partition of the cells of a numeric column into bins."""
 
-    Parameters
-    ----------
-    edges
-        Increasing and finite, shape (bins,). Bin k is [edges[k], edges[k + 1]); smaller cells are
-        in the first of these bins, larger ones, and those equal to the last edge, in the last of
-        them. The last bin of all, with index len(edges) - 1, counts missing cells.
-    """
-
+    # Increasing and finite, shape (bins,). Bin k is [edges[k], edges[k + 1]); smaller cells are in
+    # the first of these bins, larger ones, and those equal to the last edge, in the last of them.
+    # The last bin of all, with index len(edges) - 1, counts missing cells.
     edges: Array
 
     @property
@@ -415,11 +359,6 @@ class LevelGrid:
 def first_grid(lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the first stage, which depend on the bounds only.
 
-    Parameters
-    ----------
-    lower, upper
-        Declared bounds, or None.
-
     Returns
     -------
     Grid
@@ -442,13 +381,6 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
 
 def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the next stage, around published constants.
-
-    Parameters
-    ----------
-    constants
-        Centre and scale from the histogram of the stage before.
-    lower, upper
-        Declared bounds, or None.
 
     Returns
     -------

@@ -12,18 +12,10 @@ _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.1
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of mu squared; the matrix has the rest.
+    """Shares of mu squared; the matrix has the rest."""
 
-    Parameters
-    ----------
-    stages
-        Of the histograms of each stage.
-    lengths
-        Of the histogram of row lengths.
-    """
-
-    stages: tuple[float, ...]
-    lengths: float
+    stages: tuple[float, ...]  # of the histograms of each stage
+    lengths: float  # of the histogram of row lengths
 
 
 def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
@@ -31,12 +23,6 @@ def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | No
 
     Parameters
     ----------
-    n
-        Number of rows or persons; the planning figure under add-remove.
-    p
-        Number of matrix columns without the intercept.
-    mu
-        Mu of the release's Gaussian differential privacy.
     share
         Total share, if the steward declares it; up to 1 where only histograms are published.
 

@@ -97,18 +97,10 @@ class _WorkerQueue:
 
 @dataclass
 class MalformedLines:
-    """Numbers of CSV lines that are not records of the header's width. For the steward only.
+    """Numbers of CSV lines that are not records of the header's width. For the steward only."""
 
-    Parameters
-    ----------
-    dropped
-        Lines that were left out.
-    kept
-        Lines that were kept as rows of missing cells.
-    """
-
-    dropped: int = 0
-    kept: int = 0
+    dropped: int = 0  # lines that were left out
+    kept: int = 0  # lines that were kept as rows of missing cells
 
     def __add__(self, other: MalformedLines) -> MalformedLines:
         return MalformedLines(self.dropped + other.dropped, self.kept + other.kept)
@@ -192,8 +184,6 @@ class KeptCells:
         form
             What was asked of the table: columns, their coding, and so on. Compared with that of the
             pass that was kept.
-        malformed
-            Counts of malformed lines, updated in place.
         read
             Reads the batches, and counts malformed lines; not started where they are in memory.
         """

@@ -31,21 +31,11 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class DescribedRelease:
-    """The description of a release, verified.
+    """The description of a release, verified."""
 
-    Parameters
-    ----------
-    manifest
-        Its manifest.
-    sha256
-        Digest of its SHA256SUMS.
-    withdrawal
-        Its notice of withdrawal; None if it was not withdrawn.
-    """
-
-    manifest: ReleaseManifest
-    sha256: str
-    withdrawal: WithdrawalBundle | None
+    manifest: ReleaseManifest  # its manifest
+    sha256: str  # digest of its SHA256SUMS
+    withdrawal: WithdrawalBundle | None  # its notice of withdrawal; None if it was not withdrawn
 
     @property
     def name(self) -> str:
@@ -64,15 +54,7 @@ class DescribedRelease:
 
 
 def describe_release(archive: Archive, dataset: str, release: str) -> DescribedRelease:
-    """The description of a release, verified; its matrices are not read.
-
-    Raises
-    ------
-    UnknownRelease
-        If no release has this name.
-    BundleError
-        If the release, or its notice of withdrawal, differs from what was sealed.
-    """
+    """The description of a release, verified; its matrices are not read."""
     place = archive.metadata_path(dataset, release)
     name = f"{dataset}/{release}"
     if place is None:
@@ -133,13 +115,7 @@ def withdrawal_descriptor(folder: Path, manifest: WithdrawalManifest) -> dict[st
 
 
 def read_withdrawal(folder: Path) -> WithdrawalBundle:
-    """Read a notice, verified.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that differs from what was sealed, or does not follow from the manifest.
-    """
+    """Read a notice, verified."""
     sha256 = check(folder)
     manifest = read_manifest(folder, WithdrawalManifest)
     try:

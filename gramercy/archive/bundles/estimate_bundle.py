@@ -32,27 +32,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EstimateBundle:
-    """An estimate as read from disk; its seal is valid, and its formats agree.
+    """An estimate as read from disk; its seal is valid, and its formats agree."""
 
-    Parameters
-    ----------
-    manifest
-        Its public facts.
-    matrices
-        Matrices by name, the main one first; shape (p, p).
-    tables
-        Tables by name.
-    edges
-        Weights of its graph, shape (p, p), zero for missing edges; None if it has no graph.
-    sha256
-        Digest of SHA256SUMS.
-    """
-
-    manifest: EstimateManifest
-    matrices: Mapping[str, Array]
-    tables: Mapping[str, pd.DataFrame]
+    manifest: EstimateManifest  # its public facts
+    matrices: Mapping[str, Array]  # matrices by name, the main one first; shape (p, p)
+    tables: Mapping[str, pd.DataFrame]  # tables by name
+    # weights of its graph, shape (p, p), zero for missing edges; None if it has no graph
     edges: Array | None
-    sha256: str
+    sha256: str  # digest of SHA256SUMS
 
     @property
     def group(self) -> str | None:
@@ -94,13 +81,7 @@ def estimate_descriptor(folder: Path, manifest: EstimateManifest) -> dict[str, A
 
 
 def read_estimate(folder: Path) -> EstimateBundle:
-    """Read an estimate, verified.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that differs from what was sealed.
-    """
+    """Read an estimate, verified."""
     sha256 = check(folder)
     manifest = read_manifest(folder, EstimateManifest)
     matrices = {stem: read_matrix(folder, stem, manifest.names) for stem in manifest.matrices}
@@ -127,12 +108,8 @@ def write_graph(folder: Path, edges: Array, manifest: EstimateManifest) -> None:
 
     Parameters
     ----------
-    folder
-        Folder of the estimate.
     edges
         Weights, shape (p, p), symmetric; zero for missing edges.
-    manifest
-        Its facts, with the p names.
     """
     i, j = np.nonzero(np.triu(edges, 1))
     words = pa.array(manifest.names, pa.string())
@@ -149,13 +126,7 @@ def write_graph(folder: Path, edges: Array, manifest: EstimateManifest) -> None:
 
 
 def read_graph(folder: Path, names: Sequence[str]) -> Array:
-    """The weights of the edges, shape (p, p), which all files must contain.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that is missing, that is not a graph of these columns, or that differs.
-    """
+    """The weights of the edges, shape (p, p), which all files must contain."""
     edges = _read_edges(folder / _PARQUET, names)
     # Other files may exist for any number of edges, and must then agree.
     if np.count_nonzero(edges) > 2 * MOST_EDGES and graph_files(folder) == [_PARQUET]:

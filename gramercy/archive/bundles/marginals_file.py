@@ -65,17 +65,8 @@ def read_histograms(
 
     Parameters
     ----------
-    folder
-        The release.
-    columns
-        Its table columns.
     stages
         Number of stages, each with a histogram of every column; row lengths come after them.
-
-    Raises
-    ------
-    BundleError
-        If the file does not contain these histograms, with increasing edges and finite noise.
     """
     path = folder / MARGINALS
     # A file that was tampered with may make Arrow raise anything.

@@ -62,14 +62,8 @@ def write_matrix(
 
     Parameters
     ----------
-    folder, stem
-        The folder, and the common name of the files.
     matrix
         Shape (p, p), symmetric.
-    names
-        The p row and column names.
-    compact
-        Whether it is in Parquet alone if it is large.
     """
     files = matrix_files(stem, len(names), compact=compact)
     i, j = np.triu_indices(len(names))
@@ -93,11 +87,6 @@ def read_matrix(
 
     A few bytes of Parquet may state a matrix that needs any amount of memory. So a compact one is
     read only after another one with the same columns, whose .npy file is as large as the matrix.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that differs.
     """
     files = matrix_files(stem, len(names), compact=compact)
     if f"{stem}.npy" not in files:
@@ -196,38 +185,17 @@ _NUMBERS = ("fold", "value", "denoised")
 
 @dataclass(frozen=True)
 class GroupMatrices:
-    """The second moments of one group of rows.
+    """The second moments of one group of rows."""
 
-    Parameters
-    ----------
-    level
-        Name of the group.
-    raw
-        The matrix as released; shape (p, p).
-    denoised
-        The matrix with shrunken eigenvalues; shape (p, p).
-    folds
-        The matrices of its folds as released, if there are any; shape (p, p) each.
-    """
-
-    level: str
-    raw: Array
-    denoised: Array
+    level: str  # name of the group
+    raw: Array  # the matrix as released; shape (p, p)
+    denoised: Array  # the matrix with shrunken eigenvalues; shape (p, p)
+    # the matrices of its folds as released, if there are any; shape (p, p) each
     folds: tuple[Array, ...] = ()
 
 
 def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatrices]) -> None:
-    """Write the matrices of all groups.
-
-    Parameters
-    ----------
-    folder
-        The folder of the release.
-    names
-        Names of the p columns.
-    groups
-        The groups, in their order.
-    """
+    """Write the matrices of all groups."""
     i, j = np.triu_indices(len(names))
     parts = []
     for group in groups:
@@ -251,13 +219,7 @@ def _repeated(text: str, times: int) -> pa.Array:
 
 
 def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices, ...]:
-    """Read the matrices of all groups of a release; empty without groups.
-
-    Raises
-    ------
-    BundleError
-        If the file does not contain exactly these matrices, with finite numbers.
-    """
+    """Read the matrices of all groups of a release; empty without groups."""
     if not manifest.groups:
         return ()
     path = folder / GROUPS

@@ -64,19 +64,7 @@ def descriptor(
     files: Sequence[str],
     manifest: AnyManifest,
 ) -> dict[str, Any]:
-    """The content of datapackage.json, as plain data.
-
-    Parameters
-    ----------
-    folder
-        The bundle.
-    name, title
-        Name and title of the package.
-    files
-        Names of its files, most important first.
-    manifest
-        The ``dp`` object.
-    """
+    """The content of datapackage.json, as plain data."""
     package = {
         "$schema": PROFILE,
         "name": name.lower(),
@@ -96,13 +84,7 @@ def write_descriptor(folder: Path, package: dict[str, Any]) -> None:
 
 
 def read_descriptor(folder: Path) -> dict[str, Any]:
-    """Read datapackage.json.
-
-    Raises
-    ------
-    BundleError
-        If it is missing, or not a JSON object.
-    """
+    """Read datapackage.json."""
     path = folder / DESCRIPTOR
     package, data = None, read_limited(path, _DESCRIPTOR_BYTES, _not_a_descriptor)
     # Counted before it is parsed: a value of two bytes needs a hundred bytes of memory.
@@ -115,13 +97,7 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
-    """The ``dp`` object of a bundle.
-
-    Raises
-    ------
-    BundleError
-        If it is missing, or not of this kind.
-    """
+    """The ``dp`` object of a bundle."""
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if type(stated) is not int or stated != FORMAT:
@@ -204,13 +180,7 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
 
 
 def fields(path: Path) -> list[dict[str, str]]:
-    """Names and types of a Parquet file's columns.
-
-    Raises
-    ------
-    BundleError
-        If it cannot be read, is not a Parquet file, or its footer is too large.
-    """
+    """Names and types of a Parquet file's columns."""
     try:
         with path.open("rb") as stream, open_checked(stream) as file:
             schema = file.schema_arrow

@@ -34,20 +34,6 @@ def read_bounded(path: Path, most_rows: int, size: int | None = None) -> pa.Tabl
 
     Columns of text are dictionary-encoded in the result: a long text that is stored once would
     otherwise be repeated in every row.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most_rows
-        Largest possible number of rows.
-    size
-        Bytes that it may need; default: `bounded_bytes`.
-
-    Raises
-    ------
-    ValueError
-        If it has more rows, or needs more memory; Arrow may raise anything else.
     """
     size = bounded_bytes(most_rows) if size is None else size
     if path.stat().st_size > size:
@@ -64,13 +50,7 @@ def read_bounded(path: Path, most_rows: int, size: int | None = None) -> pa.Tabl
 
 
 def open_checked(stream: IO[bytes]) -> pq.ParquetFile:
-    """Open a file whose footer needs little memory.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the footer is not valid, or too large.
-    """
+    """Open a file whose footer needs little memory."""
     check_footer(stream)
     stream.seek(0)
     return pq.ParquetFile(stream, pre_buffer=False)
@@ -93,13 +73,7 @@ def check_pages(
     accepts: Callable[[Page], bool],
     encodings: Collection[int],
 ) -> None:
-    """Check all pages of a file by their headers.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If a page is not accepted, has another encoding, or a header is not valid.
-    """
+    """Check all pages of a file by their headers."""
     facts = file.metadata
     for group in range(facts.num_row_groups):
         for k in range(facts.num_columns):
@@ -152,22 +126,14 @@ _DICTIONARY, _DATA_V2 = 2, 3
 
 @dataclass(frozen=True)
 class Page:
-    """A page, as its header states it.
+    """A page, as its header states it."""
 
-    Parameters
-    ----------
-    offset
-        Position of the page's body in the file.
-    kind, encoding, values
-        Values of these fields in the header.
-    compressed_size, size
-        Bytes of the body in the file, and decompressed.
-    """
-
-    offset: int
+    offset: int  # position of the page's body in the file
+    # kind, encoding, values: values of these fields in the header
     kind: int
     encoding: int
     values: int
+    # compressed_size, size: bytes of the body in the file, and decompressed
     compressed_size: int
     size: int
 
@@ -251,13 +217,7 @@ class _CompactReader:
 
 
 def check_footer(stream: IO[bytes]) -> None:
-    """Refuse a footer that would need too much memory, or has columns inside of columns.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If it would, or if the file has no valid footer.
-    """
+    """Refuse a footer that would need too much memory, or has columns inside of columns."""
     end = stream.seek(0, 2)
     stream.seek(max(0, end - 8))
     length, magic = struct.unpack("<I4s", stream.read(8))
@@ -301,13 +261,7 @@ def _check_row_group(footer: _CompactReader, kind: int) -> None:
 
 
 def pages(stream: IO[bytes], chunk: Any) -> Iterator[Page]:
-    """The pages of a column in a row group, in order; `chunk` is Arrow's description of it.
-
-    Raises
-    ------
-    ValueError, IndexError, KeyError
-        If the bytes are not page headers.
-    """
+    """The pages of a column in a row group, in order; `chunk` is Arrow's description of it."""
     offset = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < offset:
         offset = chunk.dictionary_page_offset

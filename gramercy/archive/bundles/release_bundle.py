@@ -57,36 +57,22 @@ _FIXED_BYTES = 16 << 20  # more than a small release has
 
 @dataclass(frozen=True)
 class ReleaseBundle:
-    """A release as read from disk; its seal is valid, and its formats agree.
+    """A release as read from disk; its seal is valid, and its formats agree."""
 
-    Parameters
-    ----------
-    manifest
-        Its public facts.
-    raw, projected
-        The matrix as released, and its projection onto the positive semidefinite matrices within
-        the public trace; shape (p, p).
-    denoised
-        The matrix with shrunken eigenvalues, shape (p, p); None if the noise law allows none.
-    folds
-        Second moments of disjoint parts of the rows as released, each of shape (p, p), if any.
-    sha256
-        Digest of SHA256SUMS.
-    histograms
-        Noisy histograms from which the constants of the release were computed, if any. A release
-        of histograms alone has matrices of shape (0, 0).
-    groups
-        The matrices of groups of rows, if any.
-    """
-
-    manifest: ReleaseManifest
+    manifest: ReleaseManifest  # its public facts
+    # raw, projected: the matrix as released, and its projection onto the positive semidefinite
+    # matrices within the public trace; shape (p, p)
     raw: Array
     projected: Array
+    # the matrix with shrunken eigenvalues, shape (p, p); None if the noise law allows none
     denoised: Array | None
+    # second moments of disjoint parts of the rows as released, each of shape (p, p), if any
     folds: tuple[Array, ...]
-    sha256: str
+    sha256: str  # digest of SHA256SUMS
+    # Noisy histograms from which the constants of the release were computed, if any. A release of
+    # histograms alone has matrices of shape (0, 0).
     histograms: tuple[Histogram, ...] = ()
-    groups: tuple[GroupMatrices, ...] = ()
+    groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -126,13 +112,7 @@ class ReleaseBundle:
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
-        """The rows of the group of this name, as a release of its own; itself if None.
-
-        Raises
-        ------
-        UnknownName
-            If there is no such group.
-        """
+        """The rows of the group of this name, as a release of its own; itself if None."""
         if group is None:
             return self
         names = [each.level for each in self.groups]
@@ -219,19 +199,7 @@ def write_release(
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
 ) -> None:
-    """Write a release into a folder that is empty, except for published rows.
-
-    Parameters
-    ----------
-    folder, manifest
-        The folder, and the public facts of the release.
-    matrices
-        In the order of `stems`.
-    histograms
-        Those from which the constants were computed, if any.
-    groups
-        The matrices of groups, if any.
-    """
+    """Write a release into a folder that is empty, except for published rows."""
     if groups:
         write_groups(folder, manifest.names, groups)
     if histograms:
@@ -254,13 +222,7 @@ def release_descriptor(folder: Path, manifest: ReleaseManifest) -> dict[str, Any
 
 
 def read_release(folder: Path) -> ReleaseBundle:
-    """Read a release, verified.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that differs from what was sealed.
-    """
+    """Read a release, verified."""
     _check_rows_size(folder)
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
@@ -301,27 +263,13 @@ def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram
 
 
 def read_release_manifest(folder: Path) -> ReleaseManifest:
-    """The manifest of a release, verified; the rest of its bundle is not read.
-
-    Raises
-    ------
-    BundleError
-        If it differs from what was sealed.
-    """
+    """The manifest of a release, verified; the rest of its bundle is not read."""
     check_file(folder, DESCRIPTOR)
     return read_manifest(folder, ReleaseManifest)
 
 
 def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
-    """Bytes that the bundle of a planned release may have, with a margin.
-
-    Parameters
-    ----------
-    spec
-        The public facts that determine the release.
-    publication
-        What it will publish.
-    """
+    """Bytes that the bundle of a planned release may have, with a margin."""
     names, p = sum(len(name.encode()) for name in spec.names), len(spec.names)
     texts = 1024 * p + 8 * names  # of a file, with its description
     size = _FIXED_BYTES + texts

@@ -70,13 +70,7 @@ class RowWriter:
 
 
 def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
-    """Batches of published rows, shape (columns, rows).
-
-    Raises
-    ------
-    BundleError
-        If the file does not contain these columns and this number of rows, all of finite numbers.
-    """
+    """Batches of published rows, shape (columns, rows)."""
     rows_read, batch_rows = 0, rows_per_batch(columns)
     try:
         with path.open("rb") as stream, open_checked(stream) as file:

@@ -68,17 +68,7 @@ class CollectedRelease:
 def write_collection(
     folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
 ) -> None:
-    """Write a data package into an empty folder.
-
-    Parameters
-    ----------
-    folder
-        The empty folder.
-    releases
-        The releases to include.
-    timelines
-        The history of the budgets; None if no ledger is available.
-    """
+    """Write a data package into an empty folder."""
     resources = [
         _write_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])
     ]
@@ -333,14 +323,8 @@ def write_croissant(
 
     Parameters
     ----------
-    folder
-        The folder; all files are in place.
     package
         The content of its datapackage.json: every resource is a table with a schema.
-    published
-        Day of the last publication, as YYYY-MM-DD.
-    terms
-        Statements by term of the RAI vocabulary, without its prefix.
     """
     content = {
         "@context": CONTEXT,

@@ -48,17 +48,7 @@ def registry_entry(
     stated: RegistryAnswers,
     withdrawn: WithdrawalManifest | None,
 ) -> RegistryEntry:
-    """The entry of a release.
-
-    Parameters
-    ----------
-    manifest, sha256
-        The release, and the digest of its SHA256SUMS.
-    stated
-        Further facts that the registry requires.
-    withdrawn
-        Its notice of withdrawal, if there is one.
-    """
+    """The entry of a release."""
     basic = _basic(manifest, stated, withdrawn)
     card = manifest.card
     public = manifest.rows.status == "public"

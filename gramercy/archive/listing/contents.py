@@ -37,15 +37,9 @@ _ReadPart = Callable[[Archive, str, str], tuple[ListingEntry, ...]]
 
 @dataclass(frozen=True)
 class Contents:
-    """What an archive contains, for readers.
+    """What an archive contains, for readers."""
 
-    Parameters
-    ----------
-    archive
-        The archive. Of an archive at an HTTP address, a valid listing is required.
-    """
-
-    archive: Archive
+    archive: Archive  # The archive. Of an archive at an HTTP address, a valid listing is required.
 
     def unusable_listing(self) -> BundleError | None:
         """Why the listing of the archive is not used, if it has one."""
@@ -59,12 +53,6 @@ class Contents:
         """(dataset, release id) of all releases, or of those of one data set.
 
         Oldest first in each data set.
-
-        Raises
-        ------
-        BundleError, ArchiveError
-            If the archive cannot be read; of an archive at an HTTP address, also if the listing is
-            not valid.
         """
         listed = self._entries(dataset)
         return in_release_order({*(listed or {}), *self._searched(listed, dataset)})
@@ -80,20 +68,7 @@ class Contents:
         return releases
 
     def try_list(self, names: Iterable[Name] | None = None, *, also: Iterable[Name] = ()) -> Listed:
-        """What lists show of releases, or why it cannot be shown, by name.
-
-        Parameters
-        ----------
-        names
-            The releases; default: all, oldest first in each data set.
-        also
-            With all releases, these as well, which the archive should have.
-
-        Raises
-        ------
-        BundleError, ArchiveError
-            As `names`.
-        """
+        """What lists show of releases, or why it cannot be shown, by name."""
         wanted = None if names is None else list(names)
         datasets = {dataset for dataset, _ in wanted or ()}
         dataset = datasets.pop() if len(datasets) == 1 else None
@@ -141,23 +116,11 @@ class Contents:
         return results
 
     def entry(self, dataset: str, release: str) -> ListingEntry | None:
-        """The entry of a release in the listing; None if the listing does not name it.
-
-        Raises
-        ------
-        BundleError, ArchiveError
-            As `names`.
-        """
+        """The entry of a release in the listing; None if the listing does not name it."""
         return self.entries(dataset).get((dataset, release))
 
     def entries(self, dataset: str | None = None) -> Entries:
-        """The releases in the listing, all or of one data set; none without a valid listing.
-
-        Raises
-        ------
-        BundleError, ArchiveError
-            As `names`.
-        """
+        """The releases in the listing, all or of one data set; none without a valid listing."""
         return self._entries(dataset) or {}
 
     def entries_in_turn(self, datasets: Sequence[str]) -> Iterator[tuple[str, Entries | None]]:

@@ -71,15 +71,7 @@ class SignedRoot:
 
 
 def read_root(archive: Archive) -> SignedRoot | None:
-    """The root of an archive's listing, or None if there is not one.
-
-    Raises
-    ------
-    BundleError
-        If it is malformed, or not signed by a trusted key.
-    ArchiveError
-        If it cannot be read.
-    """
+    """The root of an archive's listing, or None if there is not one."""
     path = f"{archive.location}/{LISTING_FILE}"
     content = archive.read_file(LISTING_FILE, _MOST_BYTES)
     if content is None:
@@ -111,17 +103,7 @@ def read_part(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry
 
 
 def load_part(archive: Archive, dataset: str, digest: str) -> ListingPart:
-    """A part that the root names; it is not cached.
-
-    Raises
-    ------
-    PartMissingError
-        If it is missing.
-    BundleError
-        If it is not the part that the root names, or malformed.
-    ArchiveError
-        If it cannot be read.
-    """
+    """A part that the root names; it is not cached."""
     name = part_name(dataset, digest)
     content = archive.read_file(name, _MOST_BYTES)
     if content is None:
@@ -146,24 +128,7 @@ def write_dataset(
     entries: Sequence[ListingEntry],
     before: DatasetListing | None = None,
 ) -> DatasetListing:
-    """Write the parts of a data set; returns its entry in the root, which names them.
-
-    Parameters
-    ----------
-    archive
-        The archive.
-    dataset
-        Id of the data set.
-    entries
-        Its releases with the names of their columns, oldest first; at least one.
-    before
-        Its entry in the root so far.
-
-    Raises
-    ------
-    ArchiveError
-        If a part cannot be written.
-    """
+    """Write the parts of a data set; returns its entry in the root, which names them."""
     digests = []
     for start in range(0, len(entries), PART):
         table = _table(entries[start : start + PART])

@@ -38,21 +38,7 @@ def write_anchor(store: Store, anchor: Anchor, keys: Path, *, keep: bool = False
 
 
 def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor | None:
-    """The newest anchor, or None before the first one is written.
-
-    Parameters
-    ----------
-    store
-        The archive or the witness.
-    trusted
-        The trusted public keys, in hexadecimal; if empty, any key is accepted.
-
-    Raises
-    ------
-    BundleError
-        If a file is not an anchor, or not signed by a trusted key, or the anchors are of two
-        ledgers or of a forked ledger.
-    """
+    """The newest anchor, or None before the first one is written."""
     for _ in range(_ATTEMPTS):
         anchors = _anchors(store)
         if not anchors:
@@ -71,13 +57,7 @@ def newest_anchor(store: Store, trusted: frozenset[str] = frozenset()) -> Anchor
 
 
 def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
-    """The newest of the anchors at a place, at least one.
-
-    Raises
-    ------
-    BundleError
-        If they are of two ledgers or of a forked ledger.
-    """
+    """The newest of the anchors at a place, at least one."""
     newest = max(anchors, key=lambda anchor: anchor.seq)
     path = f"{location}/{_name(newest)}"
     for anchor in anchors:
@@ -99,13 +79,7 @@ def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
 
 
 def all_anchors(store: Store, trusted: frozenset[str] = frozenset()) -> list[Anchor]:
-    """All anchors of a place that keeps them; they may contradict each other, see `newest_of`.
-
-    Raises
-    ------
-    BundleError
-        If a file is not an anchor, or not signed by a trusted key.
-    """
+    """All anchors of a place that keeps them; they may contradict each other, see `newest_of`."""
     anchors = _anchors(store)
     for anchor in anchors:
         content = store.read(_name(anchor)) or b""

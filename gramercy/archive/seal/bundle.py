@@ -48,20 +48,8 @@ def seal(folder: Path, keys: Path | None = None) -> str:
 
     Parameters
     ----------
-    folder
-        The bundle. An earlier seal is replaced.
     keys
         Folder of the steward's key, which is created if missing; default: that of the home in use.
-
-    Returns
-    -------
-    str
-        SHA-256 of SHA256SUMS: identifies the bundle's whole content.
-
-    Raises
-    ------
-    ArchiveError
-        If the key cannot be read or created.
     """
     key = steward_key(keys or Home.default().keys)
     sums = "".join(f"{file_digest(folder / name)}  {name}\n" for name in content(folder)).encode()
@@ -76,13 +64,7 @@ def seal(folder: Path, keys: Path | None = None) -> str:
 
 
 def check(folder: Path) -> str:
-    """Verify every file of a bundle; returns the SHA-256 of SHA256SUMS.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that is missing, changed or not listed.
-    """
+    """Verify every file of a bundle; returns the SHA-256 of SHA256SUMS."""
     if not folder.exists():
         raise _file_missing(str(folder))
     listed = sealed_digests(folder)
@@ -109,25 +91,13 @@ def same_content(folder: Path, other: Path) -> bool:
 
 
 def check_file(folder: Path, name: str) -> None:
-    """Verify one file of a bundle, and the signed list of all files.
-
-    Raises
-    ------
-    BundleError
-        If the file or the list differs from what was sealed.
-    """
+    """Verify one file of a bundle, and the signed list of all files."""
     if sealed_digests(folder).get(name) != file_digest(folder / name):
         raise _file_changed(str(folder / name))
 
 
 def signer(folder: Path) -> str:
-    """The public key that signed a bundle's SHA256SUMS, in hexadecimal; other files are not read.
-
-    Raises
-    ------
-    BundleError
-        If the signature is missing, or does not match SHA256SUMS.
-    """
+    """The key that signed a bundle's SHA256SUMS, in hexadecimal; other files are not read."""
     sums = read_limited(folder / SUMS, _SUMS_BYTES)
     line = read_limited(folder / SIGNATURE, _SIGNATURE_BYTES, _signature_missing)
     if not signing.is_signature_line(line):
@@ -144,13 +114,7 @@ def signer(folder: Path) -> str:
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a bundle by name, from its signed SHA256SUMS.
-
-    Raises
-    ------
-    BundleError
-        If the list or its signature differs from what was sealed.
-    """
+    """SHA-256 of every file of a bundle by name, from its signed SHA256SUMS."""
     signer(folder)
     digests: dict[str, str] = {}
     lines = read_limited(folder / SUMS, _SUMS_BYTES).decode("utf-8", "replace").split("\n")
@@ -165,13 +129,7 @@ def sealed_digests(folder: Path) -> dict[str, str]:
 
 
 def content(folder: Path) -> list[str]:
-    """Names of a bundle's files except its seal, sorted.
-
-    Raises
-    ------
-    BundleError
-        If the folder cannot be read, or contains something other than files.
-    """
+    """Names of a bundle's files except its seal, sorted."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -207,13 +165,7 @@ def _refuse_special_file(path: Path) -> None:
 def read_limited(
     path: Path, most_bytes: int, missing: Callable[[str], BundleError] = _file_missing
 ) -> bytes:
-    """The content of a small file, which a hostile archive may have replaced by a huge one.
-
-    Raises
-    ------
-    BundleError
-        If it is missing, not a regular file, or too large.
-    """
+    """The content of a small file, which a hostile archive may have replaced by a huge one."""
     try:
         _refuse_special_file(path)
         with path.open("rb") as stream:

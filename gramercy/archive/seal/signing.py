@@ -25,18 +25,10 @@ STEWARD = "steward.pem"
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A public key of a home.
+    """A public key of a home."""
 
-    Parameters
-    ----------
-    public
-        The 32 bytes of the key, in hexadecimal.
-    path
-        The PEM file to hand to analysts.
-    """
-
-    public: str
-    path: Path
+    public: str  # the 32 bytes of the key, in hexadecimal
+    path: Path  # the PEM file to hand to analysts
 
     @property
     def id(self) -> str:
@@ -52,13 +44,7 @@ class PublicKey:
 
 
 def steward_key(folder: Path) -> Ed25519PrivateKey:
-    """The private key that signs bundles; created if missing.
-
-    Raises
-    ------
-    ArchiveError
-        If other users may read the key, it is not an Ed25519 key, or the folder is unusable.
-    """
+    """The private key that signs bundles; created if missing."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     with _folder_errors(folder):
@@ -87,13 +73,7 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
 
 
 def create_signing_key(folder: Path) -> PublicKey:
-    """Create the key that signs from now on; the old one is deleted, its public key is kept.
-
-    Raises
-    ------
-    ArchiveError
-        If the folder is unusable.
-    """
+    """Create the key that signs from now on; the old one is deleted, its public key is kept."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     with _folder_errors(folder):
@@ -111,15 +91,7 @@ def create_signing_key(folder: Path) -> PublicKey:
 
 
 def public_keys(folder: Path) -> list[PublicKey]:
-    """All public keys in a home: its own, past and present, and those added to it; oldest first.
-
-    Raises
-    ------
-    RequestError
-        If a ``.pub`` file is not a public key.
-    ArchiveError
-        If the folder is unusable.
-    """
+    """All public keys in a home: its own, past and present, and those added to it; oldest first."""
     names: list[str] = []
     with _folder_errors(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -135,26 +107,14 @@ def trusted_keys(folder: Path) -> frozenset[str]:
 
 
 def signing_public_key(folder: Path) -> str | None:
-    """The public key of the signing key in hexadecimal, or None before it is created.
-
-    Raises
-    ------
-    ArchiveError
-        As `steward_key` does.
-    """
+    """The public key of the signing key in hexadecimal, or None before it is created."""
     with _folder_errors(folder):
         key = _read_private(folder / STEWARD)
     return None if key is None else public_key_hex(key)
 
 
 def read_public_key(path: Path) -> str:
-    """A public key from its PEM file, in hexadecimal.
-
-    Raises
-    ------
-    RequestError
-        If the file does not contain one.
-    """
+    """A public key from its PEM file, in hexadecimal."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

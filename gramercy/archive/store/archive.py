@@ -46,24 +46,14 @@ _not_an_archive = Wording(families.NOT_AN_ARCHIVE, "{path} is not an archive.", 
 
 @dataclass(frozen=True)
 class Archive:
-    """Sealed bundles.
+    """Sealed bundles."""
 
-    Parameters
-    ----------
-    store
-        Where they are.
-    trusted
-        The trusted public keys, in hexadecimal; only bundles that they signed are read. If empty,
-        any key is accepted.
-    keys
-        The folder of the signing key; default: that of the home in use.
-    staging_folder
-        The folder in which bundles are staged; default: in the store's local folder.
-    """
-
-    store: Store
+    store: Store  # where they are
+    # The trusted public keys, in hexadecimal; only bundles that they signed are read. If empty, any
+    # key is accepted.
     trusted: frozenset[str] = frozenset()
-    keys: Path | None = None
+    keys: Path | None = None  # the folder of the signing key; default: that of the home in use
+    # the folder in which bundles are staged; default: in the store's local folder
     staging_folder: Path | None = None
 
     @property
@@ -95,15 +85,7 @@ class Archive:
         return False
 
     def check_exists(self) -> None:
-        """Check that this is an archive; an empty folder is one, in which nothing was published.
-
-        Raises
-        ------
-        RequestError
-            If it is not; with the addresses of archives nearby, where they can be found.
-        ArchiveError
-            If the store cannot be reached.
-        """
+        """Check that this is an archive; an empty folder is one, in which nothing was published."""
         names = self.store.children()
         empty = self.is_folder and self.root.is_dir() and not names
         if empty or names & ARCHIVE_FILES:
@@ -125,15 +107,7 @@ class Archive:
         raise missing(self.location)
 
     def release(self, dataset: str, release: str) -> Path:
-        """The path of a release, committed or not.
-
-        Raises
-        ------
-        UnknownRelease
-            If a name, or a link in the archive, could lead out of the archive.
-        BundleError, ArchiveError
-            For an archive at a URL: if the release was changed, or cannot be read.
-        """
+        """The path of a release, committed or not."""
         return self._path(dataset, release, "release")
 
     def estimate(self, dataset: str, release: str, estimate: str) -> Path:
@@ -195,26 +169,11 @@ class Archive:
         return [name for name in names if name not in left]
 
     def anchor(self) -> Anchor | None:
-        """The newest anchor of the ledger in the archive, or None.
-
-        Raises
-        ------
-        BundleError
-            If a file is not an anchor, or not signed by a trusted key, or the anchors are of two
-            ledgers or of a forked ledger.
-        ArchiveError
-            If the archive cannot be read.
-        """
+        """The newest anchor of the ledger in the archive, or None."""
         return newest_anchor(self.store, self.trusted)
 
     def verify_signer(self, place: Path) -> None:
-        """Refuse a bundle that was not signed by a trusted key.
-
-        Raises
-        ------
-        BundleError
-            If there are trusted keys, and the signature is by another one.
-        """
+        """Refuse a bundle that was not signed by a trusted key."""
         if not self.trusted:
             return
         public = signer(place)
@@ -230,18 +189,8 @@ class Archive:
 
         Parameters
         ----------
-        staged
-            The sealed bundle; removed from there.
-        place
-            Its path in the archive.
         confirm
             Called immediately before the bundle becomes visible; an exception prevents that.
-
-        Raises
-        ------
-        ArchiveError
-            If other content is in place, or the archive cannot be written to. The bundle is then
-            not visible.
         """
         self.store.commit(staged, place, confirm)
 
@@ -251,17 +200,9 @@ class Archive:
 
         Parameters
         ----------
-        owner
-            Owner of the folder, whose name begins with it.
         sweep_first
             Whether to `sweep` this owner's abandoned folders first. To commit a bundle that was
             sealed already, see `commit_leftover`.
-
-        Raises
-        ------
-        ArchiveError
-            If nothing could be sealed or committed; checked here, before any work is done. Also if
-            the disk refuses a file that is written to the folder.
         """
         self.store.check_writable()
         steward_key(self._keys)
@@ -276,24 +217,13 @@ class Archive:
         """Check that a bundle of so many bytes can be staged and committed.
 
         How much a store at a URL can take is not known.
-
-        Raises
-        ------
-        ArchiveError
-            If there is not enough free space.
         """
         with disk_errors(self.root):
             for folder in (self._staging.folder, self.root):
                 check_space(folder, size)
 
     def seal(self, staged: Path) -> str:
-        """Seal and sign a staged bundle, and read it back; returns the digest of its SHA256SUMS.
-
-        Raises
-        ------
-        ArchiveError
-            If it cannot be written or signed.
-        """
+        """Seal and sign a staged bundle, and read it back; returns the digest of its SHA256SUMS."""
         with disk_errors(self.root):
             digest = seal(staged, self.keys)
         check(staged)
@@ -316,15 +246,7 @@ class Archive:
         self._staging.sweep(owner)
 
     def sealed_leftover(self, owner: str, digest: str) -> Path | None:
-        """The staged folder of a bundle that was sealed and not committed, or None.
-
-        Parameters
-        ----------
-        owner
-            The owner of the folder.
-        digest
-            SHA-256 of the bundle's SHA256SUMS, as `seal` returned it.
-        """
+        """The staged folder of a bundle that was sealed and not committed, or None."""
         return self._staging.leftover(owner, digest)
 
     def commit_leftover(
@@ -334,18 +256,6 @@ class Archive:
 
         If its owner still works on it, a copy is committed; the owner then finds its own content in
         place.
-
-        Parameters
-        ----------
-        owner, digest
-            See `sealed_leftover`.
-        place, confirm
-            See `commit`.
-
-        Raises
-        ------
-        ArchiveError
-            As `commit` does.
         """
         leftover = self.sealed_leftover(owner, digest)
         if leftover is None:
@@ -368,43 +278,17 @@ class Archive:
                 raise
 
     def write_anchor(self, anchor: Anchor) -> None:
-        """Write an anchor of the ledger durably; older ones are removed where possible.
-
-        Raises
-        ------
-        ArchiveError
-            If the archive cannot be written to.
-        """
+        """Write an anchor of the ledger durably; older ones are removed where possible."""
         write_anchor(self.store, anchor, self._keys)
 
     def read_file(self, name: str, most: int) -> bytes | None:
-        """A file that is not part of a bundle; None if there is none.
-
-        Parameters
-        ----------
-        name
-            Its name in the archive.
-        most
-            The largest size in bytes that is read.
-
-        Raises
-        ------
-        BundleError
-            If it is not a regular file.
-        ArchiveError
-            If it is larger, or cannot be read.
-        """
+        """A file that is not part of a bundle; None if there is none."""
         return self.store.read(name, most)
 
     def write_file(self, name: str, content: bytes) -> None:
         """Write or replace a file that is not part of a bundle: a page, or a part of the listing.
 
         Readers see the old or the new content. If it is there already, nothing is written.
-
-        Raises
-        ------
-        ArchiveError
-            If it cannot be written, or a link redirects its path.
         """
         with contextlib.suppress(BundleError, ArchiveError):
             if self.store.read(name, len(content)) == content:

@@ -54,10 +54,9 @@ class HttpStore(MirroredStore):
     ----------
     url, root
         See `MirroredStore`.
-    seconds
-        How long to wait for the headers of an answer, and then for each part of its content.
     """
 
+    # how long to wait for the headers of an answer, and then for each part of its content
     seconds: float = 30.0
 
     def check_address(self) -> None:

@@ -33,13 +33,7 @@ _MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a rel
 
 
 def bundle_path(root: Path, *names: str) -> Path:
-    """The path of a bundle below the root of an archive.
-
-    Raises
-    ------
-    UnknownRelease
-        If a name, or a link in the archive, could lead out of the archive.
-    """
+    """The path of a bundle below the root of an archive."""
     if not all(NAME.fullmatch(name) for name in names):
         raise families.UNKNOWN_RELEASE(
             "'{name}' is not the name of a release.",

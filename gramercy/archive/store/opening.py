@@ -45,13 +45,6 @@ def archive_of(home: Home, trusted: frozenset[str] | None = None) -> Archive:
     home
         The home whose keys sign, and whose ``archive`` folder or ``GRAMERCY_ARCHIVE_URL`` is
         opened.
-    trusted
-        See `Archive`; default: every public key in the home.
-
-    Raises
-    ------
-    RequestError
-        If ``GRAMERCY_ARCHIVE_URL`` is not the URL of an archive, or a public key is invalid.
     """
     return open_archive(
         home.archive_url or home.archive,
@@ -72,17 +65,8 @@ def open_archive(
 
     Parameters
     ----------
-    address
-        The path or the URL.
-    trusted, keys
-        See `Archive`.
     staging
         The folder in which bundles for a URL are staged; it should outlive this process.
-
-    Raises
-    ------
-    RequestError
-        If the URL is not supported, or its driver is not installed.
     """
     store = store_at(address)
     if isinstance(store, HttpStore):
@@ -193,28 +177,14 @@ class ListedArchive(Archive):
 
 @dataclass(frozen=True)
 class Witness:
-    """The anchors in one store; they are signed, and never removed.
+    """The anchors in one store; they are signed, and never removed."""
 
-    Parameters
-    ----------
-    store
-        The store.
-    keys
-        The folder of the signing key and of the trusted public keys.
-    """
-
-    store: Store
-    keys: Path
+    store: Store  # the store
+    keys: Path  # the folder of the signing key and of the trusted public keys
 
     @classmethod
     def of(cls, home: Home) -> Witness | None:
-        """The witness that ``GRAMERCY_WITNESS_URL`` names, or None.
-
-        Raises
-        ------
-        RequestError
-            If the URL is not supported, or its driver is not installed.
-        """
+        """The witness that ``GRAMERCY_WITNESS_URL`` names, or None."""
         if home.witness_url is None:
             return None
         store = store_at(home.witness_url)
@@ -228,35 +198,13 @@ class Witness:
         return self.store.location()
 
     def newest(self) -> Anchor | None:
-        """The newest anchor, or None before the first one is written.
-
-        Raises
-        ------
-        BundleError
-            If the anchors contradict each other, or no trusted key has signed the newest one.
-        ArchiveError
-            If the place cannot be read.
-        """
+        """The newest anchor, or None before the first one is written."""
         return newest_anchor(self.store, trusted_keys(self.keys))
 
     def all(self) -> list[Anchor]:
-        """All anchors, each with a valid signature; they may contradict each other.
-
-        Raises
-        ------
-        BundleError
-            If no trusted key has signed one of them.
-        ArchiveError
-            If the place cannot be read.
-        """
+        """All anchors, each with a valid signature; they may contradict each other."""
         return all_anchors(self.store, trusted_keys(self.keys))
 
     def write(self, anchor: Anchor) -> None:
-        """Write an anchor.
-
-        Raises
-        ------
-        ArchiveError
-            If the place cannot be written to.
-        """
+        """Write an anchor."""
         write_anchor(self.store, anchor, self.keys, keep=True)

@@ -36,11 +36,6 @@ def try_lock(folder: Path) -> Iterator[bool]:
     ----------
     folder
         The folder; it need not exist. The lock is a file next to it, which is removed at the end.
-
-    Yields
-    ------
-    bool
-        Whether the lock was acquired.
     """
     path, pid = folder.with_name(folder.name + LOCK_SUFFIX), os.getpid()
     lock = FileLock(path, timeout=0, thread_local=False, mode=0o644)
@@ -67,13 +62,7 @@ class StagingArea:
 
     @contextmanager
     def new(self, owner: str) -> Iterator[Path]:
-        """Yield an empty folder, locked during the block; removed with its content after the block.
-
-        Raises
-        ------
-        ArchiveError
-            If the staging area is a link.
-        """
+        """Yield an empty folder, locked during the block; removed after the block."""
         if self.folder.is_symlink():
             raise wordings.write_behind_link(str(self.folder))
         make_folder(self.folder.parent)

@@ -85,15 +85,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """The content of a small file; None if it does not exist.
-
-        Raises
-        ------
-        BundleError
-            If it is not a regular file.
-        ArchiveError
-            If it is larger than `most` bytes.
-        """
+        """The content of a small file; None if it does not exist."""
 
     @abstractmethod
     def write(self, name: str, data: bytes) -> None:
@@ -115,20 +107,7 @@ class Store(ABC):
 
     @abstractmethod
     def fetch(self, place: Path, *, description: bool = False) -> Path | None:
-        """The folder in which a bundle can be read; None if it was not committed.
-
-        Parameters
-        ----------
-        place
-            Its path below `root`.
-        description
-            Whether its seal and its description suffice.
-
-        Raises
-        ------
-        BundleError
-            If a copy had to be made, and differs from what was sealed.
-        """
+        """The folder in which a bundle can be read; None if it was not committed."""
 
     @abstractmethod
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None) -> None:
@@ -281,27 +260,14 @@ class MirroredStore(Store):
     """Files at a URL, and copies of bundles under the names that they have there.
 
     A bundle that was fetched stays at the same path until the process ends.
-
-    Parameters
-    ----------
-    url
-        The URL.
-    root
-        The folder of the copies; see `mirror_folder`.
     """
 
-    url: str = field(repr=False)
-    root: Path
+    url: str = field(repr=False)  # the URL
+    root: Path  # the folder of the copies; see `mirror_folder`
 
     @abstractmethod
     def check_address(self) -> None:
-        """Check the URL and that its driver is installed, without network access.
-
-        Raises
-        ------
-        RequestError
-            If the URL is not supported, or its driver is not installed.
-        """
+        """Check the URL and that its driver is installed, without network access."""
 
     @abstractmethod
     def sizes_in(self, folder: str) -> Mapping[str, int]:

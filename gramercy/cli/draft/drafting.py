@@ -64,25 +64,14 @@ _READ_AS_OTHER = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column to publish; values that the steward has not stated yet are None.
+    """A column to publish; values that the steward has not stated yet are None."""
 
-    Parameters
-    ----------
-    kind
-        Its type in the table's schema, as in `tables.formats.reader`.
-    lower, upper
-        Bounds of a numeric column.
-    levels
-        Levels of a categorical column.
-    published
-        Whether it is to be published. Other columns are never read.
-    """
-
-    kind: str = "any"
+    kind: str = "any"  # its type in the table's schema, as in `tables.formats.reader`
+    # lower, upper: bounds of a numeric column
     lower: float | None = None
     upper: float | None = None
-    levels: tuple[str | float, ...] | None = None
-    published: bool = True
+    levels: tuple[str | float, ...] | None = None  # levels of a categorical column
+    published: bool = True  # Whether it is to be published. Other columns are never read.
 
     @property
     def publishable_as(self) -> tuple[str, ...]:
@@ -116,23 +105,12 @@ class Draft:
     ----------
     id, source, title, curator, rows, neighbours, unit, persons
         As in a contract.
-    columns
-        The columns to publish, by name.
-    left_out
-        The columns that cannot be published, with the reason.
-    epsilon, delta, per
-        The budget.
-    version, release_epsilon, release_delta
-        As in a request.
-    written
-        The format of CSV, if the contract must state it.
-    database
-        The URL of the database, if `source` is the name of a table in one.
     """
 
     id: str
     source: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Column]  # the columns to publish, by name
+    # the columns that cannot be published, with the reason
     left_out: Mapping[str, str] = field(default_factory=dict)
     title: str | None = None
     curator: str | None = None
@@ -140,13 +118,16 @@ class Draft:
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     unit: str | None = None
     persons: int | None = None
+    # epsilon, delta, per: the budget
     epsilon: float | None = None
     delta: float | None = None
     per: Span | None = None
+    # version, release_epsilon, release_delta: as in a request
     version: str = ""
     release_epsilon: float = 1.0
     release_delta: float = 1e-7
-    written: CsvFormat | None = None
+    written: CsvFormat | None = None  # the format of CSV, if the contract must state it
+    # the URL of the database, if `source` is the name of a table in one
     database: str | None = None
 
     @property
@@ -206,20 +187,6 @@ def draft(
     table
         Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
         and other placeholders in it stand for the period; see `schemas.periods`.
-    name
-        Id of the data set; by default derived from the table's name.
-    columns
-        Names of the columns to publish; by default all that can be published.
-    database
-        The URL of the database in which `table` is a table, or ``env:NAME``.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read.
-    RequestError
-        If it lacks a chosen column or any publishable one, or its header may be data; then no
-        value of the header is named.
     """
     if not table.strip():
         raise families.DRAFT("TABLE must not be empty.", "Name the table's file or folder.")

@@ -18,13 +18,7 @@ _NAMES = ("contract.yaml", "request.yaml")
 
 
 def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
-    """Write contract and request into a folder, which may exist; never overwrites a file.
-
-    Raises
-    ------
-    RequestError
-        As `check_absent`; or if a file cannot be written: then neither is.
-    """
+    """Write contract and request into a folder, which may exist; never overwrites a file."""
     contract, request = check_absent(draft, folder)
     facts = {
         **vars(draft),
@@ -44,13 +38,7 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
 
 
 def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
-    """The files to write; checked before the questions.
-
-    Raises
-    ------
-    RequestError
-        If a file exists, or the folder is the table's own or cannot be created.
-    """
+    """The files to write; checked before the questions."""
     is_file = draft.database is None
     if is_file and Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
         raise families.DRAFT(

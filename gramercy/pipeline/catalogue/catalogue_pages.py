@@ -67,22 +67,8 @@ def write_site(
 
     Parameters
     ----------
-    context
-        The archive, for bundles and pages; and the ledger, if it exists.
-    only
-        (data set, release id); default: all releases.
     on_release
         Called with the name of each release that is read for the listing or for its page.
-
-    Returns
-    -------
-    int
-        Number of releases whose pages were written.
-
-    Raises
-    ------
-    ArchiveError
-        If the listing or a page cannot be written.
     """
     archive, ledger = context.archive, context.existing_ledger
     with catalogue_lock(context):
@@ -237,15 +223,7 @@ def _listed(entry: ListingEntry) -> ListedRelease:
 
 
 def release_html(archive: Archive, listed: ListedRelease) -> str:
-    """The page of a release, after verifying the release.
-
-    Raises
-    ------
-    BundleError
-        If the release differs from what was sealed.
-    ArchiveError
-        If the archive cannot be read.
-    """
+    """The page of a release, after verifying the release."""
     dataset, name = listed.facts.dataset.id, listed.facts.release
     place = archive.release(dataset, name)
     with archive.rewrite_paths_in_errors():

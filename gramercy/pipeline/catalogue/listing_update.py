@@ -97,21 +97,10 @@ def read_entries(
 
     Parameters
     ----------
-    archive
-        The archive.
-    ledger
-        The ledger, whose last entry the listing states, if it exists.
     only
         Data set and release: new bundles of this data set are added, and the attached bundles of
         this release are read again. Default: the entries of all data sets are made again; so they
         are if there is no valid listing.
-    on_release
-        Called with the name of each release whose bundles are read.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive cannot be read.
     """
     head = ledger.head() if ledger is not None else None
     old = _old_root(archive, head)
@@ -140,17 +129,8 @@ def write_listing(archive: Archive, update: ListingUpdate, pages: Mapping[str, s
 
     Parameters
     ----------
-    archive
-        The archive.
-    update
-        The entries.
     pages
         The digests of all pages, by their names; of releases, only of those that were written.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive cannot be written.
     """
     listings: dict[str, DatasetListing] = dict(update.before.datasets)
     for dataset, entries in update.entries.items():

@@ -28,11 +28,6 @@ Array = NDArray[np.float64]
 def visits(rows: int = ROWS) -> pd.DataFrame:
     """Draw the table from a public seed: equal calls give equal tables.
 
-    Parameters
-    ----------
-    rows
-        Number of visits.
-
     Returns
     -------
     DataFrame

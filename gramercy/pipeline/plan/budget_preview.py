@@ -50,31 +50,17 @@ _ANSWERS = {ChargeState.PUBLISHED: Decision.ANSWER, ChargeState.SEALED: Decision
 
 @dataclass(frozen=True)
 class BudgetPreview:
-    """What the ledger records about the budget and the request of a plan.
+    """What the ledger records about the budget and the request of a plan."""
 
-    Parameters
-    ----------
-    statement
-        The budget before the release, registered or as the contract declares it.
-    previous_charge
-        The charge of an earlier run of the same request, published or spent.
-    sharing_datasets
-        Other data sets that read the same table; their budgets are separate from this one.
-    """
-
-    statement: Statement
+    statement: Statement  # the budget before the release, registered or as the contract declares it
+    # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
+    # other data sets that read the same table; their budgets are separate from this one
     sharing_datasets: tuple[str, ...] = ()
 
 
 def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
-    """Look up a plan in the ledger; changes nothing.
-
-    Raises
-    ------
-    TermsChanged
-        If the data set was registered with other terms.
-    """
+    """Look up a plan in the ledger; changes nothing."""
     ledger, contract = context.ledger, plan.contract
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
@@ -105,13 +91,6 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
 
     The ledger decides again when it is charged. A charge without a release is not refused here: the
     release may be on its way in another process.
-
-    Raises
-    ------
-    BudgetRefused
-        With what is needed, spent and left.
-    SpentFailure
-        If the release of the request was withdrawn.
     """
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:

@@ -38,18 +38,11 @@ from gramercy.schemas.request_parts import MechanismSpec
 
 @dataclass(frozen=True)
 class Calibration:
-    """All noise of a release.
+    """All noise of a release."""
 
-    Parameters
-    ----------
-    mechanism
-        The mechanism that publishes the matrix, the rows or the histograms.
-    added
-        The noise of the histograms from which the release's own constants are computed, in addition
-        to the mechanism; None if it draws them itself, or the constants are known before.
-    """
-
-    mechanism: Mechanism
+    mechanism: Mechanism  # the mechanism that publishes the matrix, the rows or the histograms
+    # the noise of the histograms from which the release's own constants are computed, in addition
+    # to the mechanism; None if it draws them itself, or the constants are known before
     added: ConstantsNoise | None = None
 
     @property
@@ -86,15 +79,7 @@ class Calibration:
 
 
 def calibrate(spec: ReleaseSpec) -> Calibration:
-    """Calibrate the noise of a release from public facts alone.
-
-    Raises
-    ------
-    RequestError
-        If the mechanism is not defined for such a table.
-    GuaranteeRefused
-        If the exact guarantee of the noise is weaker than requested.
-    """
+    """Calibrate the noise of a release from public facts alone."""
     mechanism_type = mechanisms.registry[spec.mechanism["name"]]
     requested = mechanism_type.spec.model_validate(spec.mechanism)
     if spec.normalisation.keeps_rows != mechanism_type.needs_whole_rows:
@@ -227,13 +212,7 @@ def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> N
 
 
 def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> None:
-    """Refuse noise whose exact guarantee is weaker than requested.
-
-    Raises
-    ------
-    GuaranteeRefused
-        With the requested and the exact epsilon and delta.
-    """
+    """Refuse noise whose exact guarantee is weaker than requested."""
     exact_epsilon = exact.epsilon(requested.delta)
     if requested.epsilon is None:
         if math.isinf(exact_epsilon):
@@ -266,10 +245,6 @@ def guarantee_facts(
 
     Parameters
     ----------
-    exact
-        The guarantee.
-    delta
-        Probability at which epsilon is stated.
     requested
         The epsilon for which the noise was calibrated, if any. It is stated where it holds and
         differs from the smallest one by rounding alone.
@@ -370,14 +345,8 @@ def _sensitivity_bounds(
 
     Parameters
     ----------
-    columns
-        The columns of the table.
-    norm
-        The divisor of a row of scaled cells.
     per_unit
         Length of a unit row in lattice units.
-    squared_norm
-        The largest squared norm of an integer row.
     """
     cells = []
     for column in columns:
@@ -418,15 +387,7 @@ def proposed_folds(spec: ReleaseSpec, calibration: Calibration) -> int:
 
 
 def folds_of_draft(n: int, columns: int, epsilon: float, delta: float) -> int:
-    """The same for a release that is not planned yet, with private constants.
-
-    Parameters
-    ----------
-    n, columns
-        Number of rows, and of columns of the table.
-    epsilon, delta
-        Privacy level of the release.
-    """
+    """The same for a release that is not planned yet, with private constants."""
     mu = gdp_mu(epsilon, delta)
     planned = shares(n, columns, mu)
     left = 1.0 if planned is None else 1 - sum(planned.stages) - planned.lengths

@@ -33,38 +33,25 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, repr=False)
 class TableCheck:
-    """What a check found. Private.
+    """What a check found. Private."""
 
-    Parameters
-    ----------
-    contract
-        The contract that the table was compared with.
-    lines, malformed
-        Number of lines that were read, without headers, and of those that are not rows.
-    complete
-        Whether the whole table was read.
-    columns
-        Counts of every column.
-    levels_without_cells
-        Declared levels that no cell has, as names of matrix columns.
-    persons, rows_without_person
-        Number of persons, and of rows that belong to none; None if rows are protected.
-    ids_alike
-        Number of persons whose id differs from another one only in case or blanks.
-    rows_without_date
-        Where dates decide the period, the number of rows without a readable one. All other numbers
-        but that of malformed lines are then of the period's rows.
-    """
-
-    contract: Contract
+    contract: Contract  # the contract that the table was compared with
+    # lines, malformed: number of lines that were read, without headers, and of those that are not
+    # rows
     lines: int
     malformed: int
-    complete: bool
-    columns: tuple[ColumnQuality, ...]
+    complete: bool  # whether the whole table was read
+    columns: tuple[ColumnQuality, ...]  # counts of every column
+    # declared levels that no cell has, as names of matrix columns
     levels_without_cells: tuple[str, ...]
+    # persons, rows_without_person: number of persons, and of rows that belong to none; None if rows
+    # are protected
     persons: int | None
     rows_without_person: int | None
+    # number of persons whose id differs from another one only in case or blanks
     ids_alike: int | None
+    # Where dates decide the period, the number of rows without a readable one. All other numbers
+    # but that of malformed lines are then of the period's rows.
     rows_without_date: int | None
 
     @property
@@ -137,22 +124,7 @@ class TableCheck:
 def check_table(
     contract: Contract, rows: int | None = None, on_rows: Callable[[int], None] = lambda _: None
 ) -> TableCheck:
-    """Compare a table with its contract, in one pass.
-
-    Parameters
-    ----------
-    contract
-        The contract, with the files of one version as its source.
-    rows
-        Read at most this many rows; by default all of them.
-    on_rows
-        Called with the number of rows of each batch.
-
-    Raises
-    ------
-    TableError
-        If files, columns or types differ from the contract, or a file cannot be read.
-    """
+    """Compare a table with its contract, in one pass."""
     source = check_table_header(contract)
     counts = _Counts(contract)
     complete = counts.read(source, math.inf if rows is None else rows, on_rows)
@@ -265,25 +237,14 @@ _MANY_MALFORMED = 0.05
 
 @dataclass(frozen=True, repr=False)
 class ColumnQuality:
-    """Counts of a column's unusable cells. Private.
+    """Counts of a column's unusable cells. Private."""
 
-    Parameters
-    ----------
-    name, is_levels
-        Name of the column, and whether it has levels.
-    rows
-        Number of rows with a cell in this column: lines that are not malformed.
-    missing
-        Cells that are missing, not finite, not numbers or not a declared level.
-    clamped
-        Cells out of bounds.
-    """
-
+    # name, is_levels: name of the column, and whether it has levels
     name: str
     is_levels: bool
-    rows: int
-    missing: int
-    clamped: int = 0
+    rows: int  # number of rows with a cell in this column: lines that are not malformed
+    missing: int  # cells that are missing, not finite, not numbers or not a declared level
+    clamped: int = 0  # cells out of bounds
 
     @property
     def missing_share(self) -> float:
@@ -310,15 +271,7 @@ class ColumnQuality:
 
 
 def recorded_quality(record: Mapping[str, Any], contract: Contract) -> list[ColumnQuality]:
-    """The counts of every column in the internal record of a release.
-
-    Parameters
-    ----------
-    record
-        The record; without counts if the release did not read a table.
-    contract
-        The contract of the release.
-    """
+    """The counts of every column in the internal record of a release."""
     rows = record.get("rows", 0) - record.get("malformed_rows", 0)
     clamped = record.get("clamped_cells", {})
     return [
@@ -345,8 +298,6 @@ def quality_notices(
 
     Parameters
     ----------
-    columns
-        Counts of every column.
     lines, malformed
         Number of lines of the table without the header, and of those that are not rows.
     """

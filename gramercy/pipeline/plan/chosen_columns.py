@@ -32,16 +32,6 @@ def with_columns_of_table(contract: Contract, path: Path) -> Contract:
     contract
         The contract of one version; without patterns, it is returned as it is, and the table is
         not opened.
-    path
-        The contract's file, for errors.
-
-    Raises
-    ------
-    ContractError
-        If a pattern or an excluded name matches nothing, a column matches two patterns, the header
-        may be a row of data, or a file has no header.
-    TableError
-        If the table cannot be opened.
     """
     if not any(ANY in name for name in contract.columns):
         return contract
@@ -60,18 +50,6 @@ def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple
     A name of a column stands for that column only, and takes precedence. Any other name with ``*``
     stands for the columns that it matches, in natural order, apart from excluded ones and those
     that identify persons or state the period of a row.
-
-    Parameters
-    ----------
-    contract
-        The contract, with patterns.
-    names
-        Names of the table's columns, in any order.
-
-    Raises
-    ------
-    InvalidValue
-        If a pattern or an excluded name matches nothing, or a column matches two patterns.
     """
     known = set(names)
     for name in contract.exclude:
@@ -179,15 +157,8 @@ def check_names(context: Context, contract: Contract, *, in_pairs: bool = False)
 
     Parameters
     ----------
-    context, contract
-        The home with the ledger, and the contract.
     in_pairs
         Whether each column of the release is named by a pair of columns, as in reports.
-
-    Raises
-    ------
-    ContractError
-        Naming the columns.
     """
     names = [x for n in contract.names for x in contract.columns[n].matrix_names(n)]
     sizes = [len(name.encode()) for name in names]

@@ -15,25 +15,14 @@ from gramercy.schemas.publications import ROWS, Publication
 
 
 def check_estimable(facts: ReleaseManifest) -> None:
-    """Refuse a release that estimators cannot take.
-
-    Raises
-    ------
-    RequestError
-        If it is not a second moment.
-    """
+    """Refuse a release that estimators cannot take."""
     if facts.publication.refuse_estimates is not None:
         name = f"{facts.dataset.id}/{facts.release}"
         raise facts.publication.refuse_estimates(name, facts.release)
 
 
 def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
-    """Refuse an estimate from a group that the release does not have.
-
-    Raises
-    ------
-    UnknownName
-    """
+    """Refuse an estimate from a group that the release does not have."""
     names = () if spec.by is None else group_names(spec.by)
     if estimator.group is not None and estimator.group not in names:
         known = most_similar_first(estimator.group, names)
@@ -47,21 +36,8 @@ def check_other_releases(
 
     Parameters
     ----------
-    archive
-        The archive that should have the other releases.
-    estimator
-        The settings, which name them.
     name, facts
         Name and facts of the release that the estimate belongs to, which may be a planned one.
-
-    Raises
-    ------
-    RequestError
-        If another release was withdrawn, is not a second moment, or does not suit this one.
-    UnknownRelease
-        If another release does not exist.
-    BundleError
-        If its description differs from what was sealed.
     """
     releases = [(name, facts)]
     for other in estimator.other_releases:
@@ -99,13 +75,7 @@ def withdrawn_releases(archive: Archive, estimator: Estimator) -> list[str]:
 
 
 def read_other_releases(archive: Archive, estimator: Estimator) -> list[ReleaseBundle]:
-    """The other releases that an estimate needs, verified.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that differs from what was sealed, or if the signing key is not trusted.
-    """
+    """The other releases that an estimate needs, verified."""
     bundles = []
     for name in estimator.other_releases:
         place = archive.release(*_parts(name))

@@ -35,13 +35,6 @@ Curves = dict[str, list[tuple[float, float]]]
 def forecast(spec: ReleaseSpec, requested: MechanismSpec, epsilon: float) -> Curves:
     """The predicted error of every suitable mechanism, at several epsilons.
 
-    Parameters
-    ----------
-    spec, requested
-        See `rank_mechanisms`; the delta is that of `requested`.
-    epsilon
-        The middle of the range.
-
     Returns
     -------
     dict

@@ -44,29 +44,19 @@ _GRACE = datetime.timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Plan:
-    """One release, computed before any data are read.
+    """One release, computed before any data are read."""
 
-    Parameters
-    ----------
-    contract, request
-        The declared contract, and the request with the label that its version pattern gave.
-    spec
-        The public facts that determine the release.
-    calibration
-        The calibrated noise.
-    pattern, planned_for
-        The version as the request gave it, and the time for which the release was scheduled.
-    averaging
-        Whether the release averages existing reports instead of making them.
-    """
-
+    # contract, request: the declared contract, and the request with the label that its version
+    # pattern gave
     contract: Contract
     request: Request
-    spec: ReleaseSpec
-    calibration: Calibration
+    spec: ReleaseSpec  # the public facts that determine the release
+    calibration: Calibration  # the calibrated noise
+    # pattern, planned_for: the version as the request gave it, and the time for which the release
+    # was scheduled
     pattern: str
     planned_for: datetime.datetime
-    averaging: bool = False
+    averaging: bool = False  # whether the release averages existing reports instead of making them
 
     def with_new_charge(self, spent: str | None) -> Plan:
         """The same plan, charged again in place of a spent release."""
@@ -179,26 +169,7 @@ def make_plan(
     at: datetime.datetime | None = None,
     averaging: bool = False,
 ) -> Plan:
-    """Plan a release; reads the contract, but no data.
-
-    Parameters
-    ----------
-    context
-        The home that contains the contracts.
-    request
-        The release request.
-    at
-        The time that turns a version pattern into a label; default: now.
-    averaging
-        See `Plan`.
-
-    Raises
-    ------
-    ContractError, RequestError
-        If the contract or the request cannot be used. Nothing was registered or charged.
-    BudgetRefused
-        If the contract does not allow a single release to have such an epsilon.
-    """
+    """Plan a release; reads the contract, but no data."""
     from gramercy.pipeline.plan.request_files import dated_request  # needs a YAML parser
 
     planned_for = at or utc_now()
@@ -293,13 +264,7 @@ def utc_now() -> datetime.datetime:
 
 
 def load_contract(context: Context, request: Request) -> Contract:
-    """Read the contract that a request names.
-
-    Raises
-    ------
-    ContractError, RequestError
-        If the contract cannot be used, or cannot be used with this request.
-    """
+    """Read the contract that a request names."""
     from gramercy.pipeline.plan.request_files import read_contract  # needs a YAML parser
 
     path = context.home.contract(request.dataset)
@@ -322,18 +287,6 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     """Refuse a late run, which would label today's table with the version of another day.
 
     A worker that restarts takes up every run that it missed.
-
-    Parameters
-    ----------
-    plan
-        The planned release; its version may come from a date pattern.
-    moment
-        When the run starts.
-
-    Raises
-    ------
-    LateRun
-        If the run is more than an hour late, and a run scheduled now would have another version.
     """
     # The period was chosen for the scheduled time, and has its own rows: it is never too late.
     pattern = plan.pattern.replace(PERIOD, plan.request.period or "")

@@ -18,24 +18,16 @@ from gramercy.schemas.request_parts import ClaimedPureSpec, MechanismSpec, PureS
 
 @dataclass(frozen=True)
 class RankedMechanism:
-    """A mechanism that can answer a request.
+    """A mechanism that can answer a request."""
 
-    Parameters
-    ----------
-    name, publishes, arithmetic
-        Properties of the mechanism.
-    guarantee, law
-        Its exact guarantee, and its noise law on the released matrix.
-    error
-        Root mean square of the Frobenius norm of the noise, before any repair.
-    """
-
+    # name, publishes, arithmetic: properties of the mechanism
     name: str
     publishes: str
     arithmetic: Arithmetic
+    # guarantee, law: its exact guarantee, and its noise law on the released matrix
     guarantee: Guarantee
     law: NoiseLaw
-    error: float
+    error: float  # root mean square of the Frobenius norm of the noise, before any repair
 
 
 @dataclass(frozen=True)
@@ -51,20 +43,11 @@ def rank_mechanisms(
 ) -> tuple[list[RankedMechanism], list[UnsuitableMechanism]]:
     """Compare all mechanisms at the requested guarantee, each calibrated exactly.
 
-    Parameters
-    ----------
-    spec
-        The release; its mechanism is ignored.
-    requested
-        The requested mechanism and guarantee.
-
     Returns
     -------
     ranked
         By the error of the second moment, in ascending order. A mechanism that publishes a
         precision matrix is unsuitable, because its error is not comparable.
-    unsuitable
-        The other mechanisms.
     """
     target = _target(spec, requested)
     ranked: list[RankedMechanism] = []

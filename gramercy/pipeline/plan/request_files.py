@@ -70,13 +70,7 @@ _request_is_folder = Wording(
 
 
 def read_contract(path: Path) -> Contract:
-    """Read a contract; a relative `source` is relative to the folder of the file.
-
-    Raises
-    ------
-    ContractError
-        Naming the file and the key.
-    """
+    """Read a contract; a relative `source` is relative to the folder of the file."""
     contract = _read(Contract, path, ContractError)
     if placeholders_in(str(path.resolve().parent)):
         raise families.CONTRACT_FILE(
@@ -105,20 +99,7 @@ def _relative_to(folder: Path, source: AnySource) -> AnySource:
 
 
 def read_request(path: Path, period: str | None = None) -> Request:
-    """Read a request; a path in `dataset` is relative to the folder of the file.
-
-    Parameters
-    ----------
-    path
-        The YAML file.
-    period
-        A period of the data, in place of the one in the file.
-
-    Raises
-    ------
-    RequestError
-        Naming the file and the key.
-    """
+    """Read a request; a path in `dataset` is relative to the folder of the file."""
     request = _read(Request, path, RequestError)
     if period is not None:
         request = request.model_copy(update={"period": period})
@@ -235,13 +216,7 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 
 def exceeds_limits(text: str) -> bool:
-    """Whether a YAML file is too large, also with all aliases expanded, or nested too deeply.
-
-    Raises
-    ------
-    YAMLError
-        If it is not valid YAML.
-    """
+    """Whether a YAML file is too large, also with all aliases expanded, or nested too deeply."""
     if len(text) > MOST_CHARACTERS:
         return True
     if "&" not in text and not _may_be_deep(text):  # without an anchor there is no alias
@@ -282,8 +257,6 @@ def dated_request(context: Context, request: Request, moment: datetime.datetime)
 
     Parameters
     ----------
-    context
-        The home that contains the contracts.
     request
         The request; its version may have directives such as ``%Y`` and the placeholder
         ``{period}``.
@@ -291,12 +264,6 @@ def dated_request(context: Context, request: Request, moment: datetime.datetime)
         The time for which the release is scheduled. ``{period}`` becomes the request's `period`,
         or the last one that was complete then: it depends on no later time, so a retry is for the
         same period.
-
-    Raises
-    ------
-    ContractError, RequestError
-        If the contract cannot be read; if it has no periods, or the request names another one than
-        its version.
     """
     if not request.names_period:
         return request.at(moment)
@@ -309,24 +276,8 @@ def register(home: Home, path: Path, *, replace: bool = False) -> Path:
 
     Parameters
     ----------
-    home
-        The home whose runs may name the contract by its id.
     path
         The contract's YAML file; it may change afterwards without any effect on scheduled runs.
-    replace
-        Whether to replace another content that was registered under the same id.
-
-    Returns
-    -------
-    Path
-        The registered file.
-
-    Raises
-    ------
-    ContractError
-        If the contract cannot be used.
-    RequestError
-        If another content is registered, and must not be replaced.
     """
     contract = read_contract(path)
     registered = home.registered_contract(contract.id)
@@ -357,13 +308,7 @@ def register(home: Home, path: Path, *, replace: bool = False) -> Path:
 
 
 def registered_request(home: Home, request: Request) -> Request:
-    """A request that names its registered contract by its id.
-
-    Raises
-    ------
-    ContractError, RequestError
-        If its contract is not registered as it is now.
-    """
+    """A request that names its registered contract by its id."""
     path = home.contract(request.dataset)
     contract = read_contract(path)
     if not _is_registered(home, contract):

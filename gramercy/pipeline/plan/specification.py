@@ -30,13 +30,7 @@ from gramercy.schemas.request_parts import PrivateScaling, ReleasedScaling, Scal
 
 
 def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
-    """The column of levels by which the rows are grouped; None if they are not.
-
-    Raises
-    ------
-    RequestError
-        If the contract has no such column of levels, or no other column.
-    """
+    """The column of levels by which the rows are grouped; None if they are not."""
     name = request.by
     if name is None:
         return None
@@ -64,13 +58,7 @@ def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
 
 
 def matrix_contract(contract: Contract, request: Request) -> Contract:
-    """The contract of the columns of the matrix: without the one that groups the rows.
-
-    Raises
-    ------
-    RequestError
-        See `grouping_column`.
-    """
+    """The contract of the columns of the matrix: without the one that groups the rows."""
     by = grouping_column(contract, request)
     return contract if by is None else contract.without_column(by.name)
 
@@ -153,22 +141,7 @@ Bounds = tuple[tuple[float, float] | None, ...]
 def with_planned_scaling(
     context: Context, contract: Contract, request: Request, declared: ReleaseSpec
 ) -> ReleaseSpec:
-    """The facts of a release, with the scaling that its request asks for.
-
-    Parameters
-    ----------
-    context
-        Its archive has the release that constants are taken from.
-    contract, request
-        What the steward declares and asks for.
-    declared
-        The facts of the release with declared constants.
-
-    Raises
-    ------
-    RequestError
-        If a column has no bounds, and its constants are not estimated.
-    """
+    """The facts of a release, with the scaling that its request asks for."""
     scaling = request.scaling
     if isinstance(scaling, ReleasedScaling):
         return _with_released_constants(context, scaling, contract, declared)
@@ -226,15 +199,7 @@ def _too_few_rows(contract: Contract, request: Request, spec: ReleaseSpec) -> Re
 
 
 def rows_needed(p: int, mu: float) -> int:
-    """The smallest number of rows at which private constants pay.
-
-    Parameters
-    ----------
-    p
-        Number of columns of the matrix without the intercept.
-    mu
-        Mu of the release.
-    """
+    """The smallest number of rows at which private constants pay."""
     low, high = 0, 1
     while shares(high, p, mu) is None:
         low, high = high, 2 * high
@@ -285,8 +250,6 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
 
     Parameters
     ----------
-    spec
-        Facts of a release that takes its constants from `source`.
     source
         The release with the histograms. The radius is chosen again, for the noise of `spec`.
     """

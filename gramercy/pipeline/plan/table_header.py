@@ -35,19 +35,7 @@ def validate(contract: Contract) -> None:
 
 
 def check_table_header(contract: Contract) -> Source:
-    """Refuse a table whose files, columns or types differ from the contract.
-
-    Returns
-    -------
-    Source
-        The files.
-
-    Raises
-    ------
-    TableError
-        If a file is missing or has another format, or naming the file and the columns that are
-        missing or of another type.
-    """
+    """Refuse a table whose files, columns or types differ from the contract."""
     source, schemas = open_source(contract.source), []
     for file, types in _distinct_schemas(source, contract):
         if any(name not in types for name in required_columns(contract)):

@@ -58,15 +58,10 @@ _SAME_SCALE = 1e-9
 
 @dataclass(frozen=True)
 class PredictedAccuracy:
-    """The error of correlations, for each of the simulated tables.
+    """The error of correlations, for each of the simulated tables."""
 
-    Parameters
-    ----------
-    tables
-        Standard deviation of the noise in a typical correlation, and root mean square of the change
-        of correlations by the normalisation, by table.
-    """
-
+    # standard deviation of the noise in a typical correlation, and root mean square of the change
+    # of correlations by the normalisation, by table
     tables: tuple[tuple[float, float], ...]
 
     @property
@@ -99,20 +94,7 @@ def _range(values: list[float]) -> tuple[float, float]:
 
 
 def predicted_accuracy(spec: ReleaseSpec, law: NoiseLaw) -> PredictedAccuracy | None:
-    """Predict the error of the correlations of a release.
-
-    Parameters
-    ----------
-    spec
-        Its public facts.
-    law
-        The noise law of its matrix.
-
-    Returns
-    -------
-    PredictedAccuracy or None
-        None if there are fewer than two columns.
-    """
+    """Predict the error of the correlations of a release."""
     if len(spec.names) - int(spec.intercept) < 2:
         return None
     return PredictedAccuracy(tuple(_simulated(spec, law.sd_off_diagonal)))
@@ -221,13 +203,6 @@ _MOST_EPSILON, _STEPS = 50.0, 14
 
 def sufficient_changes(plan: Plan, times: float) -> dict[str, float | int]:
     """Single changes of a plan that would divide the noise in a typical correlation by a number.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    times
-        The number, above 1.
 
     Returns
     -------
@@ -338,23 +313,12 @@ _LOST = 0.3  # noise of a correlation that is shown as unknown
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a plan.
+    """The verdict on a plan."""
 
-    Parameters
-    ----------
-    level
-        ``green``, ``orange`` or ``red``.
-    text
-        In words, with what would help.
-    code
-        Code of the warning; empty if green.
-    facts
-        The numbers of the verdict by name, for programs.
-    """
-
-    level: Colour
-    text: str
-    code: str = ""
+    level: Colour  # `green`, `orange` or `red`
+    text: str  # in words, with what would help
+    code: str = ""  # code of the warning; empty if green
+    # the numbers of the verdict by name, for programs
     facts: dict[str, Any] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
@@ -363,13 +327,7 @@ class Verdict:
 
 
 def plan_verdict(plan: Plan) -> Verdict | None:
-    """Judge a plan from public facts alone.
-
-    Returns
-    -------
-    Verdict or None
-        None if no second moment is published.
-    """
+    """Judge a plan from public facts alone."""
     if not plan.mechanism.publishes.is_moment:
         return None
     facts: dict[str, Any] = {
@@ -388,8 +346,6 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
 
     Parameters
     ----------
-    plan
-        The plan.
     facts
         Numbers that the verdict should have besides those of the changes that would help.
     """

@@ -35,13 +35,7 @@ def report(context: Context, dataset: str, release: str, estimates: Sequence[str
 def make_report(
     context: Context, dataset: str, release: str, estimates: Sequence[str]
 ) -> ReportBundle:
-    """Write and seal a report on a release; equal estimates give the same report.
-
-    Raises
-    ------
-    BundleError
-        If the release or an estimate differs from what was sealed.
-    """
+    """Write and seal a report on a release; equal estimates give the same report."""
     archive, names = context.archive, sorted(set(estimates))
     place = archive.report(dataset, release, report_id(names))
     with seal_once(context, place) as staged:
@@ -54,13 +48,7 @@ def make_report(
 
 
 def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
-    """The page of a report.
-
-    Raises
-    ------
-    MissingPackages
-        If the packages that draw it are not installed.
-    """
+    """The page of a report."""
     with publishing():
         # They need the extra 'publish'.
         from gramercy.reports.release_report import marginals_page, release_page
@@ -71,13 +59,7 @@ def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> 
 
 
 def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> ReportManifest:
-    """The manifest of a report.
-
-    Raises
-    ------
-    BundleError
-        If an estimate is not of this release.
-    """
+    """The manifest of a report."""
     facts = release.manifest
     for each in estimates:
         if each.manifest.release_sha256 != release.sha256:
@@ -147,24 +129,6 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
     """Mark a published release as withdrawn; returns the path of the notice.
 
     The ledger is written first. After an interruption, the same command writes what is missing.
-
-    Parameters
-    ----------
-    context
-        The home in which the release was charged and published.
-    dataset, release
-        Ids of the data set and the release.
-    reason
-        Public reason; it must not reveal anything about the data.
-
-    Raises
-    ------
-    RequestError
-        If the reason is empty, or not a single line of text.
-    SpentFailure
-        If the release was never published.
-    UntrustedLedger
-        If the ledger is behind its anchor in the archive, or never charged the release.
     """
     ledger, archive = context.open_stores()
     bundle = read_release(archive.release(dataset, release))

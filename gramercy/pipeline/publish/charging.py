@@ -55,21 +55,11 @@ _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
 
 @dataclass(frozen=True)
 class LockedRequest:
-    """The state of a request in ledger and archive, and the steps that change it.
+    """The state of a request in ledger and archive, and the steps that change it."""
 
-    Parameters
-    ----------
-    plan
-        The planned release.
-    context
-        The ledger that is charged, and the archive.
-    lock
-        The lock of the data set, held by this run.
-    """
-
-    plan: Plan
-    context: Context
-    lock: HeldLock
+    plan: Plan  # the planned release
+    context: Context  # the ledger that is charged, and the archive
+    lock: HeldLock  # the lock of the data set, held by this run
 
     @property
     def ledger(self) -> Ledger:
@@ -91,15 +81,7 @@ class LockedRequest:
         return self.archive.release(self.dataset, charge.release)
 
     def published_charge(self) -> Charge | None:
-        """The published charge of this request, after finishing or closing an interrupted one.
-
-        Raises
-        ------
-        SpentFailure
-            If the request was charged before and interrupted, and no new charge is requested.
-        BundleError
-            If the published bundle is missing or was replaced.
-        """
+        """The published charge of this request, after finishing or closing an interrupted one."""
         while True:
             charge, has_bundle = state = self._current_state()
             self._finish_sealed()
@@ -121,13 +103,7 @@ class LockedRequest:
         return charge
 
     def check_ledger_is_complete(self) -> None:
-        """Refuse to charge a ledger that lacks releases of the archive, or differs from the newest.
-
-        Raises
-        ------
-        UntrustedLedger
-            Naming the release.
-        """
+        """Refuse a ledger that lacks releases of the archive, or differs from the newest."""
         published = [name for _, name in self.archive.releases(self.dataset)]
         # The ledger is read last, because a charge is entered before its bundle appears.
         charged = self.ledger.releases(self.dataset)
@@ -145,13 +121,7 @@ class LockedRequest:
             self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{published[-1]}")
 
     def check_space(self) -> None:
-        """Refuse to charge if the release may not fit on a disk.
-
-        Raises
-        ------
-        ArchiveError
-            Naming the folder.
-        """
+        """Refuse to charge if the release may not fit on a disk."""
         plan = self.plan
         publisher = publisher_of(plan.mechanism, averaging=plan.averaging)
         self.archive.check_space(most_bytes(plan.spec, publisher.publication))
@@ -164,25 +134,9 @@ class LockedRequest:
 
         Parameters
         ----------
-        fingerprint
-            Fingerprint of the raw files.
         draw
             Called once, after the charge, with an empty folder, the release id and the state of
             the ledger; writes the release into the folder.
-
-        Returns
-        -------
-        Charge
-            The charge of the published release.
-
-        Raises
-        ------
-        BudgetRefused
-            If the charge does not fit the budget. Nothing was drawn.
-        ArchiveError
-            If the release may not fit on a disk. Nothing was charged.
-        SpentFailure
-            If the lock was lost, and another run has charged this request, or closed its charge.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
         with archive.staging(self.dataset, sweep_first=True) as staged:
@@ -288,15 +242,7 @@ class LockedRequest:
 
 @contextlib.contextmanager
 def locked_request(context: Context, plan: Plan) -> Iterator[LockedRequest]:
-    """Hold the lock of a data set; only one run at a time can hold it.
-
-    Raises
-    ------
-    UntrustedLedger
-        If the ledger is behind an anchor in the archive or the witness.
-    LedgerError
-        If the lock cannot be acquired within an hour.
-    """
+    """Hold the lock of a data set; only one run at a time can hold it."""
     ledger, _ = context.open_stores()
     with ledger.lock(plan.contract.id) as lock:
         yield LockedRequest(plan, context, lock)
@@ -307,19 +253,6 @@ def replay(context: Context, plan: Plan) -> str | None:
 
     The request and the ledger alone decide, before the table is read. Whether the files have
     changed since then is noted in the internal record.
-
-    Raises
-    ------
-    TermsChanged
-        If the contract is not the registered one.
-    SpentFailure
-        If the same request was charged before and interrupted.
-    BudgetRefused
-        If the request is new, and its charge would not fit.
-    UntrustedLedger
-        If the ledger is behind its anchor in the archive, or is a copy.
-    ArchiveError
-        If the request is new, and its release may not fit on a disk.
     """
     with locked_request(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
@@ -345,15 +278,7 @@ def _has_changed(plan: Plan, charge: Charge) -> bool | None:
 
 
 def publish(context: Context, plan: Plan, data: PrivateData) -> str:
-    """Publish the planned release, once; returns the release id.
-
-    Raises
-    ------
-    BudgetRefused
-        If the charge does not fit the budget. Nothing was drawn.
-    SpentFailure
-        If the same request was charged before and interrupted.
-    """
+    """Publish the planned release, once; returns the release id."""
     summed_last: list[PrivateData] = []
 
     def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
@@ -451,11 +376,6 @@ def finished_release(context: Context, plan: Plan) -> str | None:
     str or None
         Its release id; None if anything is left to do. Averages of reports are always compared
         with their sources: None.
-
-    Raises
-    ------
-    GramercyError
-        As `replay` does.
     """
     if plan.averaging or context.existing_ledger is None:
         return None

@@ -146,13 +146,7 @@ class Publisher(ABC, Generic[M]):
         return total_rows(folds)
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: M) -> None:
-        """Check that the published numbers can be what the mechanism draws.
-
-        Raises
-        ------
-        BundleError
-            Naming the file that cannot be.
-        """
+        """Check that the published numbers can be what the mechanism draws."""
         path = place / f"{stems(bundle.manifest)[0]}.npy"
         self._check_lattice(path, bundle, mechanism)
         _check_size(path, bundle)
@@ -336,20 +330,9 @@ def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> Priv
 
     Parameters
     ----------
-    folder
-        A folder in the staging area.
-    plan
-        The planned release and its mechanism.
     data
         The exact Gram matrix and number of rows, or exact counts for histograms: private, only
         noisy forms of them are written. Or a sum of reports, which are noisy already.
-    release
-        Id of the release.
-
-    Returns
-    -------
-    PrivateSums, PrivateCounts or ReportSum
-        What was summed last, for the steward's internal record. Private.
     """
     return publisher_of(plan.mechanism, averaging=plan.averaging).draw(folder, plan, data, release)
 
@@ -357,24 +340,10 @@ def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> Priv
 def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
     """Draw the noise of all histograms of a release that has been charged.
 
-    Parameters
-    ----------
-    plan
-        The planned release, whose constants are not known.
-    data
-        Exact counts over the bins of the first stage. Private.
-
     Returns
     -------
-    Plan
-        The plan with the estimated constants and radius.
     list of Histogram
         What to publish: the histograms of all columns for each stage, and those of row lengths.
-
-    Raises
-    ------
-    TableError
-        If the table has changed since its first pass; everything that was charged stays spent.
     """
     noise = plan.calibration.constants_noise
     if noise is None:
@@ -396,20 +365,11 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
 
 @dataclass(frozen=True)
 class NoisySums:
-    """The noisy sums over all parts of a table, which may be published.
+    """The noisy sums over all parts of a table, which may be published."""
 
-    Parameters
-    ----------
-    sums
-        Noisy sums of x x^T over the rows of each part; shape (groups, folds, p, p).
-    part_rows
-        Noisy numbers of rows, shape (groups, folds), or public sizes of folds.
-    fold_rows
-        Numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers.
-    """
-
-    sums: Array
-    part_rows: Array
+    sums: Array  # noisy sums of x x^T over the rows of each part; shape (groups, folds, p, p)
+    part_rows: Array  # noisy numbers of rows, shape (groups, folds), or public sizes of folds
+    # numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers
     fold_rows: Array
 
     def matrix(self, manifest: ReleaseManifest) -> Array:
@@ -436,15 +396,7 @@ class NoisySums:
 
 
 def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> NoisySums:
-    """Draw independent noise for every part, once.
-
-    Parameters
-    ----------
-    spec, mechanism
-        The planned release and its noise.
-    sums
-        The exact sums over the parts. Private.
-    """
+    """Draw independent noise for every part, once."""
     if len(sums.part_sums) != spec.parts:
         raise wordings.sums_not_as_planned()
     drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums.part_sums]
@@ -497,15 +449,7 @@ def write_matrices(
 
 
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
-    """The denoised matrix of a group; shape (p, p).
-
-    Parameters
-    ----------
-    manifest
-        The release.
-    rows, raw
-        The group's noisy number of rows, and its matrix as released.
-    """
+    """The denoised matrix of a group; shape (p, p)."""
     law, unit = manifest.group_noise(rows), manifest.normalisation.unit_rows
     bound = manifest.trace_bound
     matrix: Array = denoise(raw, law, bound, rows, unit=unit)
@@ -523,23 +467,7 @@ def release_manifest(
     sources: Mapping[str, str] | None = None,
     histograms: Sequence[Histogram] = (),
 ) -> ReleaseManifest:
-    """The manifest of a release; everything except the keyword arguments follows from `spec`.
-
-    Parameters
-    ----------
-    spec
-        The public facts that determine the release.
-    release, published, versions
-        Id, day of publication, and versions of the software.
-    row_counts
-        See `rows_facts`.
-    group_counts
-        For each group, the noisy numbers of rows of its folds.
-    sources
-        For an average of reports: the averaged releases, with their checksums.
-    histograms
-        Those that the release publishes, if any.
-    """
+    """The manifest of a release; everything except the keyword arguments follows from `spec`."""
     calibrated = calibrate(spec)
     mechanism, lattice = calibrated.mechanism, calibrated.mechanism.lattice
     publisher = publisher_of(mechanism, averaging=bool(sources))
@@ -580,18 +508,11 @@ def rows_facts(
 
     Parameters
     ----------
-    spec, mechanism
-        The release, and the mechanism that `calibrate` gives for it.
     row_counts
         One number for each fold, or one for the table. If the number of rows is public, so are the
         sizes of folds, which are drawn independently of the data; one number may then be left out.
         Otherwise a noisy count if the mechanism publishes one, or the noisy trace, to which each
         unit row adds one. Numbers below one are replaced by one, so that division is defined.
-
-    Raises
-    ------
-    ValueError
-        If the number of folds differs, or the sizes are impossible.
     """
     count = spec.dataset.count
     if spec.neighbours.count_is_public or mechanism.sd_count is None:

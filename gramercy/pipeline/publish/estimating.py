@@ -31,15 +31,7 @@ def estimate(context: Context, dataset: str, release: str, estimator: Estimator)
 def make_estimate(
     context: Context, dataset: str, release: str, estimator: Estimator
 ) -> EstimateBundle:
-    """Compute and seal an estimate of a release; equal settings give the same estimate.
-
-    Raises
-    ------
-    BundleError
-        If the release, or another release that the estimate needs, differs from what was sealed.
-    RequestError
-        If another release does not exist, was withdrawn, or does not suit.
-    """
+    """Compute and seal an estimate of a release; equal settings give the same estimate."""
     archive = context.archive
     place = archive.estimate(dataset, release, estimator.id)
     with seal_once(context, place) as staged:
@@ -60,15 +52,8 @@ def fit(
 
     Parameters
     ----------
-    bundle, estimator
-        The release that the estimate belongs to, and the settings.
     others
         The other releases that the estimator needs, in the order of `Estimator.other_releases`.
-
-    Raises
-    ------
-    RequestError
-        If the settings give no finite matrix, or are not possible for this release.
     """
     facts = bundle.manifest
     check_estimable(facts)

@@ -51,11 +51,6 @@ def silence_great_expectations() -> Iterator[None]:
 def expectation_suite(contract: Contract) -> ExpectationSuite:
     """The declarations of a contract, as expectations about a pandas data frame.
 
-    Parameters
-    ----------
-    contract
-        The contract.
-
     Returns
     -------
     ExpectationSuite
@@ -80,13 +75,6 @@ def save_suite(contract: Contract, path: Path) -> None:
     """Write the suite of a contract as JSON.
 
     ``great_expectations.ExpectationSuite(**json.load(file))`` reads it.
-
-    Parameters
-    ----------
-    contract
-        The contract.
-    path
-        The file; an older one is replaced at once, when the new one is complete.
     """
     suite = expectation_suite(contract).to_json_dict()
     text = json.dumps(suite, indent=2, ensure_ascii=False) + "\n"

@@ -67,8 +67,6 @@ def error_against_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> di
 
     Parameters
     ----------
-    bundle
-        The published release.
     truth
         Exact second moment of the normalised rows, shape (p, p); not stored.
 

@@ -71,11 +71,6 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
 
     It sums the rows. If their constants are estimated, it counts the cells of every column instead,
     and further passes follow the draws of `constants_estimation`.
-
-    Raises
-    ------
-    TableError
-        If the table changed while it was read; otherwise as in `tables.sums.streaming.accumulate`.
     """
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
@@ -88,17 +83,7 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
 
 
 def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming.Accumulated:
-    """Read, repair, normalise, round, and sum the rows.
-
-    Parameters
-    ----------
-    plan
-        The planned release, with the constants in use.
-    state
-        State of the files, which must not have changed.
-    kept
-        The cells of an earlier pass in this process.
-    """
+    """Read, repair, normalise, round, and sum the rows."""
     with _pass("summing", plan, state) as on_rows:
         sums = streaming.accumulate(
             open_source(plan.contract.source),
@@ -191,15 +176,7 @@ def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
 
 
 def copy_table(plan: Plan, folder: Path) -> Plan:
-    """Copy the table of a plan; the result is the same plan, which reads the copy.
-
-    Raises
-    ------
-    TableError
-        If the columns differ from the contract, or the table cannot be read.
-    ContractError
-        If the copy cannot be written.
-    """
+    """Copy the table of a plan; the result is the same plan, which reads the copy."""
     return replace(plan, contract=copied_contract(plan.contract, folder))
 
 

@@ -23,21 +23,11 @@ _SHARED_FACTS = ("columns", "intercept", "neighbours", "privacy_unit", "normalis
 
 @dataclass(frozen=True)
 class ReportSum:
-    """The sum of noisy reports.
+    """The sum of noisy reports."""
 
-    Parameters
-    ----------
-    total
-        The sum of all reports; shape (p, p).
-    rows
-        Number of reports.
-    sources
-        The releases with the reports, and the checksums of their SHA256SUMS.
-    """
-
-    total: NDArray[np.float64]
-    rows: int
-    sources: dict[str, str]
+    total: NDArray[np.float64]  # the sum of all reports; shape (p, p)
+    rows: int  # number of reports
+    sources: dict[str, str]  # the releases with the reports, and the checksums of their SHA256SUMS
 
     @property
     def fingerprint(self) -> str:
@@ -46,23 +36,7 @@ class ReportSum:
 
 
 def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
-    """Read and verify reports, and sum them.
-
-    Parameters
-    ----------
-    plan
-        The release that the server publishes.
-    places
-        Folders of sealed releases of reports.
-
-    Raises
-    ------
-    BundleError
-        If a folder differs from what was sealed.
-    RequestError
-        If a release has no reports or incompatible ones, if two releases are of one data set, or
-        if the number of reports is not the number of rows in the contract.
-    """
+    """Read and verify reports, and sum them."""
     total, rows = np.zeros((plan.columns, plan.columns)), 0
     sources, datasets, digests = dict[str, str](), set[str](), set[str]()
     for place in map(Path, places):
@@ -94,13 +68,7 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
 
 
 def check_same_sources(context: Context, plan: Plan, release: str, places: Sequence[str]) -> None:
-    """Check that the published average of this request was made from these reports.
-
-    Raises
-    ------
-    RequestError
-        If the published average has other sources.
-    """
+    """Check that the published average of this request was made from these reports."""
     place = context.archive.release(plan.contract.id, release)
     averaged = set(read_release(place).manifest.sources.values())
     if averaged != {read_release(Path(each)).sha256 for each in places}:

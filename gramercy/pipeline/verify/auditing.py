@@ -52,28 +52,7 @@ def make_audit(
     *,
     of_copy: bool = False,
 ) -> Audit:
-    """Audit a home.
-
-    Parameters
-    ----------
-    context
-        The home, with ledger and archive.
-    history
-        Prefect's run history; None to leave it out.
-    on_release
-        Called with the name of each release before it is verified.
-    trusted
-        Public keys, in hexadecimal; default: those of the home.
-    of_copy
-        Whether the home is a copy that is audited on purpose.
-
-    Raises
-    ------
-    RequestError
-        If the ledger does not exist.
-    LedgerError, ArchiveError
-        If ledger or archive cannot be read at all.
-    """
+    """Audit a home."""
     ledger = context.existing_ledger
     archive = context.archive if trusted is None else replace(context.archive, trusted=trusted)
     if ledger is None:
@@ -299,18 +278,10 @@ with publishing():
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A contradiction between ledger, archive and run history.
+    """A contradiction between ledger, archive and run history."""
 
-    Parameters
-    ----------
-    subject
-        The release, the data set, the file, or ``ledger``.
-    problem
-        What is wrong.
-    """
-
-    subject: str
-    problem: GramercyError | Notice
+    subject: str  # the release, the data set, the file, or `ledger`
+    problem: GramercyError | Notice  # what is wrong
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.words} ({self.code})"
@@ -328,23 +299,12 @@ class Discrepancy:
 
 @dataclass(frozen=True)
 class AuditedCharge:
-    """A charge, and the state of its bundle.
+    """A charge, and the state of its bundle."""
 
-    Parameters
-    ----------
-    dataset
-        Id of the data set.
-    charge
-        The charge in the ledger.
-    bundle
-        The state of the bundle, in a few words.
-    runs
-        Names of the flow runs that published it; None if the history was left out.
-    """
-
-    dataset: str
-    charge: Charge
-    bundle: str
+    dataset: str  # id of the data set
+    charge: Charge  # the charge in the ledger
+    bundle: str  # the state of the bundle, in a few words
+    # names of the flow runs that published it; None if the history was left out
     runs: tuple[str, ...] | None
 
     @property
@@ -355,39 +315,22 @@ class AuditedCharge:
 
 @dataclass
 class Audit:
-    """The result of an audit.
+    """The result of an audit."""
 
-    Parameters
-    ----------
-    ledger, archive
-        Locations of the ledger and the archive.
-    head
-        The last entry of the ledger.
-    at
-        Time of the audit, UTC, ISO 8601.
-    history
-        Whether Prefect's history was included.
-    anchors
-        Number of anchors of the ledger that were found outside of it, by where they were found.
-    statements
-        (data set, statement) of every budget.
-    releases
-        Every charge, in the order of the ledger.
-    discrepancies
-        All contradictions.
-    notes
-        Facts for the auditor to consider or confirm; they are not contradictions.
-    """
-
+    # ledger, archive: locations of the ledger and the archive
     ledger: str
     archive: str
-    head: Anchor
-    at: str
-    history: bool = False
+    head: Anchor  # the last entry of the ledger
+    at: str  # time of the audit, UTC, ISO 8601
+    history: bool = False  # whether Prefect's history was included
+    # number of anchors of the ledger that were found outside of it, by where they were found
     anchors: dict[str, int] = field(default_factory=dict)
+    # (data set, statement) of every budget
     statements: list[tuple[str, Statement]] = field(default_factory=list)
+    # every charge, in the order of the ledger
     releases: list[AuditedCharge] = field(default_factory=list)
-    discrepancies: list[Discrepancy] = field(default_factory=list)
+    discrepancies: list[Discrepancy] = field(default_factory=list)  # all contradictions
+    # facts for the auditor to consider or confirm; they are not contradictions
     notes: list[Notice | str] = field(default_factory=list)
 
 
@@ -435,17 +378,7 @@ def new_audit_folder(home: Home) -> Path:
 
 
 def write_audit(context: Context, audit: Audit, folder: Path) -> Path:
-    """Write ``audit.html`` and ``audit.json``; returns the page.
-
-    Parameters
-    ----------
-    context
-        The archive, to whose pages the report links.
-    audit
-        The audit.
-    folder
-        The folder; see `new_audit_folder`.
-    """
+    """Write ``audit.html`` and ``audit.json``; returns the page."""
     facts = audit_facts(audit)
     make_folder(folder, 0o700)
     (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -457,20 +390,12 @@ def write_audit(context: Context, audit: Audit, folder: Path) -> Path:
 
 @dataclass
 class LedgerCheck:
-    """The result of comparing a ledger with its anchors.
+    """The result of comparing a ledger with its anchors."""
 
-    Parameters
-    ----------
-    problems
-        (subject, problem) of each contradiction: a data set, a release, or ``ledger``.
-    notes
-        What is not a contradiction.
-    anchors
-        The number of anchors that were found, by where they were found.
-    """
-
+    # (subject, problem) of each contradiction: a data set, a release, or `ledger`
     problems: list[tuple[str, GramercyError | Notice]] = field(default_factory=list)
-    notes: list[Notice] = field(default_factory=list)
+    notes: list[Notice] = field(default_factory=list)  # what is not a contradiction
+    # the number of anchors that were found, by where they were found
     anchors: dict[str, int] = field(default_factory=dict)
 
     def add_location(self, ledger: Ledger, *, of_copy: bool) -> None:
@@ -497,26 +422,7 @@ def check_ledger(
     *,
     of_copy: bool = False,
 ) -> LedgerCheck:
-    """Check a ledger in itself and against the archive, its releases, the witness and the history.
-
-    Parameters
-    ----------
-    ledger, archive
-        The ledger, and the archive of its releases.
-    releases
-        (data set, release) of the releases to compare it with.
-    witness
-        The place outside of both that keeps anchors, if there is one.
-    history
-        Prefect's run history; None to leave it out.
-    of_copy
-        Whether a copy of the ledger is checked on purpose.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be read at all.
-    """
+    """Check a ledger itself, and against the archive, its releases, witness and history."""
     check, head = LedgerCheck(), ledger.head()
     found: dict[str, list[Anchor]] = {
         "archive": [],

@@ -39,8 +39,6 @@ def listing_problem(
 
     Parameters
     ----------
-    archive
-        The archive.
     releases
         (data set, release) of the intact releases to look at; other releases and other data sets,
         with their pages, are left out.
@@ -50,11 +48,6 @@ def listing_problem(
     files
         Names of files of the archive. A page among them that the listing does not name is a
         problem; the pages of `releases` are looked for in any case.
-
-    Raises
-    ------
-    ArchiveError
-        If the archive cannot be read.
     """
 
     def first() -> GramercyError | None:
@@ -208,23 +201,7 @@ def _page_digest(archive: Archive, name: str) -> str | None:
 
 
 def check_listed(archive: Archive, dataset: str, release: str) -> str | None:
-    """Check that the bundles that the listing names are there, and are those that it names.
-
-    Parameters
-    ----------
-    archive, dataset, release
-        The release.
-
-    Returns
-    -------
-    str or None
-        What was checked, if there is a valid listing that names the release.
-
-    Raises
-    ------
-    BundleError
-        Naming the bundle that is missing or was replaced.
-    """
+    """Check that the bundles that the listing names are there, and are those that it names."""
     entry = Contents(archive).entry(dataset, release)
     if entry is None:
         return None

@@ -208,13 +208,7 @@ _SHOWN = 12  # parts of a fact that an error states
 
 
 def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str, Any]) -> None:
-    """Compare the facts that a bundle states with those recomputed from the rest of it.
-
-    Raises
-    ------
-    BundleError
-        Naming the guarantee if it differs, otherwise the first key that does.
-    """
+    """Compare the facts that a bundle states with those recomputed from the rest of it."""
     keys = {"guarantee": None, **stated, **recomputed}
     for key in keys:
         if not _equal(stated.get(key), recomputed.get(key)):
@@ -377,20 +371,7 @@ def check_belongs(
 def check_estimate(
     archive: Archive, place: Path, release: ReleaseBundle
 ) -> tuple[str, Notice | None]:
-    """Recompute an estimate from its release, and compare everything in its bundle.
-
-    Parameters
-    ----------
-    archive
-        Where other releases are, if the estimate needs any.
-    place, release
-        The estimate, and the release that it belongs to.
-
-    Returns
-    -------
-    tuple
-        What was verified, in words; and what could not be compared, if anything.
-    """
+    """Recompute an estimate from its release, and compare everything in its bundle."""
     bundle = read_estimate(place)
     stated = bundle.manifest
     estimator = estimator_from_settings(stated.estimator)
@@ -461,13 +442,7 @@ def _check_facts_only(
 
 
 def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple[str, None]:
-    """Verify what a report states; its page is what was sealed.
-
-    Returns
-    -------
-    tuple
-        What was verified, in words; nothing is left that could not be compared.
-    """
+    """Verify what a report states; its page is what was sealed."""
     stated, facts = read_report(place).manifest, release.manifest
     estimates = [
         read_estimate(archive.estimate(facts.dataset.id, facts.release, name))

@@ -54,21 +54,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """The result of a successful verification.
+    """The result of a successful verification."""
 
-    Parameters
-    ----------
-    release
-        ``<dataset>/<release>``.
-    checks
-        What was verified, in words.
-    unchecked
-        What could not be verified.
-    """
-
-    release: str
-    checks: tuple[str, ...]
-    unchecked: tuple[Notice, ...]
+    release: str  # `<dataset>/<release>`
+    checks: tuple[str, ...]  # what was verified, in words
+    unchecked: tuple[Notice, ...]  # what could not be verified
 
 
 def list_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, str]]:
@@ -80,13 +70,7 @@ def list_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, st
 def select_releases(
     archive: Archive, ledger: Ledger | None, names: list[str]
 ) -> list[tuple[str, str]]:
-    """(data set, release) of the named releases and data sets; of all, if `names` is empty.
-
-    Raises
-    ------
-    UnknownRelease
-        If a name is unknown, or the archive and the ledger are empty.
-    """
+    """(data set, release) of the named releases and data sets; of all, if `names` is empty."""
     releases = list_releases(archive, ledger)
     chosen = releases
     if names:
@@ -112,19 +96,8 @@ def verify_release(
 
     Parameters
     ----------
-    archive, dataset, release
-        The release, and the archive that has it.
-    ledger
-        Where it was charged, if available.
     recompute_derived
         Whether to recompute estimates, and verify reports; otherwise only their seals are.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that is wrong.
-    UntrustedLedger
-        If the ledger differs from the head that the release states.
     """
     with archive.rewrite_paths_in_errors():
         return _verify(archive, dataset, release, ledger, recompute_derived)
@@ -208,13 +181,7 @@ def _run_check(place: Path, check: Callable[P, R], *args: P.args, **kwargs: P.kw
 
 
 def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
-    """Check that a release states the guarantee that was charged for it, if any was.
-
-    Raises
-    ------
-    BundleError
-        With both guarantees.
-    """
+    """Check that a release states the guarantee that was charged for it, if any was."""
     facts = bundle.manifest
     charge, stated = ledger.charge_of(facts.dataset.id, facts.release), facts.guarantee
     pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
@@ -234,15 +201,7 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
 
 
 def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
-    """Check that a release is the one that was charged, under the ledger that it states.
-
-    Raises
-    ------
-    BundleError
-        If it was never charged, or replaced.
-    UntrustedLedger
-        If the ledger differs from the head that the release states.
-    """
+    """Check that a release is the one that was charged, under the ledger that it states."""
     facts = bundle.manifest
     charge = ledger.charge_of(facts.dataset.id, facts.release)
     if charge is None:
@@ -266,13 +225,7 @@ def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
 
 
 def check_withdrawal(archive: Archive, dataset: str, charge: Charge) -> None:
-    """Check that there is a notice of withdrawal if and only if the ledger records one.
-
-    Raises
-    ------
-    BundleError
-        If not, or if it states something else.
-    """
+    """Check that there is a notice of withdrawal if and only if the ledger records one."""
     place = archive.withdrawal(dataset, charge.release)
     if charge.state is not ChargeState.WITHDRAWN:
         if archive.contains(place):
@@ -299,11 +252,6 @@ def check_recorded(
     """Check that the archive has the notice, estimates and reports that the ledger has recorded.
 
     Yields a notice if it has other estimates or reports as well.
-
-    Raises
-    ------
-    BundleError
-        Naming the one that is missing, or that is not the one recorded.
     """
     charge = ledger.charge_of(dataset, release)
     if charge is not None:

@@ -163,36 +163,19 @@ class Guesses(NamedTuple):
     side of it. It increases with the cell, also where the distance is rounded. So all edges with
     smaller keys are at most the cell, none with larger keys is, and only those with the same key
     are left: one or two, because bins are equal around a centre, and octaves far from it.
-
-    Attributes
-    ----------
-    inner
-        The edges between bins; of each column, followed by so many infinite ones that a search
-        over 2^steps - 1 edges stays among its own.
-    firsts
-        Position of each column's edges in `inner`.
-    steps
-        Number of steps of a binary search among the edges that have one key.
-    centres
-        From where distances are measured.
-    least
-        Leading bits of the distances that have the key nearest to the centre, or less.
-    reach
-        Number of keys on each side of the centre.
-    numbers
-        For each key, the number of edges with smaller keys.
-    tables
-        Position of each column's keys in `numbers`.
     """
 
+    # the edges between bins; of each column, followed by so many infinite ones that a search over
+    # 2^steps - 1 edges stays among its own
     inner: Array
-    firsts: Integers
-    steps: Integers
-    centres: Array
+    firsts: Integers  # position of each column's edges in `inner`
+    steps: Integers  # number of steps of a binary search among the edges that have one key
+    centres: Array  # from where distances are measured
+    # leading bits of the distances that have the key nearest to the centre, or less
     least: Integers
-    reach: Integers
-    numbers: NDArray[np.uint16]
-    tables: Integers
+    reach: Integers  # number of keys on each side of the centre
+    numbers: NDArray[np.uint16]  # for each key, the number of edges with smaller keys
+    tables: Integers  # position of each column's keys in `numbers`
 
 
 def first_guesses(edges: Sequence[Array]) -> Guesses:

@@ -61,15 +61,9 @@ class Units(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class RowHistograms:
-    """Histograms of rows. Private.
+    """Histograms of rows. Private."""
 
-    Parameters
-    ----------
-    counts
-        The histograms, shapes (bins,).
-    """
-
-    counts: tuple[Counts, ...]
+    counts: tuple[Counts, ...]  # the histograms, shapes (bins,)
     rows_without_person: int = 0
 
     def __len__(self) -> int:
@@ -86,18 +80,10 @@ class RowHistograms:
 
 @dataclass(frozen=True, repr=False)
 class PersonLengths:
-    """The lengths of persons, known only when all of their rows are added. Private.
+    """The lengths of persons, known only when all of their rows are added. Private."""
 
-    Parameters
-    ----------
-    persons
-        Persons with the sum of squares of each.
-    thresholds
-        See `tables.counts.counting.length_thresholds`.
-    """
-
-    persons: Persons
-    thresholds: NDArray[np.uint64]
+    persons: Persons  # persons with the sum of squares of each
+    thresholds: NDArray[np.uint64]  # see `tables.counts.counting.length_thresholds`
 
     @property
     def rows_without_person(self) -> int:
@@ -117,21 +103,11 @@ class PersonLengths:
 
 @dataclass(frozen=True, repr=False)
 class PartialCounts:
-    """The counts of one partition. Private.
+    """The counts of one partition. Private."""
 
-    Parameters
-    ----------
-    units
-        Rows or persons.
-    rows
-        Number of rows, dropped malformed lines included.
-    malformed
-        Number of malformed lines.
-    """
-
-    units: Units
-    rows: int
-    malformed: int
+    units: Units  # rows or persons
+    rows: int  # number of rows, dropped malformed lines included
+    malformed: int  # number of malformed lines
 
     def __add__(self, other: PartialCounts) -> PartialCounts:
         return PartialCounts(
@@ -141,18 +117,10 @@ class PartialCounts:
 
 @dataclass(frozen=True)
 class BinJob(Job[PartialCounts]):
-    """Count the bins of the cells of every column.
+    """Count the bins of the cells of every column."""
 
-    Parameters
-    ----------
-    edges
-        See `tables.counts.binning.Binning`.
-    draw_keys
-        Draws the random keys that choose one row of each person.
-    """
-
-    edges: tuple[Array, ...]
-    draw_keys: DrawKeys
+    edges: tuple[Array, ...]  # see `tables.counts.binning.Binning`
+    draw_keys: DrawKeys  # draws the random keys that choose one row of each person
 
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
@@ -177,15 +145,9 @@ class BinJob(Job[PartialCounts]):
 
 @dataclass(frozen=True)
 class LengthJob(Job[PartialCounts]):
-    """Count the lengths of scaled rows; of a person, the square root of the sum of squares.
+    """Count the lengths of scaled rows; of a person, the square root of the sum of squares."""
 
-    Parameters
-    ----------
-    edges
-        See `tables.counts.counting.length_thresholds`.
-    """
-
-    edges: Array
+    edges: Array  # see `tables.counts.counting.length_thresholds`
 
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
@@ -259,26 +221,15 @@ class _PersonLengthWorker:
 
 @dataclass(frozen=True, repr=False)
 class BinCounts:
-    """The exact histograms of a table. Private: passed in memory, and never stored.
+    """The exact histograms of a table. Private: passed in memory, and never stored."""
 
-    Parameters
-    ----------
-    counts
-        One histogram for each column, or one of lengths; shapes (bins,). Each sums to `units`.
-    units
-        Exact number of rows; under person-level privacy, of persons.
-    malformed
-        Number of malformed CSV lines, which count as rows without values, and belong to no person.
-    rows_read
-        Number of rows of the table.
-    rows_without_person
-        Number of rows that were left out because they belong to no person.
-    """
-
+    # One histogram for each column, or one of lengths; shapes (bins,). Each sums to `units`.
     counts: tuple[NDArray[np.int64], ...]
-    units: int
+    units: int  # exact number of rows; under person-level privacy, of persons
+    # number of malformed CSV lines, which count as rows without values, and belong to no person
     malformed: int
-    rows_read: int
+    rows_read: int  # number of rows of the table
+    # number of rows that were left out because they belong to no person
     rows_without_person: int = 0
 
 
@@ -298,24 +249,13 @@ def count_bins(
 
     Parameters
     ----------
-    source
-        The table.
     contract
         Names of the columns, levels and, under ``replace-one``, the public number of rows. Bounds
         and constants are not used.
     grids
         The bins of each column, in the order of the contract: a `LevelGrid` for a column of levels.
-    on_rows
-        Called with the number of rows of each batch.
     draw_keys
         Draws random keys (`mechanisms.sampling.sampler.random_keys`), if persons are protected.
-    engine
-        See `Engine`.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read, or its number of rows is not the public one.
     """
     edges = tuple(bin_edges(grid) for _, grid in zip(contract.names, grids, strict=True))
     return _count(source, BinJob(contract, edges, draw_keys), on_rows, engine)
@@ -336,19 +276,10 @@ def count_lengths(
 
     Parameters
     ----------
-    source, on_rows, engine
-        See `count_bins`.
-    contract
-        As for `count_bins`, but with the bounds, centres and scales in use.
     edges
         Lower edges of the bins, increasing and below 2^13; shape (K,). Bin k is
         [edges[k], edges[k + 1]). The last bin has no upper edge, and lengths below the first edge
         are in bin 0, such as the zero of a malformed line.
-
-    Raises
-    ------
-    TableError
-        See `count_bins`.
     """
     return _count(source, LengthJob(contract, edges), on_rows, engine)
 
@@ -400,11 +331,6 @@ class RowLengths:
         """Squared length of every row in units of 2^-20, shape (rows,).
 
         Squared lengths above 2^26 become 2^26.
-
-        Parameters
-        ----------
-        cells
-            See `repair`.
 
         Notes
         -----

@@ -135,13 +135,7 @@ class XzStream(io.RawIOBase):
 
 
 def open_zip(packed: IO[bytes]) -> IO[bytes]:
-    """The content of the only file in a ZIP archive.
-
-    Raises
-    ------
-    DecompressionError
-        If the archive has no file or several, or needs unbounded memory.
-    """
+    """The content of the only file in a ZIP archive."""
     archive = _open_archive(packed)
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:

@@ -54,70 +54,32 @@ _TEXTS_BETWEEN_CHECKS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a file is to be read; None and empty for the usual way.
+    """How a file is to be read; None and empty for the usual way."""
 
-    Parameters
-    ----------
-    sheet
-        Name of a sheet.
-    header
-        Number of the line or row that names the columns, from 1.
-    names
-        Names of the columns of a file without such a line.
-    thousands, decimal
-        Marks in numbers that are text.
-    encoding
-        Encoding of text.
-    widths
-        Characters of each column, if they have fixed widths.
-    codes
-        Whether labelled values stay the numbers that they have in the file.
-    numbers
-        Columns of numbers, in which other cells become missing.
-    """
-
-    sheet: str | None = None
-    header: int | None = None
-    names: Sequence[str] = ()
+    sheet: str | None = None  # name of a sheet
+    header: int | None = None  # number of the line or row that names the columns, from 1
+    names: Sequence[str] = ()  # names of the columns of a file without such a line
+    # thousands, decimal: marks in numbers that are text
     thousands: str | None = None
     decimal: str | None = None
-    encoding: str | None = None
-    widths: Sequence[int] = ()
-    codes: bool = False
-    numbers: Sequence[str] = ()
+    encoding: str | None = None  # encoding of text
+    widths: Sequence[int] = ()  # characters of each column, if they have fixed widths
+    codes: bool = False  # whether labelled values stay the numbers that they have in the file
+    numbers: Sequence[str] = ()  # columns of numbers, in which other cells become missing
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A table for Parquet.
+    """A table for Parquet."""
 
-    Parameters
-    ----------
-    table
-        The columns that can be published.
-    left_out
-        The others, each with the reason.
-    cleared
-        Of the columns of `Reading.numbers`, how many cells are missing and were not so in the file.
-    """
-
-    table: pa.Table = field(repr=False)
-    left_out: Mapping[str, str]
+    table: pa.Table = field(repr=False)  # the columns that can be published
+    left_out: Mapping[str, str]  # the others, each with the reason
+    # of the columns of `Reading.numbers`, how many cells are missing and were not so in the file
     cleared: Mapping[str, int]
 
 
 def read_other(path: Path, reading: Reading) -> Converted:
-    """Read a file of another program.
-
-    Raises
-    ------
-    TableError
-        If it cannot be read, naming the file, the sheet or the column, and never a cell.
-    RequestError
-        If an option does not apply to this kind of file.
-    ModuleNotFoundError
-        If the library that reads it is not installed.
-    """
+    """Read a file of another program."""
     if not path.is_file():
         raise _conversion_failed(str(path), "no such file", "Correct the path.")
     kind = _kind(path, reading)

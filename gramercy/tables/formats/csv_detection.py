@@ -20,24 +20,12 @@ _SEPARATORS: tuple[Separator, ...] = get_args(Separator)
 def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
     """Open a table whose format no contract has stated yet; no row is read.
 
-    Parameters
-    ----------
-    path
-        Path, glob, folder or URL.
-
     Returns
     -------
-    source
-        The files.
     written
         The format of the first CSV file, if a contract must state it: the separator between the
         most fields of its header, and its encoding. Decimal marks are not in headers. The
         encoding of a header without accents is taken for UTF-8.
-
-    Raises
-    ------
-    TableError
-        As `open_source` does.
     """
     source = open_source(Files(path=path, separator=","))
     files = [file for file in source.files if isinstance(file.format, CsvTables)]

@@ -75,13 +75,7 @@ def _written(file: SourceFile) -> CsvFormat:
 
 
 def read_header(file: SourceFile) -> list[str]:
-    """Names of the columns, from the first line.
-
-    Raises
-    ------
-    TableError
-        If the file has no readable header.
-    """
+    """Names of the columns, from the first line."""
     display_name, written = file.display_name, _written(file)
     with _open(file) as stream:
         line = _first_line(stream)
@@ -144,17 +138,11 @@ def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Parsed records.
+    """Parsed records."""
 
-    Parameters
-    ----------
-    cells
-        Shape (columns, rows); the rows of columns of persons are not filled in.
-    persons
-        The columns of persons by index: indices are assigned in the order of the table.
-    """
-
+    # shape (columns, rows); the rows of columns of persons are not filled in
     cells: NDArray[np.float64]
+    # the columns of persons by index: indices are assigned in the order of the table
     persons: dict[int, pa.Array]
 
 

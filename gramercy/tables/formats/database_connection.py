@@ -59,13 +59,7 @@ logging.getLogger(f"sqlalchemy.engine.Engine.{_LOG}").setLevel(logging.WARNING)
 
 @contextmanager
 def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
-    """A connection to the database of a table, which can only read.
-
-    Raises
-    ------
-    TableError
-        If the database cannot be opened or read, without the reason's text.
-    """
+    """A connection to the database of a table, which can only read."""
     error: GramercyError | None = None
     try:
         engine = _engine(table)

@@ -48,11 +48,6 @@ def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
 
     SQLite does not enforce types: a column of whole numbers may contain text, which then counts as
     missing. The columns of a free query of SQLite have no type.
-
-    Raises
-    ------
-    TableError
-        If the database or the table cannot be read, or the condition on rows can fail.
     """
     with connected(table) as connection:
         stated = stated_columns(connection, table)
@@ -91,12 +86,8 @@ def statement(
 
     Parameters
     ----------
-    table
-        What to read.
     columns
         The columns to read, with their types, and the most bytes of a text that can be a value.
-    sqlite
-        Whether the database is SQLite, in which any column may contain text.
     """
     relation = _relation(table)
     bounded = _sqlite_cell if sqlite else _postgresql_cell
@@ -172,14 +163,7 @@ _COMPARABLE = (
 
 
 def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
-    """Refuse a view where the contract says table, whose rows need no assertion.
-
-    Raises
-    ------
-    TableError
-        If so, if the table is virtual or has policies of row-level security, or if the server is
-        too old, or could not convert a stored text.
-    """
+    """Refuse a view where the contract says table, whose rows need no assertion."""
     postgresql = connection.dialect.name == "postgresql"
     if postgresql:
         version = connection.dialect.server_version_info or (0,)
@@ -251,22 +235,7 @@ def virtual_columns(connection: sa.Connection, table: DatabaseTable) -> set[str]
 def check_condition(
     connection: sa.Connection, table: DatabaseTable, types: Mapping[str, str]
 ) -> None:
-    """Refuse a condition that names unknown columns, or columns whose comparisons may fail.
-
-    Parameters
-    ----------
-    connection
-        An open connection.
-    table
-        The table with the condition.
-    types
-        All columns, with their types.
-
-    Raises
-    ------
-    TableError
-        If the condition cannot be used.
-    """
+    """Refuse a condition that names unknown columns, or columns whose comparisons may fail."""
     if table.condition is None:
         return
     from gramercy.schemas.row_condition import columns_of  # takes a third of a second
@@ -334,13 +303,7 @@ def _quoted(connection: sa.Connection, table: DatabaseTable) -> str:
 def open_rows(
     table: DatabaseTable, columns: CopiedColumns
 ) -> Iterator[tuple[pa.Schema, Iterator[list[pa.Array]]]]:
-    """The columns of a copy, and the batches of its rows.
-
-    Raises
-    ------
-    TableError
-        If the database cannot be read, or lacks a column.
-    """
+    """The columns of a copy, and the batches of its rows."""
     with connected(table) as connection:
         types = dict(stated_columns(connection, table))
         sqlite = connection.dialect.name == "sqlite"

@@ -100,25 +100,16 @@ class ParquetTables(TableFormat):
 
 @dataclass(frozen=True, repr=False)
 class _Column:
-    """A declared column, and the memory that it needs.
+    """A declared column, and the memory that it needs."""
 
-    Parameters
-    ----------
-    name, coding
-        As declared.
-    page
-        Bytes of a page.
-    text_bytes
-        Bytes of the text in a row, on average over a row group, or of the longest that a
-        dictionary may repeat in every row; 0 for numbers.
-    stays_encoded
-        Whether texts stay dictionary-encoded, so that none is repeated in memory.
-    """
-
+    # name, coding: as declared
     name: str
     coding: Coding
-    page: int
+    page: int  # bytes of a page
+    # bytes of the text in a row, on average over a row group, or of the longest that a dictionary
+    # may repeat in every row; 0 for numbers
     text_bytes: float = 0.0
+    # whether texts stay dictionary-encoded, so that none is repeated in memory
     stays_encoded: bool = False
 
 
@@ -193,17 +184,7 @@ class _Reader:
     def batches(
         self, columns: Sequence[_Column], groups: Sequence[int], rows: int, skip: int = 0
     ) -> Iterator[Array]:
-        """All of these columns at once, from a row on.
-
-        Parameters
-        ----------
-        columns, groups
-            What is read.
-        rows
-            Largest number of rows of a batch; batches with long texts have fewer.
-        skip
-            Number of rows to skip.
-        """
+        """All of these columns at once, from a row on."""
         names = [column.name for column in columns]
         text_bytes = sum(column.text_bytes for column in columns)
         rows = max(1, min(rows, int(_TEXTS / max(1.0, text_bytes))))

@@ -45,13 +45,7 @@ def _part(folder: Path, number: int, name: str, constants: Constants) -> SourceF
 
 @contextlib.contextmanager
 def new_copy(folder: Path) -> Iterator[NewCopy]:
-    """A copy in a new folder, complete after the block.
-
-    Raises
-    ------
-    ContractError
-        If the copy cannot be written.
-    """
+    """A copy in a new folder, complete after the block."""
     copy = NewCopy(folder)
     with written_to(folder.parent):
         folder.mkdir(mode=0o700)
@@ -92,12 +86,8 @@ class NewCopy:
 
         Parameters
         ----------
-        path
-            The file.
         columns
             The columns that will be read. One that the file lacks is missing in all of its rows.
-        constants
-            Columns in which all of its rows agree.
         """
         part = _part(self._folder, len(self.constants), "", {})
         with (
@@ -175,13 +165,7 @@ def _new_file(path: Path) -> int:
 
 @contextlib.contextmanager
 def written_to(folder: Path) -> Iterator[None]:
-    """Report that a copy cannot be written to a folder.
-
-    Raises
-    ------
-    ContractError
-        In place of an error of the operating system.
-    """
+    """Report that a copy cannot be written to a folder."""
     reason = ""
     try:
         yield

@@ -28,15 +28,8 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
 
     Parameters
     ----------
-    source
-        The table.
     min_cells
         Successive row groups of a file are combined until they have this many cells.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be read.
     """
     return [
         replace(source, files=(part,))
@@ -57,24 +50,13 @@ def cell_batches(
 
     Parameters
     ----------
-    source
-        The table.
     columns
         Names of the columns to read, and their coding. A column of levels gives the index of each
         cell's level, and the column of persons the index of each row's person; NaN if there is
         none.
-    malformed
-        Counts, updated in place.
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells; otherwise it is left
         out.
-    missing_codes
-        Numbers that stand for a missing value, by column.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be read.
     """
     # Levels expand into many columns: the size of the expanded batch must be bounded.
     codings = {name: coding_of(declared) for name, declared in columns.items()}
@@ -144,11 +126,6 @@ def schema_of(source: Source) -> dict[str, str]:
     dict
         Types as in `column_types`. Where files differ: ``double`` if all of them have numbers,
         ``any`` if one of them states no type, else `MIXED`. `PARTIAL` if a file lacks the column.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be read, is empty, or has two columns with the same name.
     """
     types: dict[str, str] = {}
     for index, file in enumerate(source.files):
@@ -177,11 +154,6 @@ def column_types(file: SourceFile) -> dict[str, str]:
     Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
     ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name, or
     that of the database.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read, is empty, or has two columns with the same name.
     """
     keys = file.partition_values
     stated = [column for column in file.columns() if column[0] not in keys] + [
@@ -200,11 +172,6 @@ def count_rows(source: Source) -> int | None:
 
     Footers of Parquet files state it. Other files are read, if they are local and small. Malformed
     lines do not count. None for a table that is copied before its rows are read.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be read.
     """
     if any(isinstance(file.format, CopiedFormat) for file in source.files):
         return None

@@ -25,8 +25,6 @@ def format_of(name: str, source: AnySource | None = None) -> TableFormat | None:
 
     Parameters
     ----------
-    name
-        The name or URL.
     source
         The source in the contract: where it states a separator, text files with other names are
         CSV as well.

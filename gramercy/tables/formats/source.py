@@ -53,24 +53,14 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Source:
-    """The files of a table, in a fixed order.
+    """The files of a table, in a fixed order."""
 
-    Parameters
-    ----------
-    fs
-        The fsspec file system of the files.
-    files
-        The files.
-    url
-        The contract's path or URL. Messages may show its folders, but not its user, password and
-        query.
-    kept
-        Where passes in this process keep the cells for the next pass, if there are several.
-    """
-
-    fs: Any = field(repr=False)
-    files: tuple[SourceFile, ...] = field(repr=False)
+    fs: Any = field(repr=False)  # the fsspec file system of the files
+    files: tuple[SourceFile, ...] = field(repr=False)  # the files
+    # The contract's path or URL. Messages may show its folders, but not its user, password and
+    # query.
     url: str = field(repr=False)
+    # where passes in this process keep the cells for the next pass, if there are several
     kept: KeptCells | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -89,13 +79,7 @@ class Source:
         return all(file.format.keeps_cells_apart for file in self.files)
 
     def fingerprint(self) -> str:
-        """A digest of names, sizes and modification dates. Private: kept in the ledger only.
-
-        Raises
-        ------
-        TableError
-            If a file cannot be accessed.
-        """
+        """A digest of names, sizes and modification dates. Private: kept in the ledger only."""
         digest = hashlib.sha256()
         for file in self.files:
             facts = file.info()
@@ -112,11 +96,6 @@ def open_source(source: AnySource) -> Source:
     A folder stands for all CSV and Parquet files in it and below. A file is skipped if its name, or
     the name of a subfolder around it, starts with an underscore or a dot. The rows of some tables
     can be read only once they are copied; see `needs_copy`.
-
-    Raises
-    ------
-    TableError
-        If the source does not exist, or a file is neither CSV nor Parquet.
     """
     if isinstance(source, Copied):
         name = display_name(source)
@@ -207,21 +186,8 @@ def copy_rows(
 
     Parameters
     ----------
-    source
-        A source that `needs_copy`.
     columns
         What to copy. Of a declared number of rows, reading stops a million rows after it.
-    folder
-        The new folder.
-    on_rows
-        Called with the number of rows of each batch.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read, or lacks a column.
-    ContractError
-        If the copy cannot be written.
     """
     (table,) = open_source(source).files
     table.copy(columns, folder, on_rows)
@@ -281,17 +247,8 @@ def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) 
 
     Parameters
     ----------
-    fs, path
-        See `SourceFile`.
-    source
-        The source in the contract.
     root
         The source's path if it is a folder: folders below it may be named ``column=value``.
-
-    Raises
-    ------
-    TableError
-        If the file has another format.
     """
     name, file_format = _display_name(path, location(source)), format_of(path, source)
     if file_format is None:
@@ -356,13 +313,7 @@ _CHANGE_MARKERS = {
 
 
 def store_digest(source: Source) -> str:
-    """A digest of everything that the store reports about the files. Private.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be accessed, or the store reports only its size.
-    """
+    """A digest of everything that the store reports about the files. Private."""
     files = []
     for file in source.files:
         facts = file.info()
@@ -382,20 +333,7 @@ def _normalised(name: str) -> str:
 
 
 def verify_unchanged(digest: str, source: AnySource) -> None:
-    """Compare the table with its state when it was opened, without the file system's cache.
-
-    Parameters
-    ----------
-    digest
-        The result of `store_digest` when the table was opened.
-    source
-        The contract's source.
-
-    Raises
-    ------
-    TableError
-        If a file was changed, added or removed.
-    """
+    """Compare the table with its state when it was opened, without the file system's cache."""
     current = None
     with contextlib.suppress(TableError):  # a file that was removed is a change
         open_source(source).fs.invalidate_cache()

@@ -59,15 +59,7 @@ class TableFormat(ABC):
     keeps_cells_apart: ClassVar[bool] = True
 
     def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
-        """Whether a file is in this format.
-
-        Parameters
-        ----------
-        suffixes
-            Ends of its name, in lower case, such as ``.csv`` and ``.gz``.
-        source
-            The source in the contract, which may state how files are written.
-        """
+        """Whether a file is in this format."""
         return False
 
     @abstractmethod
@@ -96,22 +88,14 @@ class TableFormat(ABC):
 
 @dataclass(frozen=True)
 class CopiedColumns:
-    """What a copy holds of a table.
+    """What a copy holds of a table."""
 
-    Parameters
-    ----------
-    published
-        The columns to publish, with their codings. Numbers become doubles as
-        those of a Parquet file would, and texts that are too long to be a level become missing.
-    others
-        Other columns: of persons or of dates. Whole numbers stay such, and others become text.
-    rows
-        The declared number of rows, if it is public.
-    """
-
+    # The columns to publish, with their codings. Numbers become doubles as those of a Parquet file
+    # would, and texts that are too long to be a level become missing.
     published: Mapping[str, Any]
+    # Other columns: of persons or of dates. Whole numbers stay such, and others become text.
     others: Sequence[str] = ()
-    rows: int | None = None
+    rows: int | None = None  # the declared number of rows, if it is public
 
     @property
     def names(self) -> list[str]:
@@ -145,19 +129,7 @@ class CopiedFormat(TableFormat):
         folder: Path,
         on_rows: Callable[[int], None],
     ) -> None:
-        """Read the rows once, and write them to a new folder; see `tables.formats.private_copy`.
-
-        Parameters
-        ----------
-        file
-            The whole table.
-        columns
-            What to copy.
-        folder
-            The new folder.
-        on_rows
-            Called with the number of rows of each batch.
-        """
+        """Read the rows once, and write them to a new folder; see `tables.formats.private_copy`."""
 
     def cell_batches(
         self,
@@ -175,43 +147,23 @@ class CopiedFormat(TableFormat):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a table.
+    """A file of a table."""
 
-    Parameters
-    ----------
-    fs
-        Its fsspec file system; None for a table of a database.
-    path
-        Its path on that file system; over HTTP, its whole URL.
-    format
-        Format, which follows from the name of the file.
-    display_name
-        Its name in errors, without private values: values of partition folders are cells, and URLs
-        may hold secrets. Folders that the contract itself names are shown as they are.
-    partition_values
-        Values of the columns that are encoded in the names of its folders, as by Hive and Spark.
-    row_groups
-        The row groups of a Parquet file to read; None for all.
-    source
-        The source in the contract, which may state how the file is written.
-    """
-
-    fs: Any = field(repr=False)
-    path: str = field(repr=False)
-    format: TableFormat
+    fs: Any = field(repr=False)  # its fsspec file system; None for a table of a database
+    path: str = field(repr=False)  # its path on that file system; over HTTP, its whole URL
+    format: TableFormat  # format, which follows from the name of the file
+    # Its name in errors, without private values: values of partition folders are cells, and URLs
+    # may hold secrets. Folders that the contract itself names are shown as they are.
     display_name: str
+    # values of the columns that are encoded in the names of its folders, as by Hive and Spark
     partition_values: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    # the row groups of a Parquet file to read; None for all
     row_groups: tuple[int, ...] | None = None
+    # the source in the contract, which may state how the file is written
     source: AnySource | None = field(default=None, repr=False)
 
     def info(self) -> dict[str, Any]:
-        """What the store reports about the file, such as its size and date.
-
-        Raises
-        ------
-        TableError
-            If the file cannot be accessed.
-        """
+        """What the store reports about the file, such as its size and date."""
         reason = ""
         if self.fs is None:
             raise wordings.table_not_copied(self.display_name)

@@ -299,21 +299,12 @@ def siphash_kernel(
 
 @dataclass(frozen=True, repr=False)
 class TextBuffers:
-    """The buffers of Arrow text as arrays, for compiled code that makes no objects. Private.
+    """The buffers of Arrow text as arrays, for compiled code that makes no objects. Private."""
 
-    Parameters
-    ----------
-    offsets
-        Text k has the bytes from offset k up to offset k + 1; shape (texts + 1,).
-    data
-        The bytes, of type uint8.
-    present
-        Whether each text is not null, shape (texts,).
-    """
-
+    # text k has the bytes from offset k up to offset k + 1; shape (texts + 1,)
     offsets: NDArray[np.int64]
-    data: NDArray[np.uint8]
-    present: NDArray[np.bool_]
+    data: NDArray[np.uint8]  # the bytes, of type uint8
+    present: NDArray[np.bool_]  # whether each text is not null, shape (texts,)
 
     @classmethod
     def of(cls, texts: pa.LargeStringArray) -> TextBuffers:

@@ -100,18 +100,7 @@ class IndexedPersons:
         return int(counts[counts > 1].sum())
 
     def indices(self, column: pa.Array) -> Array:
-        """The index of each row's person, shape (rows,); NaN for a row without a person.
-
-        Parameters
-        ----------
-        column
-            Whole numbers or text, dictionary-encoded or not.
-
-        Raises
-        ------
-        TableError
-            If a person is unknown to a closed index, or the column has another type.
-        """
+        """The index of each row's person, shape (rows,); NaN for a row without a person."""
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
@@ -421,13 +410,7 @@ def add_rows(
     person_squares: NDArray[np.uint64],
     person_rows: NDArray[np.int64],
 ) -> int:
-    """Add rows to the sums of their persons, which saturate at `most`; for numba.
-
-    Returns
-    -------
-    int
-        Number of rows without a person.
-    """
+    """Add rows to the sums of their persons, which saturate at `most`; for numba."""
     without, limit = 0, np.uint64(most)
     for k in range(len(indices)):
         if math.isnan(indices[k]):

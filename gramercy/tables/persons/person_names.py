@@ -46,11 +46,6 @@ _LONGEST_MISSING = max(len(missing.encode()) for missing in MISSING)
 def canonical(name: str) -> str | None:
     """The canonical spelling of a person's name.
 
-    Parameters
-    ----------
-    name
-        As stored in a file, of any length.
-
     Returns
     -------
     str or None
@@ -104,11 +99,6 @@ def are_canonical(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArra
     Those are names of printable ASCII characters, without quotes around them, and with single
     blanks inside, which are too long for a missing cell and cannot be numbers; and strings of
     digits. Other names may also be in their canonical spelling.
-
-    Parameters
-    ----------
-    offsets, data
-        See `tables.persons.name_table.TextBuffers`.
     """
     result = np.zeros(len(offsets) - 1, np.bool_)
     for k in range(len(result)):

@@ -50,26 +50,13 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Cluster:
-    """An existing Dask cluster, as the engine of `tables.sums.streaming.accumulate` and others.
+    """An existing Dask cluster, as the engine of `tables.sums.streaming.accumulate` and others."""
 
-    Parameters
-    ----------
-    scheduler
-        Address of its scheduler; None for the address in Dask's own configuration.
-    """
-
+    # address of its scheduler; None for the address in Dask's own configuration
     scheduler: str | None
 
     def __call__(self, source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT:
-        """Do a job.
-
-        Raises
-        ------
-        RequestError
-            If the cluster cannot be used.
-        TableError
-            See `tables.sums.streaming.accumulate`.
-        """
+        """Do a job."""
         parts = partitions(source, _PARTITION_CELLS)
         finished = 0
 

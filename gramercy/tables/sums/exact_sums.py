@@ -94,19 +94,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Sum:
-    """The sum over the rows of a table or of one part of it. Private.
+    """The sum over the rows of a table or of one part of it. Private."""
 
-    Parameters
-    ----------
-    gram
-        Exact Gram matrix of the integer rows, shape (p, p). None for an `UnscaledLattice`, where
-        squares are unbounded and only rows are counted.
-    rows
-        Exact number of rows.
-    """
-
+    # Exact Gram matrix of the integer rows, shape (p, p). None for an `UnscaledLattice`, where
+    # squares are unbounded and only rows are counted.
     gram: NDArray[Any] | None
-    rows: int
+    rows: int  # exact number of rows
 
     def __add__(self, other: Sum) -> Sum:
         """The sum over disjoint rows, in 64-bit integers if it fits, else in Python integers."""
@@ -170,18 +163,11 @@ AssignFolds = Callable[[int], PartNumbers]  # takes a number of rows, returns th
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a table: for every group in order, its folds.
+    """The parts of a table: for every group in order, its folds."""
 
-    Parameters
-    ----------
-    folds
-        Number of folds of each group.
-    by
-        The column of levels by which rows are grouped, if they are. Rows without one of its levels
-        are the last group.
-    """
-
-    folds: int = 1
+    folds: int = 1  # number of folds of each group
+    # The column of levels by which rows are grouped, if they are. Rows without one of its levels
+    # are the last group.
     by: LevelsFacts | None = None
 
     @property

@@ -46,17 +46,10 @@ ResultT = TypeVar("ResultT", bound=Addable)
 
 @dataclass(frozen=True)
 class Job(ABC, Generic[ResultT]):
-    """What to compute from a table, in public constants.
+    """What to compute from a table, in public constants."""
 
-    Parameters
-    ----------
-    contract
-        The declared columns.
-    threads
-        Maximal number of threads; None for as many as are useful.
-    """
-
-    contract: Contract
+    contract: Contract  # the declared columns
+    # maximal number of threads; None for as many as are useful
     threads: int | None = field(default=None, kw_only=True)
 
     @property
@@ -105,16 +98,8 @@ def read_to_workers(
 
     Parameters
     ----------
-    job, source
-        The job, and its table or a partition of it.
-    workers
-        One for each thread.
-    on_rows
-        Called with the number of rows of each batch.
     persons
         Index of persons, if they are protected. Indices are then the first row of a batch.
-    keep_malformed
-        Whether a malformed line of a CSV file becomes a row of missing cells.
     draw
         Draws randomness for a number of rows, which the worker receives after the batch.
     by
@@ -125,8 +110,6 @@ def read_to_workers(
     rows
         Number of rows, without malformed lines that were dropped. Where dates decide the period,
         only the rows of the contract's period are passed on and counted.
-    malformed
-        Numbers of malformed lines.
     """
     contract, malformed, rows_read = job.contract, MalformedLines(), 0
     columns = contract.codings

@@ -39,19 +39,12 @@ _ISO = (
 
 @dataclass(frozen=True)
 class PeriodFilter:
-    """Recognises the rows of one period: an index for `tables.formats.values.Lookup`.
+    """Recognises the rows of one period: an index for `tables.formats.values.Lookup`."""
 
-    Parameters
-    ----------
-    span, label
-        The period.
-    timezone
-        The zone in which its days begin.
-    """
-
+    # span, label: the period
     span: Span
     label: str
-    timezone: str
+    timezone: str  # the zone in which its days begin
 
     @classmethod
     def of(cls, contract: Contract) -> tuple[str, PeriodFilter] | None:

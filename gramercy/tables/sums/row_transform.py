@@ -33,27 +33,14 @@ def is_large(rows: int, columns: int) -> bool:
 
 @dataclass(frozen=True)
 class RowTransform:
-    """From cells to integer rows.
+    """From cells to integer rows."""
 
-    Parameters
-    ----------
-    columns
-        The declared columns.
-    intercept
-        Whether a column of ones comes first.
-    normalisation
-        Normalisation of rows.
-    lattice
-        Lattice of the integer rows.
-    kernel
-        The three steps as one compiled function, for large tables, and where it is loaded. Its
-        results are identical.
-    """
-
-    columns: tuple[ColumnKind, ...]
-    intercept: bool
-    normalisation: Unit | Clip | Whole
-    lattice: Lattice
+    columns: tuple[ColumnKind, ...]  # the declared columns
+    intercept: bool  # whether a column of ones comes first
+    normalisation: Unit | Clip | Whole  # normalisation of rows
+    lattice: Lattice  # lattice of the integer rows
+    # The three steps as one compiled function, for large tables, and where it is loaded. Its
+    # results are identical.
     kernel: NormaliseKernel | None = None
 
     @classmethod
@@ -68,15 +55,7 @@ class RowTransform:
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 
     def integers(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
-        """Integer rows, shape (p, rows).
-
-        Parameters
-        ----------
-        cells
-            See `tables.sums.row_transform.repair`.
-        repairs
-            Counts, updated in place.
-        """
+        """Integer rows, shape (p, rows)."""
         if self.kernel is not None:
             return self.kernel(cells, repairs)
         blocks = list(cache_slices(self.lattice.p, cells.shape[1]))
@@ -115,18 +94,11 @@ class RowTransform:
 
 @dataclass
 class Repairs:
-    """Numbers of repaired cells. For the steward only: they are exact functions of private data.
+    """Numbers of repaired cells. For the steward only: they are exact functions of private data."""
 
-    Parameters
-    ----------
-    filled
-        Cells that were missing, not finite, not numbers or not levels; shape (columns,).
-    clamped
-        Cells outside the bounds in the contract; shape (columns,).
-    """
-
+    # cells that were missing, not finite, not numbers or not levels; shape (columns,)
     filled: NDArray[np.int64]
-    clamped: NDArray[np.int64]
+    clamped: NDArray[np.int64]  # cells outside the bounds in the contract; shape (columns,)
 
     @classmethod
     def zeros(cls, columns: int) -> Repairs:
@@ -151,14 +123,6 @@ def repair(
     ----------
     cells
         Shape (columns, rows). NaN where missing; for levels, the index of the level.
-    columns
-        The declared columns.
-    repairs
-        Counts, updated in place.
-    intercept
-        Whether a column of ones comes first.
-    constants
-        The result of `repair_constants`, for a caller with many blocks.
 
     Returns
     -------
@@ -293,8 +257,6 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
     ----------
     rows
         Shape (p, rows), in the unit ball up to rounding.
-    lattice
-        K and c.
 
     Returns
     -------

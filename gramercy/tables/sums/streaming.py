@@ -41,26 +41,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class PartialSums:
-    """The sums of one partition of the table. Private.
+    """The sums of one partition of the table. Private."""
 
-    Parameters
-    ----------
-    part_sums
-        The sum of each part of the rows, without dropped malformed lines.
-    repairs, malformed
-        Counts of repaired cells and of malformed lines.
-    contributions
-        For person-level privacy: the sum of squares of each person's scaled rows, and the number
-        of rows without a person.
-    sample
-        For groups of persons: the group of one row of each person.
-    """
-
-    part_sums: tuple[Sum, ...]
+    part_sums: tuple[Sum, ...]  # the sum of each part of the rows, without dropped malformed lines
+    # repairs, malformed: counts of repaired cells and of malformed lines
     repairs: Repairs
     malformed: MalformedLines
+    # for person-level privacy: the sum of squares of each person's scaled rows, and the number of
+    # rows without a person
     contributions: Persons = field(default_factory=Persons)
-    sample: PersonSample | None = None
+    sample: PersonSample | None = None  # for groups of persons: the group of one row of each person
 
     @property
     def rows(self) -> int:
@@ -80,25 +70,17 @@ class PartialSums:
 
 @dataclass(frozen=True)
 class GramJob(Job[PartialSums]):
-    """Sum the Gram matrix; of persons, after a pass that measures their rows.
+    """Sum the Gram matrix; of persons, after a pass that measures their rows."""
 
-    Parameters
-    ----------
-    normalisation, lattice
-        The normalisation, and the lattice of the integer rows.
-    keep_malformed
-        Whether a malformed line of a CSV file becomes a row of missing cells.
-    parts, assign
-        The parts of the rows, and the function that draws the fold of each row.
-    draw_keys
-        Draws the random keys that choose the row by which a person counts in a group.
-    """
-
+    # normalisation, lattice: the normalisation, and the lattice of the integer rows
     normalisation: Unit | Clip | Whole
     lattice: Lattice
+    # whether a malformed line of a CSV file becomes a row of missing cells
     keep_malformed: bool = False
+    # parts, assign: the parts of the rows, and the function that draws the fold of each row
     parts: Parts = ONE_PART
     assign: AssignFolds | None = None
+    # draws the random keys that choose the row by which a person counts in a group
     draw_keys: DrawKeys | None = None
 
     @property
@@ -234,8 +216,6 @@ class ScalingWorker(SummingWorker):
         cells
             The indices of persons, then cells, and last the levels of groups if there are any;
             shape (columns, rows).
-        keys
-            For groups, a fresh random key for each row; see `PersonSample.add`.
         """
         if self._sample is not None and keys is not None:
             groups = self._parts.group_numbers(cells[-1])
@@ -261,27 +241,15 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Accumulated:
-    """The exact sums of a table. Private: passed between steps in memory, and never stored.
+    """The exact sums of a table. Private: passed between steps in memory, and never stored."""
 
-    Parameters
-    ----------
-    part_sums
-        The sum of each part of the rows; see `tables.sums.exact_sums`.
-    repairs
-        Numbers of repaired cells, without those of malformed lines; for the steward, as are the
-        following counts.
-    malformed
-        Number of malformed CSV lines, which count as rows without values.
-    rows_read
-        Number of rows of the table.
-    rows_without_person
-        Number of rows that were left out because they belong to no person, without malformed lines.
-    """
-
-    part_sums: tuple[Sum, ...]
+    part_sums: tuple[Sum, ...]  # the sum of each part of the rows; see `tables.sums.exact_sums`
+    # numbers of repaired cells, without those of malformed lines; for the steward, as are the
+    # following counts
     repairs: Repairs
-    malformed: int
-    rows_read: int
+    malformed: int  # number of malformed CSV lines, which count as rows without values
+    rows_read: int  # number of rows of the table
+    # number of rows that were left out because they belong to no person, without malformed lines
     rows_without_person: int = 0
 
     @property
@@ -308,34 +276,7 @@ def accumulate(
     draw_keys: DrawKeys | None = None,
     engine: Engine = run_locally,
 ) -> Accumulated:
-    """Sum q q^T over the integer rows of a table.
-
-    Parameters
-    ----------
-    source
-        The table.
-    contract
-        Columns and, under ``replace-one``, the public number of rows or persons.
-    normalisation
-        Normalisation of rows.
-    lattice
-        Lattice of the integer rows.
-    on_rows
-        Called with the number of rows of each batch.
-    keep_malformed
-        See `integer_batches`.
-    parts, assign, draw_keys
-        See `tables.sums.streaming.GramJob`.
-    engine
-        See `Engine`.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read; if its number of rows is not the public one; if the table is
-        CSV under cell-level privacy; or if rows are published and a declared column is a partition
-        column.
-    """
+    """Sum q q^T over the integer rows of a table."""
     if contract.protected_unit == "cell" and not source.keeps_cells_apart:
         raise families.SOURCE(
             "{source}: cell-level privacy ('privacy_unit: cell') needs Parquet, and this is CSV.",
@@ -449,10 +390,6 @@ def integer_batches(
 
     Parameters
     ----------
-    source, contract, normalisation, lattice
-        See `accumulate`.
-    repairs, malformed
-        Counts, updated in place.
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells. Required where rows
         are published, because dropping a row would move others.
