@@ -179,6 +179,8 @@ class ScalingFacts(Model):
     present
         Published share of rows with a value, for every column of the table; 1 for levels. Null
         before the histograms are drawn.
+    signs
+        Columns of which only is published which cells differ from the value that nearly all have.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
     """
@@ -188,6 +190,7 @@ class ScalingFacts(Model):
     stages: tuple[Positive, ...] = ()
     lengths: NotNegative = 0.0
     present: tuple[NotNegative, ...] | None = None
+    signs: tuple[str, ...] = ()
     release: Label | None = None
     sha256: Digest | None = None
 

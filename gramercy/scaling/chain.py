@@ -6,29 +6,21 @@ published.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.clipping_radius import clipping_radius, length_edges
-from gramercy.scaling.column_constants import (
-    UNBOUNDED,
-    Constants,
-    Grid,
-    LevelGrid,
-    column_constants,
-    first_grid,
-    winsorised_bounds,
-    zoomed_grid,
-)
+from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges
+from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
+from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip
-from gramercy.schemas.request_parts import ScalingFacts
 
 Counts = NDArray[np.int64]
 AnyGrid = Grid | LevelGrid
@@ -41,42 +33,62 @@ class ConstantsChain:
     """The constants of a release after some stages of its histograms."""
 
     spec: ReleaseSpec  # the public facts of the release, whose constants are estimated
+    noise: float  # of the sum of rows: see `Mechanism.noise_of_sum`
     stage: int  # number of stages so far
-    rows: float  # number of rows or persons: public, or estimated from the counts of the last stage
-    # constants of every table column; None for levels, and before the first stage
-    constants: tuple[Constants | None, ...]
+    # number of rows or persons from all counts so far, and the deviation of its noise; before the
+    # first stage, the public or the planned number
+    counted: float
+    counted_sd: float
+    # every table column so far; None for levels
+    columns: tuple[ColumnScan | None, ...]
 
     @classmethod
-    def start(cls, spec: ReleaseSpec) -> ConstantsChain:
+    def start(cls, spec: ReleaseSpec, noise: float) -> ConstantsChain:
         """The chain before the first stage."""
-        return cls(spec, 0, float(spec.dataset.count), (None,) * len(spec.columns))
+        bounds = spec.scaling.bounds if spec.scaling else ()
+        if not bounds:
+            raise TypeError("the constants of this release are declared")
+        columns = tuple(
+            None if isinstance(column, LevelsFacts) else ColumnScan(*(limits or NO_LIMITS))
+            for column, limits in zip(spec.columns, bounds, strict=True)
+        )
+        return cls(spec, noise, 0, float(spec.dataset.count), math.inf, columns)
+
+    @property
+    def rows(self) -> float:
+        """The number of rows or persons: the public one, unless the counts contradict it."""
+        public = float(self.spec.dataset.count)
+        if not self.spec.neighbours.count_is_public:
+            return self.counted
+        return self.counted if abs(self.counted - public) > _SURE * self.counted_sd else public
 
     @property
     def grids(self) -> list[AnyGrid]:
         """The bins of the next stage, for every table column."""
         return [
-            LevelGrid(len(column.levels))
-            if isinstance(column, LevelsFacts)
-            else first_grid(*limits)
-            if constants is None
-            else zoomed_grid(constants, *limits)
-            for column, limits, constants in zip(
-                self.spec.columns, self._limits, self.constants, strict=True
-            )
+            LevelGrid(len(facts.levels)) if isinstance(facts, LevelsFacts) else column.grid  # type: ignore[union-attr]
+            for facts, column in zip(self.spec.columns, self.columns, strict=True)
         ]
 
     def after(self, counts: Sequence[Counts], sd: float) -> ConstantsChain:
         """The chain after one more stage."""
-        rows = self._count(counts)
-        constants = tuple(
-            None
-            if isinstance(grid, LevelGrid)
-            else column_constants(each, grid, sd, rows, before, *limits)
-            for each, grid, before, limits in zip(
-                counts, self.grids, self.constants, self._limits, strict=True
-            )
+        chain = self._counting([(float(each.sum()), each.size) for each in counts], sd)
+        columns = tuple(
+            None if column is None else column.after(each, sd, chain.rows)
+            for column, each in zip(self.columns, counts, strict=True)
         )
-        return replace(self, stage=self.stage + 1, rows=rows, constants=constants)
+        return replace(chain, stage=self.stage + 1, columns=columns)
+
+    def _counting(self, totals: Sequence[tuple[float, int]], sd: float) -> ConstantsChain:
+        """The number of rows with that of more histograms, by inverse variance."""
+        weight = 0.0 if math.isinf(self.counted_sd) else 1 / self.counted_sd**2
+        terms, weights = [self.counted * weight], [weight]
+        for total, bins in totals:
+            weights.append(1 / (bins * sd * sd))
+            terms.append(total * weights[-1])
+        weight = math.fsum(weights)
+        counted = max(1.0, math.fsum(terms) / weight)
+        return replace(self, counted=counted, counted_sd=1 / math.sqrt(weight))
 
     def histograms(self, counts: Sequence[Counts], sd: float) -> list[Histogram]:
         """The published histograms of the next stage; see `after`."""
@@ -86,57 +98,77 @@ class ConstantsChain:
         ]
 
     @property
-    def scaled(self) -> ReleaseSpec:
-        """The facts of the release with the constants of the last stage, and no radius yet."""
-        columns = tuple(
-            column
-            if constants is None or isinstance(column, LevelsFacts)
-            else _with_constants(column, constants, limits)
-            for column, constants, limits in zip(
-                self.spec.columns, self.constants, self._limits, strict=True
-            )
+    def constants(self) -> tuple[ColumnConstants | None, ...]:
+        """The constants of every table column after the last stage; None for levels."""
+        q = len(self.spec.names)
+        return tuple(
+            None if column is None else column.finished(self.rows, self.noise, q)
+            for column in self.columns
         )
-        scaling = self._scaling.model_copy(update={"present": self.present})
-        return self.spec.model_copy(update={"columns": columns, "scaling": scaling})
 
     @property
-    def present(self) -> tuple[float, ...]:
-        """Share of rows with a value, for every table column; 1 for levels."""
-        return tuple(1.0 if each is None else each.present for each in self.constants)
+    def scaled(self) -> ReleaseSpec:
+        """The facts of the release with the constants of the last stage, and no radius yet."""
+        constants = self.constants
+        columns = tuple(
+            facts
+            if each is None or isinstance(facts, LevelsFacts)
+            else facts.model_copy(
+                update={
+                    "lower": each.lower,
+                    "upper": each.upper,
+                    "centre": each.centre,
+                    "scale": each.scale,
+                }
+            )
+            for facts, each in zip(self.spec.columns, constants, strict=True)
+        )
+        update = {
+            "present": tuple(1.0 if each is None else each.present for each in constants),
+            "signs": tuple(
+                facts.name
+                for facts, each in zip(columns, constants, strict=True)
+                if each is not None and each.sign
+            ),
+        }
+        assert self.spec.scaling is not None  # noqa: S101
+        scaling = self.spec.scaling.model_copy(update=update)
+        return self.spec.model_copy(update={"columns": columns, "scaling": scaling})
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths over `lengths_of`."""
-        lower = lengths_of(self.spec)
+        lower = lengths_of(self.scaled)
         upper = np.append(lower[1:], np.nan)
         return Histogram(
             self.stage + 1, ROW_LENGTHS, lower, upper, (None,) * counts.size, counts, sd
         )
 
-    def clipped(self, lengths: Counts, sd: float, noise: float) -> ReleaseSpec:
-        """The facts of the release with constants and radius."""
-        radius = clipping_radius(lengths, sd, self.rows, len(self.spec.names), noise)
-        return self.scaled.model_copy(update={"normalisation": Clip(radius=radius)})
+    def clipped(self, lengths: Histogram, noise: float) -> ReleaseSpec:
+        """The facts of the release with constants and radius, for the noise of its sum."""
+        spec = self.scaled
+        chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
+        seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
+        q = len(spec.names)
+        radius = clipping_radius(seen, q, q - int(spec.intercept), noise, spec.privacy_unit)
+        return spec.model_copy(update={"normalisation": Clip(radius=radius)})
 
-    @property
-    def _scaling(self) -> ScalingFacts:
-        if self.spec.scaling is None:
-            raise TypeError("the constants of this release are declared")
-        return self.spec.scaling
 
-    @property
-    def _limits(self) -> list[Limits]:
-        return [bounds or NO_LIMITS for bounds in self._scaling.bounds]
-
-    def _count(self, counts: Sequence[Counts]) -> float:
-        """The public number of rows or persons; under add-remove, the mean of columns' totals."""
-        if self.spec.neighbours.count_is_public:
-            return float(self.spec.dataset.count)
-        return max(1.0, sum(int(each.sum()) for each in counts) / len(counts))
+_SURE = 3.0
+_PERSONS_ROOM = 16.0
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
-    """The edges of the bins of row lengths."""
-    return length_edges(len(spec.names))
+    """The edges of the bins of row lengths, up to the longest row that the bounds in use allow."""
+    squares = [1.0] if spec.intercept else []
+    for column in spec.columns:
+        if isinstance(column, LevelsFacts):
+            squares.append(1.0)
+        else:
+            farthest = max(column.upper - column.centre, column.centre - column.lower)
+            squares.append((farthest / column.scale) ** 2)
+    longest = math.sqrt(math.fsum(squares))
+    room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
+    return length_edges(len(spec.names), longest * room)
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
@@ -147,7 +179,7 @@ def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts
 
 
 def replayed(
-    spec: ReleaseSpec, histograms: Sequence[Histogram]
+    spec: ReleaseSpec, histograms: Sequence[Histogram], noise: float
 ) -> tuple[ConstantsChain, list[Histogram]]:
     """The chain that published histograms give, and the same histograms with recomputed bins.
 
@@ -156,10 +188,10 @@ def replayed(
     histograms
         As published: those of all columns for each stage, and last those of row lengths.
     """
-    chain, recomputed = ConstantsChain.start(spec), list[Histogram]()
+    chain, recomputed = ConstantsChain.start(spec, noise), list[Histogram]()
     *of_columns, lengths = histograms
     width = len(spec.columns)
-    if len(of_columns) % width or lengths.count.shape != lengths_of(spec).shape:
+    if len(of_columns) % width:
         raise ValueError
     for start in range(0, len(of_columns), width):
         stage = of_columns[start : start + width]
@@ -168,6 +200,8 @@ def replayed(
             raise ValueError
         recomputed += chain.histograms(counts, sd)
         chain = chain.after(counts, sd)
+    if lengths.count.shape != lengths_of(chain.scaled).shape:
+        raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
 
 
@@ -183,15 +217,3 @@ def _histogram(
     elif isinstance(grid, Grid):
         lower[:-1], upper[:-1] = grid.edges[:-1], grid.edges[1:]
     return Histogram(stage, column.name, lower, upper, level, counts, sd)
-
-
-def _with_constants(column: ColumnFacts, constants: Constants, limits: Limits) -> ColumnFacts:
-    lower, upper = winsorised_bounds(constants, *limits)
-    return column.model_copy(
-        update={
-            "lower": lower,
-            "upper": upper,
-            "centre": constants.centre,
-            "scale": constants.scale,
-        }
-    )

@@ -3,47 +3,110 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.column_constants import LARGEST_WINSOR
+from gramercy.scaling.column_constants import binary_logarithm
+from gramercy.scaling.runs import centred, seen_bins
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
-_BIAS = 0.04
+_ROOT = math.sqrt(math.sqrt(2.0))
+# in units of the root of the number of columns
+_FIRST_EDGES = (0.0, 0.5, math.sqrt(0.5), 1 / _ROOT, 1.0, _ROOT, math.sqrt(2), math.sqrt(2) * _ROOT)
+_LAST_EDGES = (2.0, 2 * math.sqrt(2), 4.0)
+_MOST_EDGES = 60
+_SEEN, _GAP = 3.0, 0.2
 _LEAST_POWER = 0.05
-_PERSONS_ROOM = 16.0
-_SURE = 3.0
-_QUARTERS = np.array([1.0, math.sqrt(math.sqrt(2)), math.sqrt(2), math.sqrt(2 * math.sqrt(2))])
+_BIAS, _STRENGTH, _LEAST_BIAS, _LARGEST_BIAS = 0.035, 1200.0, 0.018, 0.04
+_EIGHTH = math.sqrt(_ROOT)
+_LARGEST_RADIUS = {"row": 8.0, "person": 128.0}
 
 
-def length_edges(q: int) -> Array:
-    """Return the edges of the bins of row lengths: quarter octaves from 1.
+def length_edges(q: int, longest: float) -> Array:
+    """Return the edges of the bins of row lengths: quarter octaves where a radius may be.
+
+    Parameters
+    ----------
+    q
+        Number of columns of the matrix.
+    longest
+        Length of the longest row that is possible.
 
     Returns
     -------
     ndarray of float64, shape (K,)
         Bin k is [edges[k], edges[k + 1]); the last is unbounded. A length x is in bin
-        ``max(searchsorted(edges, x, side="right") - 1, 0)``. With an intercept only malformed
-        lines are shorter than 1. The last edge is 16 times the length of the longest winsorised
-        row, because the lengths of persons cover all their rows.
+        ``searchsorted(edges, x, side="right") - 1``. Beyond four roots of q bins are octaves: the
+        noise of a count is the same however wide a bin is.
     """
-    octaves = math.ceil(math.log2(LARGEST_WINSOR * _PERSONS_ROOM)) + (q.bit_length() + 1) // 2
-    edges: Array = (np.ldexp(1.0, np.arange(octaves))[:, None] * _QUARTERS).ravel()
-    return edges
+    edges = [*_FIRST_EDGES, *_LAST_EDGES]
+    root = math.sqrt(q)
+    while edges[-1] * root < longest and len(edges) < _MOST_EDGES:
+        edges.append(edges[-1] * 2)
+    return root * np.array(edges)
 
 
-def clipping_radius(counts: NDArray[np.int64], sd: float, n: float, q: int, noise: float) -> float:
+@dataclass(frozen=True)
+class RowLengths:
+    """What a noisy histogram says of the lengths of rows, or of persons' rows together."""
+
+    counts: Counts  # shape (K,)
+    sd: float  # standard deviation of the noise of a count
+    edges: Array  # see `length_edges`
+    rows: float  # number of rows or persons
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Shortest and longest row of every bin, the latter up to twice the last edge."""
+        high = np.append(self.edges[1:], 2 * self.edges[-1])
+        return np.where(self.edges > 0, self.edges, high / 4), high
+
+    def weights(self, least: float = _SEEN, gap: float = _GAP) -> Array:
+        """Shares of rows by bin: zero beyond the last run that stands out of the noise."""
+        values = centred(self.counts, self.rows)
+        most = int(np.argmax(values))
+        seen, _ = seen_bins(values[most + 1 :] / self.sd, least, gap)
+        values[most + 1 + seen :] = 0.0
+        values = np.maximum(values, 0.0)
+        result: Array = values / math.fsum(values)
+        return result
+
+    @property
+    def power(self) -> float:
+        """Mean squared length, if the logarithm of a length is uniform in its bin."""
+        low, high = self.ends
+        squares = (high * high - low * low) / (2 * _natural_logarithm(high / low))
+        return math.fsum(self.weights() * squares)
+
+    def lost(self, radius: float) -> Array:
+        """What clipping takes away from the mean squared length of the rows in each bin."""
+        low, high = self.ends
+        low = np.maximum(low, high / 8)
+        start = np.minimum(np.maximum(low, radius), high)
+        squares = (high * high - start * start) / 2
+        squares = squares - radius * radius * _natural_logarithm(high / start)
+        lost: Array = np.maximum(squares / _natural_logarithm(high / low), 0.0)
+        return np.where(high > radius, lost, 0.0)
+
+
+def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str = "row") -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
 
     Parameters
     ----------
-    counts
-        Noisy histogram over `length_edges`, shape (K,).
+    lengths
+        The published lengths.
+    q, p
+        Number of columns of the matrix, and of the table.
     noise
         Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
         rows in the unit ball: 1/mu under replace-one.
+    unit
+        ``row`` or ``person``: what is clipped.
 
     Returns
     -------
@@ -52,44 +115,28 @@ def clipping_radius(counts: NDArray[np.int64], sd: float, n: float, q: int, nois
 
     Notes
     -----
-    Among all edges r, that with the least ``(.04)^2 lost(r) + (r^2 noise / (n v(r)))^2`` is
-    chosen: lost(r) is the share of the sum of squared lengths that clipping removes, and v(r) the
-    mean of what remains per column. The square root of lost(r) predicted the bias of correlations
-    better than lost(r) itself, on tables of many kinds.
+    Among eighths of an octave r from the root of q, that with the least ``b^2 lost(r) + (r^2 noise
+    / (n v(r)))^2`` is chosen: lost(r) is the share of the sum of squared lengths that clipping
+    removes, and v(r) the mean of what remains per column. With less noise b is smaller.
     """
-    squares = length_edges(q) ** 2 * math.sqrt(math.sqrt(2))  # of a bin's geometric mean
-    weights = _weights(counts, sd, n)
-    squares = squares[: len(weights)]
-    power = math.fsum(weights * squares)
+    strength = lengths.rows / (noise * math.sqrt(p))
+    bias = _BIAS * math.cbrt(math.sqrt(_STRENGTH / strength))
+    bias = float(f"{min(max(bias, _LEAST_BIAS), _LARGEST_BIAS):.3g}")
+    weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
-    for radius in length_edges(q).tolist():
-        kept = math.fsum(weights * np.minimum(squares, radius * radius))
-        lost = max(power - kept, 0.0) / power
-        spread = radius * radius * noise / (n * max(kept / q, _LEAST_POWER))
-        loss = _BIAS * _BIAS * lost + spread * spread
+    radius = math.sqrt(q)
+    while radius <= _LARGEST_RADIUS[unit] * math.sqrt(q) * 1.0001:
+        lost = math.fsum(weights * lengths.lost(radius)) / power
+        kept = power * (1 - lost)
+        spread = radius * radius * noise / (lengths.rows * max(kept / q, _LEAST_POWER))
+        loss = bias * bias * lost + spread * spread
         if loss < least:
             best, least = radius, loss
+        radius *= _EIGHTH
     return float(f"{best:.2e}")
 
 
-def _weights(counts: NDArray[np.int64], sd: float, n: float) -> Array:
-    """Shares of rows in the bins of the shortest prefix that has nearly all rows."""
-    values = counts.astype(np.float64)
-    values += (n - float(counts.sum())) / len(values)
-    reached = np.cumsum(values) >= n - sd * _allowances(len(values))
-    support = int(np.argmax(reached)) + 1 if reached.any() else len(values)
-    weights = np.maximum(values[:support], 0.0)
-    total = math.fsum(weights)
-    return weights / total if total > 0 else np.ones(1)
-
-
-def _allowances(bins: int) -> Array:
-    """How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
-
-    The counts sum to n, so the noise of the sum of k of K bins has variance k (K - k) / K. Three
-    of its standard deviations: where a prefix with all rows is missed, noise in the bins of the
-    longest rows can hide them all.
-    """
-    prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
-    allowances: Array = _SURE * np.sqrt(prefix * (bins - prefix) / bins)
-    return allowances
+def _natural_logarithm(values: Array) -> Array:
+    """See `binary_logarithm`."""
+    logarithm: Array = binary_logarithm(values) * math.log(2)
+    return logarithm

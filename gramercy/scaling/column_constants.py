@@ -12,10 +12,10 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.scaling.runs import centred
+
 _TOO_FEW = 4.0
 _LEAST_SQUARE = 1 / 144
-_NARROW, _SHORT = 1e-6, 1e-3
-_RARE_SIZE = 1 / 256
 _MEMORY, _SIMILAR = 0.25, 4.0
 _COLLAPSE = 1e-5
 _SMALLEST_RATIO = 2.0**-40
@@ -42,41 +42,39 @@ def column_constants(
     one false bin or one lost tail would spoil the column. Centre and scale are the mean and the
     standard deviation of the run. If those of the stage before are similar, they count for a
     quarter, because their noise is independent.
-
-    Where nearly all cells are in the narrow bin around zero, other values are rare, and the noise
-    hides how rare. The scale then follows from the mass outside of the run and from the size of
-    rare values, see `runs.size_of_rare_values`.
     """
-    values = counts.astype(np.float64)
-    values += (n - float(counts.sum())) / len(values)
-    present = _present(float(values[-1]), sd, n)
+    values = centred(counts, n)
+    present = present_share(float(values[-1]), sd, n)
     histogram = NoisyHistogram(values[:-1], grid.edges, sd, n * present)
     first, last = best_run(histogram, previous.scale if previous else None)
     centre, scale = _moments(histogram, first, last)
-    if _is_zero_alone(histogram, first, last, _reference(previous, lower, upper)):
-        scale = _scale_of_rare_values(histogram, first, last, lower, upper)
     if previous is not None:
         centre, scale = _with_memory(centre, scale, previous)
     centre, scale = rounded(centre, max(scale, abs(centre) * _SMALLEST_RATIO))
     if lower is not None and upper is not None:
         centre = min(max(centre, lower), upper)
     strength = histogram.mass / sd
-    winsor = min(max(_WINSOR_GROWTH * math.sqrt(strength), LEAST_WINSOR), LARGEST_WINSOR)
     return Constants(
         centre,
         scale,
-        float(f"{present:.6g}"),
-        float(f"{winsor:.2g}"),
+        present,
+        winsor_limit(strength),
         _next_bins(last - first, strength),
     )
 
 
-def _present(missing: float, sd: float, n: float) -> float:
+def present_share(missing: float, sd: float, n: float) -> float:
     """Share of rows with a value: 1 unless missing cells exceed their noise."""
     share = max(missing, 0.0) / n
     if share <= 3 * sd / n:
         return 1.0
-    return min(max(1 - share, sd / n, 1e-6), 1.0)
+    return float(f"{min(max(1 - share, sd / n, 1e-6), 1.0):.6g}")
+
+
+def winsor_limit(strength: float) -> float:
+    """Number of scales to which cells are clamped, given the cells per noise of a count."""
+    limit = min(max(_WINSOR_GROWTH * math.sqrt(strength), LEAST_WINSOR), LARGEST_WINSOR)
+    return float(f"{limit:.2g}")
 
 
 def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, float]:
@@ -101,37 +99,6 @@ def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, f
         noise = sd * math.sqrt(math.fsum(squares * squares)) / total
         deviation = math.sqrt(min(max(square, min(_LEAST_SQUARE, noise)), 1 / 4))
     return 2 * float(low + half * mean), 2 * float(half * deviation)
-
-
-def _reference(previous: Constants | None, lower: float | None, upper: float | None) -> float:
-    """The scale that the narrow bin around zero is compared with."""
-    if previous is not None:
-        return previous.scale
-    return 1.0 if lower is None or upper is None else upper / 2 - lower / 2
-
-
-def _is_zero_alone(histogram: NoisyHistogram, first: int, last: int, reference: float) -> bool:
-    """Whether a run is narrow, and all of its mass is in the narrow bin around zero."""
-    halves, counts = histogram.half_edges, histogram.counts
-    zero = min(int(np.searchsorted(histogram.edges, 0.0, side="right")), last) - 1
-    if not (first <= zero and histogram.edges[zero] <= 0 <= histogram.edges[zero + 1]):
-        return False
-    widths = float(halves[zero + 1] - halves[zero]), float(halves[last] - halves[first])
-    rest = math.fsum(counts[first:last]) - float(counts[zero])
-    noise = histogram.sd * math.sqrt(last - first - 1)
-    return widths[0] < _NARROW * reference and widths[1] < _SHORT * reference and rest <= 2 * noise
-
-
-def _scale_of_rare_values(
-    histogram: NoisyHistogram, first: int, last: int, lower: float | None, upper: float | None
-) -> float:
-    """Scale of a column that is zero except for rare values outside of a run."""
-    inside = math.fsum(histogram.counts[first:last])
-    share = min(max(histogram.mass - inside, histogram.sd) / histogram.mass, 1.0)
-    usual = 1.0
-    if lower is not None and upper is not None:
-        usual = max(abs(lower), abs(upper)) * _RARE_SIZE
-    return math.sqrt(share) * size_of_rare_values(histogram, first, last, usual)
 
 
 def _with_memory(centre: float, scale: float, previous: Constants) -> tuple[float, float]:
@@ -163,7 +130,6 @@ _COVERED = 0.999
 _PENALTY = 2.0
 _CHANCE = 16.0  # squared standard deviations that the best of some 10,000 runs reaches by chance
 _USUAL_WIDTH, _SURPRISE = 16.0, 3.0
-_WIDTH_WEIGHT, _SIZE_WEIGHT = 0.3, 0.2
 
 
 @dataclass(frozen=True)
@@ -238,30 +204,6 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
     return best // len(halves), best % len(halves)
 
 
-def size_of_rare_values(histogram: NoisyHistogram, first: int, last: int, usual: float) -> float:
-    """The size of the rare cells of a column that are outside of a run.
-
-    Notes
-    -----
-    The most conspicuous other run, where wider runs are preferred a little, because a chance
-    maximum is more often a single bin, and sizes near the usual one. A size that is too small is
-    the lesser evil: cells are clamped, and the column says which rows have a value other than zero.
-    If it is too large, nothing is left of the column.
-    """
-    index = np.arange(len(histogram.edges))
-    bins = histogram.run_bins
-    outside = (bins > 0) & ((index[None, :] <= first) | (index[:, None] >= last))
-    bins = np.maximum(bins, 1.0)
-    distance = np.abs(histogram.edges)
-    size = np.maximum(distance[None, :], distance[:, None])
-    evidence = histogram.run_masses / np.sqrt(histogram.variance(bins))
-    evidence += _WIDTH_WEIGHT * binary_logarithm(bins)
-    ratio = np.maximum(size / usual, 1e-300)
-    evidence -= _SIZE_WEIGHT * np.abs(binary_logarithm(ratio))
-    best = int(np.argmax(np.where(outside, evidence, -np.inf)))
-    return float(size[best // len(index), best % len(index)])
-
-
 def binary_logarithm(values: Array) -> Array:
     """Base-two logarithm to about 1e-7 by basic operations only: equal on every machine."""
     mantissas, exponents = np.frexp(values)
@@ -324,7 +266,8 @@ def rounded(centre: float, scale: float) -> tuple[float, float]:
 
 UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 AROUND_ZERO = 1e-9
-_EQUAL_BINS, _OCTAVES = 64, 20
+_EQUAL_BINS, _EQUAL_BINS_AND_OCTAVES = 64, 16
+_OCTAVES = (*range(1, 15), 16, 18, 20)
 _SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
 _REACH, _LARGEST_REACH = 4.0, 2.0**1020
 
@@ -362,21 +305,26 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
     Returns
     -------
     Grid
-        With bounds: 64 equal bins, and where zero is within, half octaves on both sides of it and
-        a narrow bin around it, because many columns have most of their cells at or near zero.
+        With bounds: narrow bins at both of them, and 64 equal bins; or 16 and octaves on both sides
+        of zero and a narrow bin around it, where zero is within, because many columns have most of
+        their cells at or near zero. Few bins, because every one adds noise to the runs.
         Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
     """
     if lower is None or upper is None:
         octaves = np.ldexp(1.0, np.arange(_SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
         return Grid(np.concatenate([-octaves[::-1], octaves]))
-    shares = np.arange(_EQUAL_BINS + 1) / _EQUAL_BINS
-    edges = [lower * (1 - shares) + upper * shares, np.array([lower, upper])]
-    if lower <= 0 <= upper:
-        powers = np.ldexp(1.0, -np.arange(_OCTAVES))
-        powers = np.concatenate([powers, powers * np.sqrt(0.5)])
-        narrow = (upper / 2 - lower / 2) * (2 * AROUND_ZERO)
-        edges += [upper * powers, lower * powers, np.array([-narrow, narrow])]
-    return _merged(edges, lower, upper)
+    zero_is_within = lower <= 0 <= upper
+    bins = _EQUAL_BINS_AND_OCTAVES if zero_is_within else _EQUAL_BINS
+    shares = np.arange(bins + 1) / bins
+    narrow = (upper / 2 - lower / 2) * (2 * AROUND_ZERO)
+    edges = [
+        lower * (1 - shares) + upper * shares,
+        np.array([lower, lower + narrow, upper - narrow, upper]),
+    ]
+    if zero_is_within:
+        octaves = np.ldexp(max(-lower, upper), -np.array(_OCTAVES))
+        edges += [octaves, -octaves, np.array([-narrow, narrow])]
+    return merged_grid(edges, lower, upper)
 
 
 def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
@@ -400,9 +348,9 @@ def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) 
     if max(centre - reach, least) <= 0 <= min(centre + reach, largest):
         narrow = AROUND_ZERO * constants.scale
         edges.append(np.array([-narrow, narrow]))
-    return _merged(edges, least, largest)
+    return merged_grid(edges, least, largest)
 
 
-def _merged(parts: list[Array], lower: float, upper: float) -> Grid:
+def merged_grid(parts: list[Array], lower: float, upper: float) -> Grid:
     """One partition of [lower, upper] with all of these edges."""
     return Grid(np.unique(np.clip(np.concatenate(parts), lower, upper)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 LEAST_STRENGTH = 50.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
-_STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.1
+_STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.15
 
 
 @dataclass(frozen=True)

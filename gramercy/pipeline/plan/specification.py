@@ -253,9 +253,16 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
     source
         The release with the histograms. The radius is chosen again, for the noise of `spec`.
     """
-    chain, histograms = replayed(source.manifest, source.histograms)
-    lengths, noise = histograms[-1], calibrate(spec).noise_of_sum(spec)
-    constants = chain.clipped(lengths.count, lengths.sd, noise)
-    scaling = spec.scaling and spec.scaling.model_copy(update={"present": chain.present})
-    same = {"columns": constants.columns, "normalisation": constants.normalisation}
-    return spec.model_copy(update={**same, "scaling": scaling})
+    facts = source.manifest
+    noise = calibrate(facts).noise_of_sum(facts)
+    chain, histograms = replayed(facts, source.histograms, noise)
+    constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec))
+    if spec.scaling is None or constants.scaling is None:
+        raise TypeError("the constants of this release are declared")
+    stated = {"present": constants.scaling.present, "signs": constants.scaling.signs}
+    update = {
+        "columns": constants.columns,
+        "normalisation": constants.normalisation,
+        "scaling": spec.scaling.model_copy(update=stated),
+    }
+    return spec.model_copy(update=update)

@@ -348,7 +348,8 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     noise = plan.calibration.constants_noise
     if noise is None:
         raise wordings.sums_not_as_planned()
-    chain, published = ConstantsChain.start(plan.spec), list[Histogram]()
+    of_sum = plan.calibration.noise_of_sum(plan.spec)
+    chain, published = ConstantsChain.start(plan.spec, of_sum), list[Histogram]()
     counts = data.counts
     for stage, law in enumerate(noise.stages):
         if stage > 0:
@@ -359,8 +360,7 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
     (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
-    spec = chain.clipped(noisy_lengths, noise.lengths.sd, plan.calibration.noise_of_sum(plan.spec))
-    return replace(plan, spec=spec), published
+    return replace(plan, spec=chain.clipped(published[-1], of_sum)), published
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,12 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
     if plan.estimates_constants:
         contract = plan.matrix_contract
         kept = KeptCells(_CELL * contract.rows * len(contract.names))
-        counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state, kept)
+        counts = count_cells(
+            plan,
+            ConstantsChain.start(plan.spec, plan.calibration.noise_of_sum(plan.spec)).grids,
+            state,
+            kept,
+        )
         return PrivateCounts(counts, fingerprint, state, kept)
     return PrivateSums(sum_rows(plan, state), fingerprint, state)
 

@@ -80,15 +80,15 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
     """Recompute centres, scales and radius from the published histograms."""
     facts = bundle.manifest
     calibration = calibrate(facts)
-    chain, histograms = replayed(facts, bundle.histograms)
+    of_sum = calibration.noise_of_sum(facts)
+    chain, histograms = replayed(facts, bundle.histograms, of_sum)
     noise = calibration.constants_noise
     draws = noise.draws if noise is not None else ()
     for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
         same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
         if not same_sd or not _same_bins(stated, recomputed):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    lengths = histograms[-1]
-    spec = chain.clipped(lengths.count, lengths.sd, calibration.noise_of_sum(facts))
+    spec = chain.clipped(histograms[-1], of_sum)
     check_same_constants(place, facts, spec, MARGINALS)
 
 

@@ -1,0 +1,369 @@
+"""The constants of a column from the noisy counts of all stages.
+
+Most columns have a body, which `column_constants` finds. A column with an atom, a single value that
+four fifths of its cells have, such as zero, has not: its scale follows from the few other cells,
+which must be seen to count. Where they are not seen, only whether a cell differs from the atom is
+published, and nothing else is known of the column.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.scaling.column_constants import (
+    AROUND_ZERO,
+    UNBOUNDED,
+    Constants,
+    Grid,
+    column_constants,
+    first_grid,
+    merged_grid,
+    present_share,
+    rounded,
+    winsor_limit,
+    zoomed_grid,
+)
+from gramercy.scaling.runs import centred, root_sum_of_squares, seen_bins
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_ATOM = 0.8  # share of the cells with a value
+_INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 64, 20, 70
+_KNOWN, _SEEN, _MORE, _REST, _STRONG = 3.0, 3.0, 2.0, 2.5, 10.0
+_GAP, _BODY_GAP, _FAR = 0.15, 0.08, 25.0
+_CORE, _EDGE = 4.2, 3.9
+_SIGN_SIZE, _SIGN_BINS = 2.0**-20, 8.0
+_BEYOND = 2.0
+_RADIUS = 2.5  # squared radius by number of columns, for the choice of scales
+_LOST, _NOISE, _SQUARED_NOISE = 0.05, 1.0, 0.35
+_MOST_BODY, _MOST_ATOM = 3, 7  # number of widenings, each by the fourth root of two
+_FOURTH_ROOT = math.sqrt(math.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The noisy counts of one stage."""
+
+    counts: Counts  # shape (bins,)
+    grid: Grid
+    sd: float  # standard deviation of the noise of a count
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A value that nearly all cells have, and the bin that contains it."""
+
+    value: float
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """Width of the bin."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class ColumnConstants:
+    """Constants of a numeric column after the last stage."""
+
+    centre: float
+    scale: float
+    # bounds to which cells are clamped before scaling
+    lower: float
+    upper: float
+    present: float  # share of rows with a value, in (0, 1]
+    # Whether all that is published is which cells differ from the atom.
+    sign: bool = False
+    # Largest number of cells that differ from the atom, for a sign column.
+    most_others: float = 0.0
+
+
+@dataclass(frozen=True)
+class ColumnScan:
+    """A numeric column after some stages."""
+
+    # declared bounds
+    lower: float | None
+    upper: float | None
+    stages: tuple[Stage, ...] = ()
+    body: Constants | None = None  # around which the next bins lie, unless there is an atom
+    atom: Atom | None = None
+
+    @property
+    def grid(self) -> Grid:
+        """The bins of the next stage."""
+        if self.atom is not None:
+            return atom_grid(self.atom, *self.reach)
+        if self.body is None:
+            return first_grid(self.lower, self.upper)
+        return zoomed_grid(self.body, self.lower, self.upper)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The smallest and the largest value a cell can have."""
+        return (
+            -UNBOUNDED if self.lower is None else self.lower,
+            UNBOUNDED if self.upper is None else self.upper,
+        )
+
+    def after(self, counts: Counts, sd: float, rows: float) -> ColumnScan:
+        """The column after one more stage."""
+        grid = self.grid
+        stages = (*self.stages, Stage(counts, grid, sd))
+        body = column_constants(counts, grid, sd, rows, self.body, self.lower, self.upper)
+        if self.atom is not None:
+            return replace(self, stages=stages, body=body)
+        values = centred(counts, rows)
+        most = int(np.argmax(values[:-1]))
+        atom = None
+        if values[most] > _ATOM * rows * body.present:
+            atom = self._atom_in(grid, most, found_at=len(stages))
+        return ColumnScan(self.lower, self.upper, stages, body, atom)
+
+    def _atom_in(self, grid: Grid, most: int, found_at: int) -> Atom | None:
+        """The atom in a bin; None if the bin may be wide only because the bounds are."""
+        low, high = float(grid.edges[most]), float(grid.edges[most + 1])
+        smallest, largest = self.reach
+        narrow = high / 2 - low / 2 <= 1.1 * AROUND_ZERO * (largest / 2 - smallest / 2) * 2
+        if low <= 0 <= high and (narrow or self.lower is None):
+            return Atom(0.0, low, high)
+        if narrow and low == smallest:
+            return Atom(smallest, low, high)
+        if narrow and high == largest:
+            return Atom(largest, low, high)
+        return Atom(low / 2 + high / 2, low, high) if found_at > 1 else None
+
+    def finished(self, rows: float, noise: float, q: int) -> ColumnConstants:
+        """The constants.
+
+        Parameters
+        ----------
+        noise
+            Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
+            rows in the unit ball.
+        q
+            Number of columns of the matrix.
+        """
+        counts, deviations = self._pooled(rows)
+        present = present_share(float(counts[-1]), float(deviations[-1]), rows)
+        cells = rows * present
+        values = NoisyCells(
+            counts[:-1], deviations[:-1], self.stages[-1].grid.edges, cells, present < 1
+        )
+        most = int(np.argmax(values.counts))
+        if values.counts[most] > _ATOM * cells:
+            return self._of_atom(values, most, present, noise / rows, q)
+        return self._of_body(values, present, noise / rows, q)
+
+    def _pooled(self, rows: float) -> tuple[Array, Array]:
+        """Counts over the bins of the last stage, from all stages; and their deviations.
+
+        A bin of the last stage that is a union of bins of another is counted by both.
+        """
+        edges = self.stages[-1].grid.edges
+        total, weight = np.zeros(len(edges)), np.zeros(len(edges))
+        for stage in self.stages:
+            values = centred(stage.counts, rows)
+            places = np.searchsorted(stage.grid.edges, edges)
+            same = np.minimum(places, len(stage.grid.edges) - 1)
+            shared = stage.grid.edges[same] == edges
+            for each in np.flatnonzero(shared[:-1] & shared[1:]):
+                first, last = places[each], places[each + 1]
+                variance = float(last - first) * stage.sd * stage.sd
+                total[each] += math.fsum(values[first:last]) / variance
+                weight[each] += 1 / variance
+            total[-1] += values[-1] / (stage.sd * stage.sd)
+            weight[-1] += 1 / (stage.sd * stage.sd)
+        return total / weight, 1 / np.sqrt(weight)
+
+    def _of_atom(
+        self, values: NoisyCells, atom: int, present: float, noise: float, q: int
+    ) -> ColumnConstants:
+        low, high = float(values.edges[atom]), float(values.edges[atom + 1])
+        found = self.atom
+        if (
+            found is None
+            or not found.lower <= low <= high <= found.upper
+            or (found.lower, found.upper) != (low, high)
+        ):
+            found = Atom(low / 2 + high / 2, low, high)
+        others, sd = values.others(atom)
+        kept = values.seen_around(atom) if others > _KNOWN * sd else None
+        if kept is None:
+            return self._sign(found, others, sd, present, values.cells)
+        masses = np.where(kept, np.maximum(values.counts, 0.0), 0.0)
+        masses *= others / math.fsum(masses)
+        edges = values.edges - found.value
+        middles = (edges[:-1] + edges[1:]) / 2
+        centre = math.fsum(masses * middles) / values.cells
+        masses[atom] = max(values.cells - others, 0.0)
+        middles[atom] = 0.0
+        squares = (edges[:-1] ** 2 + edges[:-1] * edges[1:] + edges[1:] ** 2) / 3
+        squares[atom] = 0.0
+        squares = np.maximum(squares - 2 * centre * middles + centre * centre, 0.0)
+        scale = math.sqrt(math.fsum(masses * squares) / values.cells)
+        outermost = float(np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))[kept].max())
+        limit = winsor_limit(values.cells / self.stages[-1].sd) * scale
+        width = max(limit, _BEYOND * outermost)
+        return self._widened(
+            found.value + centre, scale, width, masses, squares, present, noise, q, _MOST_ATOM
+        )
+
+    def _sign(
+        self, atom: Atom, others: float, sd: float, present: float, cells: float
+    ) -> ColumnConstants:
+        """Clamp cells so near the atom that only their side of it remains."""
+        smallest, largest = self.reach
+        size = max(largest - atom.value, atom.value - smallest) * _SIGN_SIZE
+        if atom.lower < atom.value < atom.upper and atom.value != 0:
+            size = max(size, _SIGN_BINS * atom.width)
+        scale = size * math.sqrt(min(max(others, 2 * sd) / cells, 1.0))
+        return ColumnConstants(
+            atom.value,
+            rounded(0.0, scale)[1],
+            max(smallest, atom.value - size),
+            min(largest, atom.value + size),
+            present,
+            sign=True,
+            most_others=max(others, 0.0) + _KNOWN * sd,
+        )
+
+    def _of_body(self, values: NoisyCells, present: float, noise: float, q: int) -> ColumnConstants:
+        body = self.body
+        assert body is not None  # noqa: S101
+        starts = (values.edges[:-1] - body.centre) / body.scale
+        ends = (values.edges[1:] - body.centre) / body.scale
+        farther = np.maximum(np.abs(starts), np.abs(ends))
+        core = farther <= _CORE
+        kept, strongest = core.copy(), 0.0
+        for side in (
+            np.flatnonzero((starts >= _EDGE) & ~core),
+            np.flatnonzero((ends <= -_EDGE) & ~core)[::-1],
+        ):
+            evidence = values.counts[side] / values.deviations[side]
+            seen, strength = seen_bins(evidence, _SEEN, _BODY_GAP)
+            kept[side[:seen]] = True
+            strongest = max(strongest, strength)
+        masses = np.where(kept, np.maximum(values.counts, 0.0), 0.0)
+        squares = (starts * starts + starts * ends + ends * ends) / 3 * body.scale**2
+        outermost = (float(farther[kept].max()) if kept.any() else 4.0) * body.scale
+        scale = body.scale
+        total = math.fsum(masses)
+        if strongest >= _FAR and total > 0:
+            spread = math.sqrt(math.fsum(masses * squares) / total)
+            scale = spread if spread > _BEYOND * scale else scale
+        width = max(body.winsor * body.scale, _BEYOND * outermost)
+        return self._widened(
+            body.centre, scale, width, masses, squares, present, noise, q, _MOST_BODY
+        )
+
+    def _widened(
+        self,
+        centre: float,
+        scale: float,
+        width: float,
+        masses: Array,
+        squares: Array,
+        present: float,
+        noise: float,
+        q: int,
+        most: int,
+    ) -> ColumnConstants:
+        """The constants, with a scale that lets a tail pay its own noise.
+
+        A larger scale shortens the rows of the tail, so that clipping takes less of the column's
+        second moment, and makes the noise of the column larger.
+        """
+        radius = _RADIUS * q
+        power = masses * squares
+        total = max(math.fsum(power), 1e-300)
+        best, least = scale, math.inf
+        factor = 1.0
+        for _ in range(most):
+            kept = radius / (q - 1 + squares / (scale * factor) ** 2)
+            lost = math.fsum(power * np.maximum(1 - kept, 0.0)) / total
+            spread = factor * radius * noise
+            error = _NOISE * spread**2 + (_SQUARED_NOISE * factor * spread) ** 2
+            loss = (_LOST * lost) ** 2 + min(error, 1.0)
+            if loss < least:
+                best, least = scale * factor, loss
+            factor *= _FOURTH_ROOT
+        smallest, largest = self.reach
+        exact, scale = rounded(centre, scale)[0], rounded(0.0, best)[1]
+        exact = min(max(exact, smallest), largest)
+        return ColumnConstants(
+            exact,
+            scale,
+            max(smallest, exact - width),
+            min(largest, exact + width),
+            present,
+        )
+
+
+@dataclass(frozen=True)
+class NoisyCells:
+    """Noisy counts of a column's cells with a value, from all stages."""
+
+    counts: Array  # shape (bins,)
+    deviations: Array  # standard deviations of their noise, shape (bins,)
+    edges: Array  # shape (bins + 1,)
+    cells: float  # number of cells with a value
+    missing: bool  # whether some are missing, so that this number is noisy
+
+    def others(self, atom: int) -> tuple[float, float]:
+        """Number of cells outside of a bin, and the deviation of its noise."""
+        sd = float(self.deviations[atom]) * (math.sqrt(2) if self.missing else 1.0)
+        return self.cells - float(self.counts[atom]), sd
+
+    def seen_around(self, atom: int) -> NDArray[np.bool_] | None:
+        """The bins that have the other cells; None if these are not seen, or not all of them.
+
+        The number of other cells is known from that in the atom: the runs that are seen must
+        account for it.
+        """
+        others, sd = self.others(atom)
+        sides = [np.arange(atom + 1, len(self.counts)), np.arange(atom)[::-1]]
+        evidence = [self.counts[side] / self.deviations[side] for side in sides]
+        ends, strength = [0, 0], 0.0
+        for which, each in enumerate(evidence):
+            ends[which], squared = seen_bins(each, _SEEN, _GAP)
+            strength += squared
+        while True:
+            kept = np.zeros(len(self.counts), dtype=bool)
+            for side, end in zip(sides, ends, strict=True):
+                kept[side[:end]] = True
+            lacking = others - math.fsum(self.counts[kept])
+            allowed = _REST * math.hypot(sd, root_sum_of_squares(self.deviations[kept]))
+            if strength < _STRONG or lacking <= allowed:
+                break
+            more = [
+                seen_bins(each[end:], _MORE, _GAP) for each, end in zip(evidence, ends, strict=True)
+            ]
+            which = int(more[1][1] > more[0][1])
+            if not more[which][0]:
+                return None
+            ends[which] += more[which][0]
+        return kept if strength >= _STRONG and kept.any() else None
+
+
+def atom_grid(atom: Atom, smallest: float, largest: float) -> Grid:
+    """The bins of a stage after the atom was found: its own, and octaves of distance from it."""
+    value, reach = atom.value, max(largest - atom.value, atom.value - smallest)
+    unbounded = (smallest, largest) == (-UNBOUNDED, UNBOUNDED)
+    octaves = np.ldexp(reach, -np.arange(1 + (_UNBOUNDED_OCTAVES if unbounded else _ATOM_OCTAVES)))
+    octaves = octaves[octaves > atom.width]
+    narrow = AROUND_ZERO * (largest - smallest)
+    ends = np.array([smallest, smallest + narrow, largest - narrow, largest])
+    inside = np.array([atom.lower, atom.upper])
+    if atom.width > 2.2 * narrow:  # wide: look into it
+        parts = np.arange(_INNER_BINS + 1) / _INNER_BINS
+        inside = atom.lower * (1 - parts) + atom.upper * parts
+    around = np.concatenate([value - octaves, value + octaves, ends])
+    around = around[(around <= atom.lower) | (around >= atom.upper)]
+    return merged_grid([around, inside], smallest, largest)

@@ -1,0 +1,60 @@
+"""Runs of neighbouring bins whose mass stands out of the noise of their counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def centred(counts: NDArray[np.int64], rows: float) -> Array:
+    """Counts, all shifted by the same amount so that their sum is the number of rows."""
+    values = counts.astype(np.float64)
+    values += (rows - float(counts.sum())) / len(values)
+    return values
+
+
+def seen_bins(evidence: Sequence[float] | Array, least: float, gap: float) -> tuple[int, float]:
+    """How many bins, from the first, reach up to the last run that stands out of the noise.
+
+    Parameters
+    ----------
+    evidence
+        Counts divided by the standard deviations of their noise, from inside to outside.
+    least
+        Evidence that a run needs.
+    gap
+        What every empty bin before a run costs: a strong bin would otherwise carry weak ones far
+        behind it, and among many runs some reach three standard deviations by chance.
+
+    Returns
+    -------
+    int, float
+        Number of bins; and the largest squared evidence of a run.
+
+    Notes
+    -----
+    From inside to outside: among all runs from bin i to bin j beyond the bins seen so far, that
+    with the largest ``sum / sqrt(length) - gap * max(i - 1, 0)`` is taken while it reaches `least`.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(np.asarray(evidence, np.float64))])
+    seen, strongest = 0, 0.0
+    while seen < len(sums) - 1:
+        first, last = np.triu_indices(len(sums) - seen, 1)
+        found = (sums[seen + last] - sums[seen + first]) / np.sqrt(last - first)
+        found -= gap * np.maximum(first - 1, 0)
+        best = int(np.argmax(found))
+        if found[best] < least:
+            break
+        strongest = max(strongest, float(found[best]) ** 2)
+        seen += int(last[best])
+    return seen, strongest
+
+
+def root_sum_of_squares(values: Array) -> float:
+    """The same on every machine."""
+    return math.sqrt(math.fsum(values * values))
