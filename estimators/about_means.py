@@ -161,6 +161,7 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         trace=evidence.trace * max(1.0, float(inverse.max())),
         present=(),
         terms=(),
+        lost=None,
     )
     return CentredEvidence(reduced, means * inverse, weight)
 

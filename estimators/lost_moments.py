@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.scaling.clipping_radius import RowLengths
+from gramercy.schemas.evidence import LostMatrix
 
 Array = NDArray[np.float64]
 
@@ -25,16 +26,6 @@ _DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
 _EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
 _UNSEEN, _BEYOND_SHARE = 2.0, 0.25
 _LEAST_POWER = 0.02
-
-
-@dataclass(frozen=True)
-class LostMatrix:
-    """The published matrix of lost moments, in scaled units; q columns with the intercept first."""
-
-    matrix: Array  # mean over rows, shape (q, q)
-    sd: float  # standard deviation of its noise off the diagonal; on it, sqrt(2) times as large
-    intercept: float  # a, which stands for the intercept
-    cut: float  # k: the largest Frobenius norm of a row's contribution, by r^2
 
 
 @dataclass(frozen=True)
@@ -94,18 +85,18 @@ def _hidden(lengths: RowLengths, weights: Array, losses: Array, seen: int) -> fl
         prior = expected * ratio ** min(1.0, math.log2(high[k] / low[k]))
         expected = min(_posterior_mean(float(counts[k]), sd, prior), prior)
         total += expected * float(losses[k]) / rows
-        if expected < 0.1:  # noqa: PLR2004
+        if expected < 0.1:
             break
     return total
 
 
 def _posterior_mean(count: float, sd: float, prior: float) -> float:
     """Mean of a number of rows given its noisy count, under an exponential prior."""
-    if prior < 0.05 * sd:  # noqa: PLR2004
+    if prior < 0.05 * sd:
         return prior
     mean = count - sd * sd / prior
     u = -mean / sd
-    if u < 6:  # noqa: PLR2004
+    if u < 6:
         tail = max(0.5 * math.erfc(u / math.sqrt(2)), 1e-300)
         return max(mean + sd * math.exp(-u * u / 2) / math.sqrt(2 * math.pi) / tail, 0.0)
     slope = 1 - count * prior / sd**2

@@ -89,6 +89,22 @@ class PoolPart:
 
 
 @dataclass(frozen=True)
+class LostMatrix:
+    """The published matrix of lost moments, in scaled units: what clipping took from the rows.
+
+    Of a row z that is shortened to the radius r, the matrix of the release has w z z^T with w =
+    r^2/|z|^2. The lost matrix has (1 - w) y y^T, with y the row z with a in place of its intercept,
+    cut to the Frobenius norm k r^2.
+    """
+
+    # mean over rows, symmetric, shape (q, q); the intercept first, if the release has one
+    matrix: Array
+    sd: float  # standard deviation of its noise off the diagonal; on it, sqrt(2) times as large
+    intercept: float  # a, which stands for the intercept; 0 without one
+    cut: float  # k: the largest Frobenius norm of a row's contribution, by r^2
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -132,6 +148,8 @@ class Evidence:
         The releases of a pool; empty for a single release.
     groups
         Name and evidence of every group of rows, if the release has groups; `raw` is of all rows.
+    lost
+        The published matrix of lost moments, if there is one.
     """
 
     raw: Array
@@ -151,6 +169,7 @@ class Evidence:
     terms: tuple[NoiseTerm, ...] = ()
     parts: tuple[PoolPart, ...] = ()
     groups: tuple[tuple[str, Evidence], ...] = ()
+    lost: LostMatrix | None = None
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

@@ -10,7 +10,8 @@ from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import level_names
 from gramercy.schemas.ledger_history import Anchor
-from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
+from gramercy.schemas.model import Delta, Epsilon, Label, Model, NotNegative, Positive, Real, Slug
+from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.periods import Per
 
 
@@ -129,6 +130,18 @@ class LatticeFacts(Model):
 
     bits: int
     shrinkage: float
+
+
+class LostFacts(Model):
+    """How the matrix of lost moments was published, in the units of the released matrix.
+
+    `intercept` stands for the intercept in scaled rows, and is 0 without one. `noise` is the law of
+    the noise on the matrix, and `lattice` that of its integer rows.
+    """
+
+    intercept: NotNegative
+    noise: NoiseLaw
+    lattice: LatticeFacts
 
 
 class CalibrationFacts(Model):

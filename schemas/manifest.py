@@ -28,6 +28,7 @@ from gramercy.schemas.facts import (
     GuaranteeFacts,
     LedgerFacts,
     LevelsFacts,
+    LostFacts,
     PeriodFacts,
     RowsFacts,
     group_names,
@@ -35,7 +36,7 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.normalisation import AnyNormalisation, Lost
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
@@ -68,7 +69,7 @@ Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what 
 
 
 # Keys that are left out where they have no value.
-_OPTIONAL = ["period", "scaling", "by", "groups", "missing_codes", "selection", "ledger"]
+_OPTIONAL = ["period", "scaling", "by", "groups", "missing_codes", "selection", "ledger", "lost"]
 
 
 class ReleaseSpec(Model):
@@ -158,6 +159,20 @@ class ReleaseSpec(Model):
         return self.scaling is not None and self.scaling.kind == "private"
 
     @property
+    def lost_rows(self) -> Lost | None:
+        """What clipping takes away from rows, if a matrix of it is published.
+
+        Half of the radius stands for the intercept. Of persons, whose rows are clipped together, it
+        is divided by the root of their mean number.
+        """
+        radius = getattr(self.normalisation, "radius", None)
+        if self.scaling is None or self.scaling.cut is None or radius is None:
+            return None
+        rows = self.dataset.rows / self.dataset.count
+        intercept = radius / 2 / math.sqrt(rows) if self.intercept else 0.0
+        return Lost(radius=radius, cut=self.scaling.cut, intercept=intercept)
+
+    @property
     def groups_count(self) -> int:
         """Number of groups of rows; 1 if they are not grouped."""
         return 1 if self.by is None else len(group_names(self.by))
@@ -213,6 +228,8 @@ class ReleaseManifest(ReleaseSpec):
         Numbers of rows that the matrices of groups were divided by; empty without groups.
     calibration, guarantee, noise
         Computed from the facts above; `noise` is the law of the noise on the released matrix.
+    lost
+        How the matrix of lost moments was published; null without one.
     trace_bound
         Public bound on the trace of the matrix without noise.
     sources
@@ -231,6 +248,7 @@ class ReleaseManifest(ReleaseSpec):
     calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
+    lost: LostFacts | None = None
     trace_bound: Positive
     sources: dict[str, Digest]
     groups: Annotated[tuple[GroupFacts, ...], FailFast()] = ()
@@ -244,7 +262,16 @@ class ReleaseManifest(ReleaseSpec):
 
     def group_noise(self, rows: float) -> NoiseLaw:
         """The noise law of the matrix of a group with a noisy number of rows."""
-        return self.noise.divided_by(math.sqrt(self.groups_count) * rows / self.rows.value)
+        return self._of_group(self.noise, rows)
+
+    def lost_of_group(self, rows: float) -> LostFacts | None:
+        """How the matrix of lost moments of a group was published; see `group_noise`."""
+        if self.lost is None:
+            return None
+        return self.lost.model_copy(update={"noise": self._of_group(self.lost.noise, rows)})
+
+    def _of_group(self, law: NoiseLaw, rows: float) -> NoiseLaw:
+        return law.divided_by(math.sqrt(self.groups_count) * rows / self.rows.value)
 
     @model_validator(mode="after")
     def _check_delta(self) -> Self:
@@ -257,7 +284,10 @@ class ReleaseManifest(ReleaseSpec):
         scaling = self.scaling
         complete = scaling is None or (
             len(scaling.bounds) == len(self.columns) == len(scaling.present or ())
+            and (scaling.lost > 0) == (scaling.cut is not None)
         )
+        has_lost = scaling is not None and scaling.cut is not None
+        complete = complete and has_lost == (self.lost is not None)
         if not complete or self.normalisation.lacks_radius:
             raise families.INCOMPLETE_FACTS(
                 "The facts about estimated constants are incomplete.",

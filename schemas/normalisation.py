@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from gramercy.schemas import wordings
 from gramercy.schemas.form import Select
-from gramercy.schemas.model import Model, Positive, expand_kind
+from gramercy.schemas.model import Model, NotNegative, Positive, expand_kind
 
 
 class RowNormalisation(Model):
@@ -156,6 +156,41 @@ class Whole(RowNormalisation):
         return (
             "kept as integers (nothing is scaled; published rows are in the units of the table, "
             "and their second moment is about the centres)"
+        )
+
+
+class Lost(RowNormalisation):
+    """What clipping takes away from a row, for the matrix of lost moments; never requested.
+
+    Of a scaled row z, the matrix at radius r has w z z^T, where w = min(1, r^2/|z|^2). With y the
+    row z with another number for its intercept, (1 - w) y y^T is lost. It is cut to the Frobenius
+    norm `largest`, and then divided by it.
+
+    Parameters
+    ----------
+    radius
+        r, the radius of `Clip`.
+    cut
+        k; `largest` is k r^2.
+    intercept
+        Stands for the intercept in y; 0 if rows have none.
+    """
+
+    kind: Literal["lost"] = "lost"
+    radius: Positive
+    cut: Positive
+    intercept: NotNegative
+
+    @property
+    def largest(self) -> float:
+        """Largest Frobenius norm of what a row loses: the published matrix is in units of it."""
+        return self.cut * self.radius * self.radius
+
+    def stated(self, largest_norm: float) -> str:
+        return (
+            f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w = min(1, r²/|z|²), "
+            f"r = {self.radius:g}, and y is the scaled row z with {self.intercept:.6g} for its "
+            "intercept"
         )
 
 

@@ -174,11 +174,15 @@ class ScalingFacts(Model):
         ``private``: from this release's own noisy histograms; ``release``: from those of another.
     bounds
         Declared bounds of every column of the table; null for levels, and without bounds.
-    stages, lengths
-        Shares of mu squared for the histograms of each stage, and for that of row lengths.
+    stages, lengths, lost
+        Shares of mu squared for the histograms of each stage, for that of row lengths, and for the
+        matrix of lost moments; without such a matrix, `lost` is 0.
     present
         Published share of rows with a value, for every column of the table; 1 for levels. Null
         before the histograms are drawn.
+    cut
+        Largest Frobenius norm of what a row loses in the matrix of lost moments, by the squared
+        radius. Null without such a matrix, and before the histograms are drawn.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
     release, sha256
@@ -189,8 +193,10 @@ class ScalingFacts(Model):
     bounds: tuple[tuple[Real, Real] | None, ...]
     stages: tuple[Positive, ...] = ()
     lengths: NotNegative = 0.0
+    lost: NotNegative = 0.0
     present: tuple[NotNegative, ...] | None = None
     signs: tuple[str, ...] = ()
+    cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
 

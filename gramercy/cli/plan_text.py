@@ -102,6 +102,8 @@ def _constants(plan: Plan) -> dict[str, str]:
         return {"constants": f"those of release {facts.release}, at no cost"}
     share = 100 * (sum(facts.stages) + facts.lengths)
     spent = f"{share:.0f} % of the squared mu"
+    if facts.lost:
+        spent += f", and {100 * facts.lost:.0f} % for what clipping cuts off"
     return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
 
 

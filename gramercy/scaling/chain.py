@@ -9,11 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges
+from gramercy.scaling.clipping_radius import (
+    RowLengths,
+    clipping_radius,
+    length_edges,
+    lost_cut,
+)
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
 from gramercy.schemas.column import level_names
@@ -143,14 +149,30 @@ class ConstantsChain:
             self.stage + 1, ROW_LENGTHS, lower, upper, (None,) * counts.size, counts, sd
         )
 
-    def clipped(self, lengths: Histogram, noise: float) -> ReleaseSpec:
-        """The facts of the release with constants and radius, for the noise of its sum."""
+    def clipped(
+        self, lengths: Histogram, noise: float, lost_noise: float | None = None
+    ) -> ReleaseSpec:
+        """The facts of the release with constants and radius, for the noise of its sum.
+
+        Parameters
+        ----------
+        lengths
+            The published histogram of row lengths.
+        noise, lost_noise
+            See `Mechanism.noise_of_sum`: of the rows, and of what they lose by clipping. None
+            without a matrix of lost moments, which needs a cut.
+        """
         spec = self.scaled
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
         seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
         q = len(spec.names)
-        radius = clipping_radius(seen, q, q - int(spec.intercept), noise, spec.privacy_unit)
-        return spec.model_copy(update={"normalisation": Clip(radius=radius)})
+        p = q - int(spec.intercept)
+        radius = clipping_radius(seen, q, p, noise, spec.privacy_unit)
+        update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
+        if lost_noise is not None and spec.scaling is not None:
+            cut = lost_cut(seen, radius, p, lost_noise)
+            update["scaling"] = spec.scaling.model_copy(update={"cut": cut})
+        return spec.model_copy(update=update)
 
 
 _SURE = 3.0

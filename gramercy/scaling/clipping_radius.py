@@ -23,6 +23,8 @@ _SEEN, _GAP = 3.0, 0.2
 _LEAST_POWER = 0.05
 _BIAS, _STRENGTH, _LEAST_BIAS, _LARGEST_BIAS = 0.035, 1200.0, 0.018, 0.04
 _EIGHTH = math.sqrt(_ROOT)
+_CUTS = tuple(2.0**k for k in range(-3, 4))
+_ROOM = 1.1
 _LARGEST_RADIUS = {"row": 8.0, "person": 128.0}
 
 
@@ -134,6 +136,42 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
             best, least = radius, loss
         radius *= _EIGHTH
     return float(f"{best:.2e}")
+
+
+def lost_cut(lengths: RowLengths, radius: float, p: int, noise: float) -> float:
+    """Choose where what a row loses by clipping is cut off.
+
+    Parameters
+    ----------
+    lengths
+        The published lengths.
+    radius
+        See `clipping_radius`.
+    p
+        Number of columns of the table.
+    noise
+        Standard deviation of the noise off the diagonal of the sum of what rows lose, where no row
+        loses more than the unit ball allows.
+
+    Returns
+    -------
+    float
+        The largest Frobenius norm of what a row loses, by the squared radius r^2.
+
+    Notes
+    -----
+    Among 1/8, 1/4, ..., 8, the k with the least ``(beyond(k)/p)^2 + 2 s(k)^2``: beyond(k) is the
+    mean loss of rows longer than r sqrt(1 + k/1.1), which lose more than k r^2, and s(k) = k r^2
+    noise/n. Powers of two, so that the matrix keeps its lattice.
+    """
+    weights = lengths.weights()
+
+    def error(cut: float) -> float:
+        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut / _ROOM)))
+        spread = cut * radius * radius * noise / lengths.rows
+        return (beyond / p) ** 2 + 2 * spread * spread
+
+    return min(_CUTS, key=error)
 
 
 def _natural_logarithm(values: Array) -> Array:

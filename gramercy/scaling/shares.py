@@ -8,6 +8,7 @@ from dataclasses import dataclass
 LEAST_STRENGTH = 50.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
 _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.15
+_LOST = 0.06  # of what the constants leave
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,12 @@ class Shares:
 
     stages: tuple[float, ...]  # of the histograms of each stage
     lengths: float  # of the histogram of row lengths
+    lost: float  # of the matrix of lost moments
+
+    @property
+    def left(self) -> float:
+        """The share of the matrix."""
+        return 1 - math.fsum(self.stages) - self.lengths - self.lost
 
 
 def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
@@ -43,4 +50,5 @@ def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | No
             return None
         share = min(max(_FACTOR / math.sqrt(strength), _LEAST), _LARGEST)
     histograms = share * (1 - _LENGTHS)
-    return Shares(tuple(histograms * each for each in _STAGES), share * _LENGTHS)
+    stages = tuple(histograms * each for each in _STAGES)
+    return Shares(stages, share * _LENGTHS, _LOST * (1 - share))

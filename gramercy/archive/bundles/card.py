@@ -80,8 +80,16 @@ def _rows(spec: ReleaseSpec) -> str:
     return (
         f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
         f"out of bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and "
-        f"each row is {spec.normalisation.stated(spec.largest_norm)}{_persons(spec)}"
+        f"each row is {spec.normalisation.stated(spec.largest_norm)}{_persons(spec)}{_lost(spec)}"
     )
+
+
+def _lost(spec: ReleaseSpec) -> str:
+    """What becomes of rows in the matrix of lost moments, if there is one."""
+    lost = spec.lost_rows
+    if lost is None:
+        return ""
+    return f"; of each row, the matrix of lost moments has {lost.stated(spec.largest_norm)}"
 
 
 def _codes(spec: ReleaseSpec) -> str:
@@ -115,6 +123,9 @@ def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
     if not publication.has_matrix:
         return counts
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
+    if spec.lost_rows is not None:
+        on_lost = f"{NOISE['gaussian-isotropic']} on that of what clipping takes away"
+        on_matrix = f"{on_matrix}, and {on_lost}"
     return f"{counts}; then {on_matrix}" if spec.has_histograms else on_matrix
 
 
@@ -336,10 +347,12 @@ _DESCRIPTIONS = {
     "projected": "the nearest positive semidefinite matrix within the public trace",
     "denoised": "the matrix with eigenvalues shrunk according to the noise law: positive "
     "semidefinite, within the public trace",
+    "lost_moments": "the second moment of what clipping takes away from the rows, as released",
     "marginals": "noisy histograms of every column, in stages, and of the lengths of scaled rows: "
     "the last stage of a column is its marginal distribution",
-    "groups": "the second moment of every group of rows, as released and denoised, and of the "
-    "folds of every group if there are any; one line for each entry of the upper triangle",
+    "groups": "the second moment of every group of rows, as released and denoised, that of what "
+    "clipping takes away, and those of the folds of every group if there are any; one line for "
+    "each entry of the upper triangle",
     **{each.name: each.row_contents for each in publications.values() if each.rows_file},
     "CARD": "this page",
 }
@@ -357,7 +370,21 @@ def noise_description(manifest: ReleaseManifest) -> str:
     return (
         f"{noise} In the {manifest.publication.matrix}: {mean}standard deviation "
         f"{about}{law.sd_diagonal:.6g} on the diagonal and "
-        f"{about}{law.sd_off_diagonal:.6g} elsewhere." + _divisor(manifest) + _count_noise(manifest)
+        f"{about}{law.sd_off_diagonal:.6g} elsewhere."
+        + _lost_noise(manifest)
+        + _divisor(manifest)
+        + _count_noise(manifest)
+    )
+
+
+def _lost_noise(manifest: ReleaseManifest) -> str:
+    """The noise of the matrix of lost moments, if there is one."""
+    if manifest.lost is None:
+        return ""
+    law = manifest.lost.noise
+    return (
+        f" In the matrix of lost moments: {NOISE[law.family]}, standard deviation "
+        f"{law.sd_diagonal:.6g} on the diagonal and {law.sd_off_diagonal:.6g} elsewhere."
     )
 
 

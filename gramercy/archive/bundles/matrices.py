@@ -178,9 +178,10 @@ _SCHEMA = pa.schema(
         ("col", pa.string()),
         ("value", pa.float64()),
         ("denoised", pa.float64()),
+        ("lost", pa.float64()),
     ]
 )
-_NUMBERS = ("fold", "value", "denoised")
+_NUMBERS = ("fold", "value", "denoised", "lost")
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ class GroupMatrices:
     denoised: Array  # the matrix with shrunken eigenvalues; shape (p, p)
     # the matrices of its folds as released, if there are any; shape (p, p) each
     folds: tuple[Array, ...] = ()
+    lost: Array | None = None  # the matrix of its lost moments, if there is one; shape (p, p)
 
 
 def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatrices]) -> None:
@@ -199,9 +201,10 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
     i, j = np.triu_indices(len(names))
     parts = []
     for group in groups:
-        matrices = [(0, group.raw, group.denoised)]
-        matrices += [(k, fold, np.full_like(fold, np.nan)) for k, fold in enumerate(group.folds, 1)]
-        for fold, value, denoised in matrices:
+        none = np.full_like(group.raw, np.nan)
+        matrices = [(0, group.raw, group.denoised, none if group.lost is None else group.lost)]
+        matrices += [(k, fold, none, none) for k, fold in enumerate(group.folds, 1)]
+        for fold, value, denoised, lost in matrices:
             columns = {
                 "group": _repeated(group.level, i.size),
                 "fold": pa.array(np.full(i.size, fold, np.int32)),
@@ -209,6 +212,7 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
                 "col": pa.array(names, pa.string()).take(pa.array(j)),
                 "value": pa.array(value[i, j]),
                 "denoised": pa.array(denoised[i, j], from_pandas=True),
+                "lost": pa.array(lost[i, j], from_pandas=True),
             }
             parts.append(pa.table(columns, schema=_SCHEMA))
     pq.write_table(pa.concat_tables(parts), folder / GROUPS, store_schema=False, compression="none")
@@ -251,14 +255,22 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     for name, (words, codes) in {**expected, "col": (names, j)}.items():
         if not (codes_of(table[name], words).reshape(shape) == codes).all():
             raise ValueError
-    fold, value, denoised = (table[x].to_numpy().reshape(shape) for x in _NUMBERS)
-    is_whole = (fold == 0) & np.isfinite(denoised)
-    is_fold = (fold > 0) & np.isnan(denoised)
+    fold, value, denoised, lost = (table[x].to_numpy().reshape(shape) for x in _NUMBERS)
+    has_lost = manifest.lost is not None
+    is_whole = (fold == 0) & np.isfinite(denoised) & (np.isfinite(lost) == has_lost)
+    is_fold = (fold > 0) & np.isnan(denoised) & np.isnan(lost)
     in_order = bool((fold == np.array(folds)[:, None]).all())
     if not (in_order and np.isfinite(value).all() and (is_whole | is_fold).all()):
         raise ValueError
-    for facts, entries, whole in zip(manifest.groups, value, denoised[:, 0], strict=True):
-        matrices = np.empty((len(folds) + 1, len(names), len(names)))
-        matrices[:, i, j] = matrices[:, j, i] = [*entries, whole]
-        raw, *of_folds, whole_denoised = matrices
-        yield GroupMatrices(facts.level, raw, whole_denoised, tuple(of_folds))
+    of_groups = zip(manifest.groups, value, denoised[:, 0], lost[:, 0], strict=True)
+    for facts, entries, whole, own in of_groups:
+        matrices = np.empty((len(folds) + 2, len(names), len(names)))
+        matrices[:, i, j] = matrices[:, j, i] = [*entries, whole, own]
+        raw, *of_folds, whole_denoised, whole_lost = matrices
+        yield GroupMatrices(
+            facts.level,
+            raw,
+            whole_denoised,
+            tuple(of_folds),
+            whole_lost if has_lost else None,
+        )

@@ -43,6 +43,7 @@ from gramercy.schemas.evidence import (
     Evidence,
     Fold,
     Histogram,
+    LostMatrix,
     ReleaseEvidence,
     last_stage,
 )
@@ -51,7 +52,7 @@ from gramercy.schemas.publications import Publication
 
 Array = NDArray[np.float64]
 
-CARD = "CARD.md"
+CARD, LOST = "CARD.md", "lost_moments"
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -73,6 +74,8 @@ class ReleaseBundle:
     # histograms alone has matrices of shape (0, 0).
     histograms: tuple[Histogram, ...] = ()
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
+    # what clipping took from the rows, in the units of `raw`, shape (p, p); None if not published
+    lost: Array | None = None
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -109,6 +112,20 @@ class ReleaseBundle:
             radius=getattr(facts.normalisation, "radius", None),
             present=facts.present_shares,
             histograms=self.histograms,
+            lost=self._lost_matrix,
+        )
+
+    @property
+    def _lost_matrix(self) -> LostMatrix | None:
+        facts, rows = self.manifest.lost, self.manifest.lost_rows
+        if facts is None or rows is None or self.lost is None:
+            return None
+        square = rows.radius * rows.radius
+        return LostMatrix(
+            matrix=square * self.lost,
+            sd=square * facts.noise.sd_off_diagonal,
+            intercept=facts.intercept,
+            cut=rows.cut,
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
@@ -125,7 +142,13 @@ class ReleaseBundle:
         """The rows of one group, as a release of its own."""
         group, own = self.groups[index], self.manifest.groups[index]
         noise = self.manifest.group_noise(own.rows.value)
-        facts = {"rows": own.rows, "fold_rows": own.fold_rows, "noise": noise, "groups": ()}
+        facts = {
+            "rows": own.rows,
+            "fold_rows": own.fold_rows,
+            "noise": noise,
+            "lost": self.manifest.lost_of_group(own.rows.value),
+            "groups": (),
+        }
         return replace(
             self,
             manifest=self.manifest.model_copy(update=facts),
@@ -136,6 +159,7 @@ class ReleaseBundle:
             # Those of columns are of all rows; that of lengths tells how heavy their tails are.
             histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
             groups=(),
+            lost=group.lost,
         )
 
     @property
@@ -234,11 +258,12 @@ def read_release(folder: Path) -> ReleaseBundle:
         read_matrix(folder, stem, manifest.names, compact=_is_compact(stem))
         for stem in stems(manifest)
     )
+    lost = rest.pop() if manifest.lost is not None else None
     folds = rest[len(rest) - len(manifest.fold_rows) :]
     denoised = rest[0] if len(rest) > len(folds) else None
     groups = read_groups(folder, manifest)
     return ReleaseBundle(
-        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups
+        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups, lost
     )
 
 
@@ -276,9 +301,9 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if publication.has_matrix:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
-        size += (3 + spec.folds) * (entry * p * p + texts)
+        size += (4 + spec.folds) * (entry * p * p + texts)
     if spec.by is not None:
-        size += spec.groups_count * (1 + spec.folds) * 32 * p * p + texts
+        size += spec.groups_count * (1 + spec.folds) * 40 * p * p + texts
     if spec.scaling is not None:
         size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
     if publication.row_columns is not None:
@@ -288,13 +313,14 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
-    """File stems of the matrices: as released, projected, denoised if there is one, and folds."""
+    """File stems of the matrices: as released, projected, then denoised, folds and lost, if any."""
     stem = manifest.publication.stem
     if not stem:
         return []
     denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
-    return [stem, f"{stem}_projected", *denoised, *folds]
+    lost = [LOST] if manifest.lost is not None else []
+    return [stem, f"{stem}_projected", *denoised, *folds, *lost]
 
 
 def _is_compact(stem: str) -> bool:

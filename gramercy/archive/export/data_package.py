@@ -20,7 +20,7 @@ from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.marginals_file import MARGINALS
 from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
-from gramercy.archive.bundles.release_bundle import stems
+from gramercy.archive.bundles.release_bundle import LOST, stems
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
 from gramercy.schemas.neighbours import Neighbours
@@ -47,13 +47,15 @@ class CollectedRelease:
 
     @property
     def files(self) -> dict[str, str]:
-        """Its files in the package: the ``matrix`` as released, its ``groups``, and ``marginals``.
+        """Its files in the package, by name; matrices are in long form.
 
-        Matrices are in long form.
+        The ``matrix`` as released, ``lost`` moments, its ``groups``, and ``marginals``.
         """
         files = {}
         if matrices := stems(self.manifest):
             files["matrix"] = f"{matrices[0]}.parquet"
+        if LOST in matrices:
+            files["lost"] = f"{LOST}.parquet"
         if self.manifest.groups:
             files["groups"] = GROUPS
         if self.manifest.has_histograms:
@@ -124,11 +126,14 @@ def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> di
 def _title(release: CollectedRelease, kind: str) -> str:
     dataset = release.manifest.dataset
     content = "Second moment" if release.manifest.publication.is_moment else "Precision matrix"
-    content = {"matrix": content, "groups": "Second moments of groups"}.get(
-        kind, "Noisy histograms"
-    )
+    contents = {
+        "matrix": content,
+        "lost": "Second moment of what clipping takes away",
+        "groups": "Second moments of groups",
+        "marginals": "Noisy histograms",
+    }
     suffix = " (withdrawn)" if release.withdrawn else ""
-    return f"{content} as released: {dataset.title}, version {dataset.version}{suffix}"
+    return f"{contents[kind]} as released: {dataset.title}, version {dataset.version}{suffix}"
 
 
 def _write_table(
@@ -257,6 +262,7 @@ _RELEASES = {
     "signed_by": _text("id of the curator's key", required=True),
     "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
     "matrix": _text("path of the matrix as released in this package, if any"),
+    "lost": _text("path of the matrix of lost moments in this package, if any"),
     "groups": _text("path of the matrices of groups of rows in this package, if any"),
     "marginals": _text("path of noisy histograms of the columns in this package, if any"),
 }

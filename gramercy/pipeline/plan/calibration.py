@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from gramercy import mechanisms
 from gramercy.common.lattice import row_lattice
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
-from gramercy.mechanisms.accounting.gdp import gdp_mu, subtract_down
+from gramercy.mechanisms.accounting.gdp import gaussian_scale, gdp_mu, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.gaussian import target_mu
+from gramercy.mechanisms.gaussian import Gaussian, target_mu
 from gramercy.mechanisms.histograms import ConstantsNoise
-from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
+from gramercy.mechanisms.mechanism import (
+    Mechanism,
+    PublicParameters,
+    SensitivityBounds,
+    squared_sensitivity,
+)
 from gramercy.scaling.shares import shares
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
@@ -44,6 +49,8 @@ class Calibration:
     # the noise of the histograms from which the release's own constants are computed, in addition
     # to the mechanism; None if it draws them itself, or the constants are known before
     added: ConstantsNoise | None = None
+    # the mechanism that publishes the matrix of lost moments; None without one
+    lost: Gaussian | None = None
 
     @property
     def constants_noise(self) -> ConstantsNoise | None:
@@ -54,14 +61,15 @@ class Calibration:
     def guarantee(self) -> Guarantee:
         """The exact guarantee of everything that is published.
 
-        Histograms and matrix are adaptive Gaussian mechanisms of one table, whose mu compose to the
-        root of their sum of squares; what holds for the mechanism alone, such as its exact profile,
-        does not hold for all of them.
+        Histograms and matrices are adaptive Gaussian mechanisms of one table, whose mu compose to
+        the root of their sum of squares; what holds for the mechanism alone, such as its exact
+        profile, does not hold for all of them.
         """
         alone = self.mechanism.guarantee
         if self.added is None:
             return alone
-        return Guarantee(composed_mu([alone.mu, self.added.mu]), alone.delta0)
+        lost = [] if self.lost is None else [self.lost.guarantee.mu]
+        return Guarantee(composed_mu([alone.mu, self.added.mu, *lost]), alone.delta0)
 
     def noise_of_sum(self, spec: ReleaseSpec) -> float:
         """Standard deviation of an off-diagonal entry of the noisy sum over rows of the unit ball.
@@ -72,10 +80,18 @@ class Calibration:
         """
         return self.mechanism.noise_of_sum(spec.folds) * spec.groups_count
 
+    def noise_of_lost_sum(self, spec: ReleaseSpec) -> float | None:
+        """See `noise_of_sum`: of what rows lose by clipping; None if it is not published."""
+        return None if self.lost is None else self.lost.noise_of_sum(1) * spec.groups_count
+
     def constants(self) -> dict[str, float]:
         """The public constants of all noise by name, for the manifest and the plan."""
         constants = self.mechanism.constants()
-        return constants if self.added is None else constants | self.added.constants()
+        if self.added is not None:
+            constants |= self.added.constants()
+        if self.lost is not None:
+            constants |= {"scale_lost": self.lost.scale}
+        return constants
 
 
 def calibrate(spec: ReleaseSpec) -> Calibration:
@@ -131,14 +147,28 @@ def _with_constants(
             [total * math.sqrt(share) for share in scaling.stages],
             total * math.sqrt(scaling.lengths),
         )
-        left = remaining_mu(total, [noise.mu])  # so that both compose to at most the total
-        result = Calibration(_at_mu(mechanism_type, requested, parameters, left), noise)
+        lost = _lost_mechanism(parameters, total * math.sqrt(scaling.lost))
+        drawn = [noise.mu] if lost is None else [noise.mu, lost.guarantee.mu]
+        left = remaining_mu(total, drawn)  # so that all compose to at most the total
+        result = Calibration(_at_mu(mechanism_type, requested, parameters, left), noise, lost)
         exact = result.guarantee
         if requested.epsilon is None or exact.delta(requested.epsilon) <= requested.delta:
             return result
         # The failure probability of the mechanism takes part of delta.
         reduced = gdp_mu(requested.epsilon, subtract_down(requested.delta, exact.delta0))
         total = min(reduced, math.nextafter(total, 0))
+
+
+def _lost_mechanism(parameters: PublicParameters, mu: float) -> Gaussian | None:
+    """The mechanism of the matrix of lost moments, without a count; None for a mu of zero.
+
+    A row that loses something is a row of the unit ball, so that its sensitivity is that of the
+    rows themselves.
+    """
+    if not mu:
+        return None
+    parameters = replace(parameters, publishes_noisy_count=False)
+    return Gaussian(parameters, gaussian_scale(squared_sensitivity(parameters), mu))
 
 
 def _at_mu(
@@ -390,7 +420,7 @@ def folds_of_draft(n: int, columns: int, epsilon: float, delta: float) -> int:
     """The same for a release that is not planned yet, with private constants."""
     mu = gdp_mu(epsilon, delta)
     planned = shares(n, columns, mu)
-    left = 1.0 if planned is None else 1 - sum(planned.stages) - planned.lengths
+    left = 1.0 if planned is None else planned.left
     return _folds(TYPICAL_SQUARE * (columns + 1) / (mu * math.sqrt(left)), n)
 
 

@@ -166,6 +166,7 @@ def with_planned_scaling(
         bounds=_bounds(contract),
         stages=planned.stages,
         lengths=planned.lengths,
+        lost=0.0 if registry[request.mechanism.name].estimates_constants else planned.lost,
     )
     columns = tuple(
         column if isinstance(column, LevelsFacts) else starting_facts(column.name, limits)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gramercy.archive.bundles.card import dp_card
 from gramercy.archive.bundles.matrices import GROUPS, GroupMatrices
 from gramercy.archive.bundles.release_bundle import (
+    LOST,
     ReleaseBundle,
     published_columns,
     software_versions,
@@ -31,6 +32,7 @@ from gramercy.archive.bundles.rows_file import RowWriter, read_rows, rows_per_ba
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
+from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
@@ -48,6 +50,7 @@ from gramercy.pipeline.publish.private_table import (
     PrivateSums,
     count_cells,
     count_lengths,
+    sum_lost_rows,
     sum_rows,
 )
 from gramercy.pipeline.publish.report_sum import ReportSum
@@ -58,6 +61,7 @@ from gramercy.schemas.facts import (
     CalibrationFacts,
     GroupFacts,
     LatticeFacts,
+    LostFacts,
     RowsFacts,
     group_names,
 )
@@ -72,6 +76,7 @@ from gramercy.schemas.publications import (
 )
 from gramercy.tables.batches import MalformedLines, blocks
 from gramercy.tables.formats.source import open_source, verify_unchanged
+from gramercy.tables.sums.exact_sums import Sum
 from gramercy.tables.sums.row_transform import Repairs
 from gramercy.tables.sums.streaming import Accumulated, integer_batches
 
@@ -133,7 +138,12 @@ class Publisher(ABC, Generic[M]):
 
     def _next_pass(self, plan: Plan, data: PrivateCounts) -> PrivateSums | PrivateCounts:
         """What is drawn after the constants were estimated: from sums of the rows."""
-        return PrivateSums(sum_rows(plan, data.state, data.kept), data.fingerprint, data.state)
+        return PrivateSums(
+            sum_rows(plan, data.state, data.kept),
+            data.fingerprint,
+            data.state,
+            sum_lost_rows(plan, data.state, data.kept),
+        )
 
     @abstractmethod
     def _publish(self, draft: Draft, mechanism: M, data: Any) -> None:
@@ -163,6 +173,7 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     def _publish(self, draft: Draft, mechanism: Additive, data: PrivateSums) -> None:
         noisy = draw_noise(draft.plan.spec, mechanism, data.sums)
+        lost = draw_lost(draft.plan, data.lost)
         manifest = draft.manifest(noisy.fold_rows.tolist(), noisy.part_rows.tolist())
         write_matrices(
             draft.folder,
@@ -170,8 +181,14 @@ class SecondMomentPublisher(Publisher[Additive]):
             noisy.matrix(manifest),
             noisy.folds(manifest),
             draft.histograms,
-            noisy.groups(manifest),
+            noisy.groups(manifest, lost),
+            None if lost is None else lost.sum(axis=0) / manifest.rows.value,
         )
+
+    def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
+        """See `Publisher.check_noise`: also of the matrix of lost moments."""
+        super().check_noise(place, bundle, mechanism)
+        _check_lost(place, bundle)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         facts, divisor = bundle.manifest, mechanism.lattice.divisor
@@ -360,7 +377,8 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
     (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
-    return replace(plan, spec=chain.clipped(published[-1], of_sum)), published
+    of_lost_sum = plan.calibration.noise_of_lost_sum(plan.spec)
+    return replace(plan, spec=chain.clipped(published[-1], of_sum, of_lost_sum)), published
 
 
 @dataclass(frozen=True)
@@ -384,14 +402,21 @@ class NoisySums:
             matrix / rows.value for matrix, rows in zip(of_folds, manifest.fold_rows, strict=False)
         ]
 
-    def groups(self, manifest: ReleaseManifest) -> list[GroupMatrices]:
-        """The second moments of the groups, if there are any."""
+    def groups(self, manifest: ReleaseManifest, lost: Array | None) -> list[GroupMatrices]:
+        """The second moments of the groups, if there are any.
+
+        Parameters
+        ----------
+        lost
+            See `draw_lost`.
+        """
         groups = []
-        for facts, sums in zip(manifest.groups, self.sums, strict=False):
+        for k, (facts, sums) in enumerate(zip(manifest.groups, self.sums, strict=False)):
             raw = sums.sum(axis=0) / facts.rows.value
             folds = [x / rows.value for x, rows in zip(sums, facts.fold_rows, strict=False)]
             denoised = denoised_group(manifest, facts.rows.value, raw)
-            groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds)))
+            lost_moments = None if lost is None else lost[k] / facts.rows.value
+            groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds), lost_moments))
         return groups
 
 
@@ -417,6 +442,24 @@ def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> Noi
     return NoisySums(np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows)
 
 
+def draw_lost(plan: Plan, sums: Sequence[Sum]) -> Array | None:
+    """The noisy sum of what rows lose by clipping, for each group; None if it is not published.
+
+    Returns
+    -------
+    ndarray of float64 or None
+        In the units of the released matrix, shape (groups, p, p). Drawn once.
+    """
+    lost, mechanism = plan.spec.lost_rows, plan.calibration.lost
+    if lost is None or mechanism is None:
+        return None
+    if len(sums) != plan.spec.groups_count:
+        raise wordings.sums_not_as_planned()
+    unit = lost.cut / mechanism.lattice.divisor
+    drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums]
+    return np.array([each.gram.astype(np.float64) * unit for each in drawn])
+
+
 def _numbers(values: Sequence[float]) -> Array:
     return np.array(values, np.float64)
 
@@ -435,8 +478,15 @@ def write_matrices(
     folds: Sequence[Array] = (),
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
+    lost: Array | None = None,
 ) -> None:
-    """Write a released matrix with its repaired forms, folds, groups, card and description."""
+    """Write a released matrix with its repaired forms, folds, groups, card and description.
+
+    Parameters
+    ----------
+    lost
+        The matrix of lost moments, if there is one.
+    """
     law, denoised = manifest.noise, list[Array]()
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
     projected = project(unbiased, manifest.trace_bound)
@@ -444,7 +494,7 @@ def write_matrices(
         bound, rows = manifest.trace_bound, manifest.rows.value
         unit = manifest.normalisation.unit_rows
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
-    matrices = [matrix, projected, *denoised, *folds]
+    matrices = [matrix, projected, *denoised, *folds, *([] if lost is None else [lost])]
     write_release(folder, manifest, matrices, histograms, groups)
 
 
@@ -494,10 +544,24 @@ def release_manifest(
         calibration=calibration,
         guarantee=guarantee,
         noise=noise,
+        lost=_lost_facts(spec, calibrated.lost, rows.value),
         trace_bound=mechanism.trace_bound,
         sources=dict(sources or {}) if publisher is _AVERAGE else {},
         card=dp_card(spec, publication, calibration, guarantee, noise),
         software=versions,
+    )
+
+
+def _lost_facts(spec: ReleaseSpec, mechanism: Gaussian | None, rows: float) -> LostFacts | None:
+    """How the matrix of lost moments is published."""
+    lost = spec.lost_rows
+    if lost is None or mechanism is None:
+        return None
+    lattice = mechanism.lattice
+    return LostFacts(
+        intercept=lost.intercept,
+        noise=mechanism.matrix_law(rows / lost.cut, spec.groups_count),
+        lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
     )
 
 
@@ -575,6 +639,23 @@ def check_lattice(path: Path, units: Array) -> None:
         )
 
 
+def _check_lost(place: Path, bundle: ReleaseBundle) -> None:
+    """Check the lattice and the size of the matrix of lost moments, and of those of groups."""
+    facts, lost, mechanism = (
+        bundle.manifest,
+        bundle.manifest.lost_rows,
+        calibrate(bundle.manifest).lost,
+    )
+    if lost is None or mechanism is None or bundle.lost is None:
+        return
+    path, unit = place / f"{LOST}.npy", lost.cut / mechanism.lattice.divisor
+    check_lattice(path, bundle.lost * facts.rows.value / unit)
+    for group, own in zip(bundle.groups, facts.groups, strict=True):
+        check_lattice(place / GROUPS, require_gram(group.lost) * own.rows.value / unit)
+    if facts.lost is not None and facts.neighbours.count_is_public:
+        _check_entries(path, bundle.lost, lost.cut + 60 * facts.lost.noise.sd_diagonal)
+
+
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     """Check that no entry of the matrix or of a fold is larger than the noise explains."""
     facts = bundle.manifest
@@ -589,12 +670,16 @@ def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     ]
     for matrix, law in matrices:
         largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
-        if not (np.abs(matrix) <= largest).all():
-            raise families.CONTRADICTION(
-                "{path}: entries are larger than the noise explains.",
-                "Ask the curator for the bundle that was published.",
-                path=str(path),
-            )
+        _check_entries(path, matrix, largest)
+
+
+def _check_entries(path: Path, matrix: Array, largest: float) -> None:
+    if not (np.abs(matrix) <= largest).all():
+        raise families.CONTRADICTION(
+            "{path}: entries are larger than the noise explains.",
+            "Ask the curator for the bundle that was published.",
+            path=str(path),
+        )
 
 
 def group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:

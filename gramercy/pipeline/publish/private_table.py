@@ -36,9 +36,9 @@ from gramercy.tables.formats.source import (
     verify_unchanged,
 )
 from gramercy.tables.formats.table_format import CopiedColumns
-from gramercy.tables.sums import streaming
+from gramercy.tables.sums import lost_sums, streaming
 from gramercy.tables.sums.cluster import Cluster
-from gramercy.tables.sums.exact_sums import AssignFolds, Parts
+from gramercy.tables.sums.exact_sums import AssignFolds, Parts, Sum
 from gramercy.tables.sums.passes import run_locally
 
 _CELL = 8  # bytes
@@ -51,6 +51,8 @@ class PrivateSums:
     sums: streaming.Accumulated = field(repr=False)
     fingerprint: str = field(repr=False)
     state: str = field(repr=False)
+    # the exact sums of what rows lose by clipping, for each group; empty if it is not published
+    lost: tuple[Sum, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +102,25 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
             parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,
+            engine=_engine(plan.request.engine, kept),
+        )
+    return sums
+
+
+def sum_lost_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> tuple[Sum, ...]:
+    """Sum what rows lose by clipping, for each group; empty if it is not published."""
+    lost, mechanism = plan.spec.lost_rows, plan.calibration.lost
+    if lost is None or mechanism is None:
+        return ()
+    with _pass("summing tails", plan, state) as on_rows:
+        sums = lost_sums.sum_lost_rows(
+            open_source(plan.contract.source),
+            plan.scaled_contract,
+            lost,
+            mechanism.lattice,
+            on_rows,
+            groups=Parts(by=plan.spec.by),
+            keep_malformed=plan.spec.parts > 1,
             engine=_engine(plan.request.engine, kept),
         )
     return sums

@@ -20,6 +20,7 @@ from gramercy.archive.bundles.matrices import GROUPS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.bundles.release_bundle import (
     CARD,
+    LOST,
     ReleaseBundle,
     read_release,
     release_card,
@@ -88,7 +89,7 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
         if not same_sd or not _same_bins(stated, recomputed):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    spec = chain.clipped(histograms[-1], of_sum)
+    spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
     check_same_constants(place, facts, spec, MARGINALS)
 
 
@@ -133,6 +134,13 @@ def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
     total = np.sum([matrix * rows.value for matrix, rows in group_parts(bundle)], axis=0)
     if not arrays_close(total / facts.rows.value, bundle.unbiased):
         raise wordings.file_contradicts(str(path), MATRIX)
+    lost = [
+        group.lost * stated.rows.value
+        for group, stated in zip(bundle.groups, facts.groups, strict=True)
+        if group.lost is not None
+    ]
+    if lost and not arrays_close(np.sum(lost, axis=0) / facts.rows.value, bundle.lost):
+        raise wordings.file_contradicts(str(path), f"{LOST}.npy")
     for group, stated in zip(bundle.groups, facts.groups, strict=True):
         rows = [part.value for part in stated.fold_rows]
         total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)

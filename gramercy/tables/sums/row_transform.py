@@ -20,10 +20,13 @@ from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.common.machine import can_compile, compiled, is_loaded
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Lost, Unit, Whole
 from gramercy.tables.batches import cache_slices
 
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
+
+
+AnyRows = Unit | Clip | Whole | Lost
 
 
 def is_large(rows: int, columns: int) -> bool:
@@ -37,20 +40,20 @@ class RowTransform:
 
     columns: tuple[ColumnKind, ...]  # the declared columns
     intercept: bool  # whether a column of ones comes first
-    normalisation: Unit | Clip | Whole  # normalisation of rows
+    normalisation: AnyRows  # normalisation of rows
     lattice: Lattice  # lattice of the integer rows
     # The three steps as one compiled function, for large tables, and where it is loaded. Its
     # results are identical.
     kernel: NormaliseKernel | None = None
 
     @classmethod
-    def of(
-        cls, contract: Contract, normalisation: Unit | Clip | Whole, lattice: Lattice
-    ) -> RowTransform:
+    def of(cls, contract: Contract, normalisation: AnyRows, lattice: Lattice) -> RowTransform:
         """The transform of a contract's rows."""
         columns = tuple(contract.columns.values())
         kernel = None
-        if is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel):
+        if isinstance(normalisation, Lost):
+            pass  # it has no compiled form: hardly any row loses anything
+        elif is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel):
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 
@@ -189,9 +192,7 @@ MIN_EXPONENT, MAX_EXPONENT = -1021, 1024
 LEAST, LARGEST = 2.0**-800, 2.0**800
 
 
-def normalise(
-    scaled: NDArray[np.float64], normalisation: Unit | Clip | Whole
-) -> NDArray[np.float64]:
+def normalise(scaled: NDArray[np.float64], normalisation: AnyRows) -> NDArray[np.float64]:
     """Bring every row into the unit ball; with `Whole`, rows stay as they are.
 
     Parameters
@@ -200,7 +201,7 @@ def normalise(
         Shape (p, rows), finite.
     normalisation
         ``Unit``: x / ||x||, and zero for the zero row. ``Clip`` with radius r:
-        x min(1, r/||x||) / r.
+        x min(1, r/||x||) / r. ``Lost``: see `lost_rows`.
 
     Returns
     -------
@@ -216,25 +217,75 @@ def normalise(
     """
     if normalisation.keeps_rows:
         return scaled
-    squares, power = _sums_of_squares(scaled), np.ones(scaled.shape[1])
-    far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
-    if far.size:
-        largest = np.abs(scaled[:, far]).max(axis=0)
-        exponents = np.frexp(largest)[1]
-        power[far] = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))
-        squares[far] = _sums_of_squares(scaled[:, far] * power[far])
-    length = np.sqrt(np.where(squares > 0, squares, 1.0))  # zero rows stay zero
+    if isinstance(normalisation, Lost):
+        return lost_rows(scaled, normalisation)
+    length, power = _lengths(scaled)
     inverse = 1.0 / length
-    moderate = scaled * power if far.size else scaled
+    moderate = scaled if power is None else scaled * power
     radius = normalisation.divisor(np.nan)
     if radius is None:
         unit: NDArray[np.float64] = moderate * inverse
         return unit
     with np.errstate(over="ignore"):
-        clipped = np.flatnonzero(length / power > radius)
+        clipped = np.flatnonzero((length if power is None else length / power) > radius)
     inside: NDArray[np.float64] = scaled / radius
     inside[:, clipped] = moderate[:, clipped] * inverse[clipped]
     return inside
+
+
+def lost_rows(scaled: NDArray[np.float64], lost: Lost) -> NDArray[np.float64]:
+    """What clipping takes away from every row, as a row of the unit ball.
+
+    Parameters
+    ----------
+    scaled
+        Shape (p, rows), finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (p, rows)
+        Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y and w as in `Lost` and
+        R^2 its largest Frobenius norm. Zero where nothing is clipped.
+
+    Notes
+    -----
+    The same care as in `normalise`: lengths are products of a moderate number and a power of two.
+    """
+    length, power = _lengths(scaled)
+    powers = np.ones(length.size) if power is None else power
+    with np.errstate(over="ignore"):
+        clipped = np.flatnonzero(length / powers > lost.radius)
+    rows = np.zeros_like(scaled)
+    if not clipped.size:
+        return rows
+    powers, kept = powers[clipped], lost.radius * powers[clipped] / length[clipped]
+    y = scaled[:, clipped] * powers
+    if lost.intercept:
+        y[0] = lost.intercept * powers
+    share = np.sqrt(np.maximum((1.0 - kept) * (1.0 + kept), 0.0))
+    of_y = np.sqrt(_sums_of_squares(y))
+    with np.errstate(over="ignore"):
+        long = np.minimum(share * of_y / powers / math.sqrt(lost.largest), 1.0)
+    rows[:, clipped] = y * (long / np.where(of_y > 0, of_y, 1.0))
+    return rows
+
+
+def _lengths(
+    scaled: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """The length of every row times a power of two, and this power; None if all are one.
+
+    The length of a row of zeros is one, so that it stays zero.
+    """
+    squares, power = _sums_of_squares(scaled), None
+    far = np.flatnonzero(~((squares >= LEAST) & (squares <= LARGEST)))
+    if far.size:
+        power = np.ones(scaled.shape[1])
+        largest = np.abs(scaled[:, far]).max(axis=0)
+        exponents = np.frexp(largest)[1]
+        power[far] = np.ldexp(1.0, -np.clip(exponents, MIN_EXPONENT, MAX_EXPONENT))
+        squares[far] = _sums_of_squares(scaled[:, far] * power[far])
+    return np.sqrt(np.where(squares > 0, squares, 1.0)), power
 
 
 def _sums_of_squares(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
