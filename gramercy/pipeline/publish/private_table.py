@@ -112,12 +112,14 @@ def sum_lost_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> tupl
     lost, mechanism = plan.spec.lost_rows, plan.calibration.lost
     if lost is None or mechanism is None:
         return ()
-    with _pass("summing tails", plan, state) as on_rows:
+    scans = 1 if plan.contract.person_column is None else 3
+    with _pass("summing tails", plan, state, scans) as on_rows:
         sums = lost_sums.sum_lost_rows(
             open_source(plan.contract.source),
             plan.scaled_contract,
             lost,
             mechanism.lattice,
+            plan.mechanism.lattice,
             on_rows,
             groups=Parts(by=plan.spec.by),
             keep_malformed=plan.spec.parts > 1,

@@ -241,13 +241,17 @@ class Persons(IndexedPersons):
     def __add__(self, other: Persons) -> Persons:
         """The persons of both, with their rows added."""
         both = Persons(large=self.large)
-        for part in (self, other):
-            indices = both._indices_of(part)
-            both._grow()
-            both._squares[indices] = np.minimum(both._squares[indices] + part.squares, _MAX_SQUARES)
-            both._rows[indices] += part.rows
-        both.rows_without_person = self.rows_without_person + other.rows_without_person
+        both._take(self)
+        both._take(other)
         return both
+
+    def _take(self, part: Persons) -> None:
+        """Add the persons of another index and their rows."""
+        indices = self._indices_of(part)
+        self._grow()
+        self._squares[indices] = np.minimum(self._squares[indices] + part.squares, _MAX_SQUARES)
+        self._rows[indices] += part.rows
+        self.rows_without_person += part.rows_without_person
 
     def factors(self, lattice: Lattice) -> Array:
         """The factor by which to multiply all rows of each person, shape (persons,).

@@ -78,21 +78,21 @@ def _run_on_partitions(
 ) -> ResultT:
     with _connect(scheduler) as client:
         persons = None
-        if job.passes == 2:
-            measured = [_submit(client, measure, job, part) for part in parts]
+        for _ in range(job.passes - 1):
+            measured = [_submit(client, measure, job, part, persons) for part in parts]
             persons = _tree_sum(client, measured, on_partition)
         results = [_submit(client, run, job, part, persons) for part in parts]
         total: ResultT = _gather(client, _tree_sum(client, results, on_partition))
     return total
 
 
-def measure(job: Job[Any], part: Source) -> Persons:
-    """The first of two passes, over one partition."""
-    return job.measure(part)
+def measure(job: Job[Any], part: Source, persons: Persons | None) -> Persons:
+    """A pass before the last, over one partition."""
+    return job.measure(part, persons=persons)
 
 
 def run(job: Job[ResultT], part: Source, persons: Persons | None) -> ResultT:
-    """The only or the second pass, over one partition."""
+    """The only or the last pass, over one partition."""
     return job.run(part, persons)
 
 

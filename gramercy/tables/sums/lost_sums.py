@@ -1,12 +1,14 @@
-"""Exact sums of what clipping takes away from rows, in one more pass over the table.
+"""Exact sums of what clipping takes away from rows, in further passes over the table.
 
-A row that loses something becomes an integer row of the same ball as in the matrix itself, so that
-its sums are as exact, and one row changes them by as much.
+A row that loses something becomes an integer row of the unit ball, as in the matrix itself: sums
+are as exact, and one row changes them by as much. The rows of a person lose what clipping and the
+person's factor take away; they are then scaled together, as they are in the matrix.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 
@@ -14,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.machine import compiled
+from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import Lost
+from gramercy.schemas.normalisation import Clip, Lost
+from gramercy.tables.batches import WorkerT
 from gramercy.tables.formats.source import Source
-from gramercy.tables.persons.person_index import Persons
+from gramercy.tables.persons.name_table import Names
+from gramercy.tables.persons.person_index import Persons, scale_rows
 from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, Parts, Sum, SummingWorker
 from gramercy.tables.sums.passes import (
     Job,
@@ -27,8 +33,8 @@ from gramercy.tables.sums.passes import (
     run_locally,
     worker_count,
 )
-from gramercy.tables.sums.row_transform import RowTransform
-from gramercy.tables.sums.streaming import Engine
+from gramercy.tables.sums.row_transform import Repairs, RowTransform
+from gramercy.tables.sums.streaming import Engine, GramJob
 
 Array = NDArray[np.float64]
 
@@ -38,47 +44,195 @@ class LostSums:
     """The sums of lost rows of one partition, or of a table. Private."""
 
     part_sums: tuple[Sum, ...]  # of each group; `rows` counts those that lose something
+    # the sum of squares of each person's scaled lost rows
+    contributions: Persons = field(default_factory=Persons)
 
     def __add__(self, other: LostSums) -> LostSums:
         pairs = zip(self.part_sums, other.part_sums, strict=True)
-        return LostSums(tuple(first + second for first, second in pairs))
+        return LostSums(
+            tuple(first + second for first, second in pairs),
+            self.contributions + other.contributions,
+        )
+
+
+class LostPersons(Persons):
+    """Persons with the sum of squares of their lost rows. Private.
+
+    Parameters
+    ----------
+    known
+        Names of all persons.
+    row_factors
+        The factor of each person's rows in the matrix, shape (persons,).
+    large
+        See `IndexedPersons`.
+    """
+
+    def __init__(self, known: Names, row_factors: Array, *, large: bool) -> None:
+        super().__init__(known, closed=True, large=large)
+        self.row_factors = row_factors
+
+    def __add__(self, other: Persons) -> LostPersons:
+        """The same persons with the rows of both."""
+        both = LostPersons(self.known, self.row_factors, large=self.large)
+        both._take(self)
+        both._take(other)
+        return both
 
 
 @dataclass(frozen=True)
 class LostJob(Job[LostSums]):
-    """Sum the Gram matrix of lost rows."""
+    """Sum the Gram matrix of lost rows; of persons, after two passes that measure their rows."""
 
     lost: Lost
-    lattice: Lattice  # of the integer rows
+    # lattice, row_lattice: of the lost rows, and of the rows of the matrix
+    lattice: Lattice
+    row_lattice: Lattice
     groups: Parts = ONE_PART  # the groups of rows; there are no folds
     # Whether a malformed line becomes a row of missing cells; as in the pass for the matrix, whose
     # cells are then still in memory.
     keep_malformed: bool = False
 
+    @property
+    def passes(self) -> int:
+        return 1 if self.contract.person_column is None else 3
+
+    def measure(
+        self, source: Source, on_rows: OnRows = ignore_progress, persons: Persons | None = None
+    ) -> Persons:
+        """Each person's sum of squares: of the rows of the matrix, and then of lost rows."""
+        if persons is None:
+            clip = Clip(radius=self.lost.radius)
+            rows = GramJob(self.contract, clip, self.row_lattice, threads=self.threads)
+            return rows.measure(source, on_rows)
+        factors = persons.factors(self.row_lattice)
+        lost = LostPersons(persons.known, factors, large=persons.large)
+        self._read(source, on_rows, lambda rows: LostMeasuringWorker(rows, lost), lost)
+        return lost
+
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> LostSums:
+        contributions, workers = Persons(), list[SummingWorker]()
+        if isinstance(persons, LostPersons):
+            contributions = Persons(persons.known, closed=True, large=persons.large)
+            factors = persons.factors(self.lattice)
+            workers += self._read(
+                source,
+                on_rows,
+                lambda rows: LostScalingWorker(
+                    rows, self.groups, persons.row_factors, factors, contributions
+                ),
+                contributions,
+                grouped=True,
+            )
+        else:
+            workers += self._read(
+                source, on_rows, lambda rows: LostWorker(rows, self.groups), grouped=True
+            )
+        sums = zip(*(worker.sums() for worker in workers), strict=True)
+        return LostSums(tuple(reduce(add, each) for each in sums), contributions)
+
+    def _read(
+        self,
+        source: Source,
+        on_rows: OnRows,
+        new_worker: Callable[[RowTransform], WorkerT],
+        persons: Persons | None = None,
+        *,
+        grouped: bool = False,
+    ) -> list[WorkerT]:
         transform = RowTransform.of(self.contract, self.lost, self.lattice)
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
-        workers = [LostWorker(transform, self.groups) for _ in range(threads)]
+        workers = [new_worker(transform) for _ in range(threads)]
         read_to_workers(
             self,
             source,
             workers,
             on_rows,
+            persons=persons,
             keep_malformed=self.keep_malformed,
-            by=self.groups.by,
+            by=self.groups.by if grouped else None,
         )
-        sums = zip(*(worker.sums() for worker in workers), strict=True)
-        return LostSums(tuple(reduce(add, each) for each in sums))
+        return workers
 
 
 class LostWorker(SummingWorker):
-    """Sums the lost rows that one thread receives; most rows lose nothing, and are left out."""
+    """Sums the lost rows that one thread receives; rows that lose nothing are left out."""
 
     def _integers(self, cells: Array) -> Array:
         q = super()._integers(cells)
         return q[:, q.any(axis=0)]
+
+
+class LostMeasuringWorker:
+    """Adds the squares of lost rows that one thread receives to those of their persons.
+
+    Parameters
+    ----------
+    transform
+        Turns cells into integer lost rows.
+    persons
+        Index to which the squares are added.
+    """
+
+    def __init__(self, transform: RowTransform, persons: LostPersons) -> None:
+        self._transform, self._persons = transform, persons
+        self._factors = np.append(persons.row_factors, 1.0)
+        self._repairs = Repairs.zeros(len(transform.columns))  # the pass for the matrix has counted
+
+    def add(self, cells: Array) -> None:
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        own = self._factors[places(cells[0], self._factors)]
+        self._persons.add(cells[0], self._transform.squares(cells[1:], self._repairs, own))
+
+
+class LostScalingWorker(SummingWorker):
+    """Sums the lost rows of persons that one thread receives.
+
+    Parameters
+    ----------
+    transform
+        Turns cells into integer lost rows.
+    parts
+        The groups of rows.
+    row_factors
+        The factor of each person's rows in the matrix; it decides what a row loses.
+    factors
+        The factor of each person's lost rows.
+    contributions
+        Index to which the squares of scaled lost rows are added, for verification.
+    """
+
+    def __init__(
+        self,
+        transform: RowTransform,
+        parts: Parts,
+        row_factors: Array,
+        factors: Array,
+        contributions: Persons,
+    ) -> None:
+        super().__init__(transform, parts)
+        # A row without a person is left out: its last factor is zero.
+        self._row_factors, self._factors = np.append(row_factors, 1.0), np.append(factors, 0.0)
+        self._contributions = contributions
+
+    def _integers(self, cells: Array) -> Array:
+        indices = cells[0]
+        own = places(indices, self._factors)
+        q = self._transform.integers(cells[1:], self.repairs, self._row_factors[own])
+        if self._contributions.large:
+            squares = compiled(scale_rows)(q, indices, self._factors)
+        else:
+            q = np.rint(q * self._factors[own])
+            squares = (q * q).sum(axis=0)
+        self._contributions.add(indices, squares)
+        return q[:, squares > 0]
+
+
+def places(indices: Array, factors: Array) -> NDArray[np.int64]:
+    """The place of each row's person among factors; the last one for a row without a person."""
+    return np.where(np.isnan(indices), len(factors) - 1, indices).astype(np.int64)
 
 
 def sum_lost_rows(
@@ -86,12 +240,16 @@ def sum_lost_rows(
     contract: Contract,
     lost: Lost,
     lattice: Lattice,
+    row_lattice: Lattice,
     on_rows: OnRows = ignore_progress,
     *,
     groups: Parts = ONE_PART,
     keep_malformed: bool = False,
     engine: Engine = run_locally,
 ) -> tuple[Sum, ...]:
-    """Sum q q^T over the integer lost rows of every group of a table."""
-    job = LostJob(contract, lost, lattice, groups, keep_malformed)
-    return engine(source, job, on_rows).part_sums
+    """Sum q q^T over the integer lost rows of every group of a table; see `LostJob`."""
+    job = LostJob(contract, lost, lattice, row_lattice, groups, keep_malformed)
+    sums = engine(source, job, on_rows)
+    if not sums.contributions.are_in_ball(lattice):
+        raise wordings.table_changed()
+    return sums.part_sums

@@ -54,18 +54,26 @@ class Job(ABC, Generic[ResultT]):
 
     @property
     def passes(self) -> int:
-        """Number of passes over the table: 2 if `measure` comes before `run`."""
+        """Number of passes over the table: all but the last one are of `measure`."""
         return 1
 
-    def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
-        """The first of two passes; `run` needs its total over all partitions."""
+    def measure(
+        self, source: Source, on_rows: OnRows = ignore_progress, persons: Persons | None = None
+    ) -> Persons:
+        """A pass before the last; the next one needs its total over all partitions.
+
+        Parameters
+        ----------
+        persons
+            The total of the pass before it; None in the first pass.
+        """
         return Persons()
 
     @abstractmethod
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> ResultT:
-        """The only or the second pass, over a table or a partition."""
+        """The only or the last pass, over a table or a partition."""
 
 
 def run_locally(
@@ -73,7 +81,9 @@ def run_locally(
 ) -> ResultT:
     """Do a job in this process, with the cells that an earlier job has kept."""
     source = replace(source, kept=kept)
-    persons = job.measure(source, on_rows) if job.passes == 2 else None
+    persons = None
+    for _ in range(job.passes - 1):
+        persons = job.measure(source, on_rows, persons)
     return job.run(source, persons, on_rows)
 
 

@@ -26,6 +26,7 @@ from gramercy.tables.batches import cache_slices
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
 
+Factors = NDArray[np.float64] | None
 AnyRows = Unit | Clip | Whole | Lost
 
 
@@ -57,33 +58,51 @@ class RowTransform:
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 
-    def integers(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
-        """Integer rows, shape (p, rows)."""
+    def integers(
+        self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
+    ) -> NDArray[np.float64]:
+        """Integer rows, shape (p, rows).
+
+        Parameters
+        ----------
+        factors
+            See `lost_rows`; with `Lost` only.
+        """
         if self.kernel is not None:
             return self.kernel(cells, repairs)
         blocks = list(cache_slices(self.lattice.p, cells.shape[1]))
         if len(blocks) == 1:
-            return self._block(cells, repairs)
+            return self._block(cells, repairs, factors)
         made = np.empty((self._width, cells.shape[1]))
         for rows in blocks:
-            made[:, rows] = self._block(cells[:, rows], repairs)
+            own = None if factors is None else factors[rows]
+            made[:, rows] = self._block(cells[:, rows], repairs, own)
         return made
 
-    def squares(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
+    def squares(
+        self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
+    ) -> NDArray[np.float64]:
         """Sum of squares of every integer row, shape (rows,); see `integers`."""
         if self.kernel is not None:
             return self.kernel.squares(cells, repairs)
         squares = np.empty(cells.shape[1])
         for rows in cache_slices(self.lattice.p, cells.shape[1]):
-            q = self._block(cells[:, rows], repairs)
+            own = None if factors is None else factors[rows]
+            q = self._block(cells[:, rows], repairs, own)
             squares[rows] = (q * q).sum(axis=0)
         return squares
 
-    def _block(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
+    def _block(
+        self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
+    ) -> NDArray[np.float64]:
         scaled = repair(
             cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
         )
-        return integer_rows(normalise(scaled, self.normalisation), self.lattice)
+        if isinstance(self.normalisation, Lost):
+            rows = lost_rows(scaled, self.normalisation, factors)
+        else:
+            rows = normalise(scaled, self.normalisation)
+        return integer_rows(rows, self.lattice)
 
     @cached_property
     def _constants(self) -> NDArray[np.float64]:
@@ -233,19 +252,24 @@ def normalise(scaled: NDArray[np.float64], normalisation: AnyRows) -> NDArray[np
     return inside
 
 
-def lost_rows(scaled: NDArray[np.float64], lost: Lost) -> NDArray[np.float64]:
+def lost_rows(
+    scaled: NDArray[np.float64], lost: Lost, factors: Factors = None
+) -> NDArray[np.float64]:
     """What clipping takes away from every row, as a row of the unit ball.
 
     Parameters
     ----------
     scaled
         Shape (p, rows), finite.
+    factors
+        By which the clipped rows of every row's person are multiplied, from 0 to 1, shape (rows,).
+        Without persons, all are 1.
 
     Returns
     -------
     ndarray of float64, shape (p, rows)
-        Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y and w as in `Lost` and
-        R^2 its largest Frobenius norm. Zero where nothing is clipped.
+        Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y as in `Lost`, R^2 its
+        largest Frobenius norm, and w = f^2 min(1, r^2/|z|^2) for the factor f. Zero where w = 1.
 
     Notes
     -----
@@ -254,15 +278,18 @@ def lost_rows(scaled: NDArray[np.float64], lost: Lost) -> NDArray[np.float64]:
     length, power = _lengths(scaled)
     powers = np.ones(length.size) if power is None else power
     with np.errstate(over="ignore"):
-        clipped = np.flatnonzero(length / powers > lost.radius)
+        kept = np.minimum(lost.radius * powers / length, 1.0)
+    if factors is not None:
+        kept *= factors
+    clipped = np.flatnonzero(kept < 1.0)
     rows = np.zeros_like(scaled)
     if not clipped.size:
         return rows
-    powers, kept = powers[clipped], lost.radius * powers[clipped] / length[clipped]
+    kept, powers = kept[clipped], powers[clipped]
     y = scaled[:, clipped] * powers
     if lost.intercept:
         y[0] = lost.intercept * powers
-    share = np.sqrt(np.maximum((1.0 - kept) * (1.0 + kept), 0.0))
+    share = np.sqrt((1.0 - kept) * (1.0 + kept))
     of_y = np.sqrt(_sums_of_squares(y))
     with np.errstate(over="ignore"):
         long = np.minimum(share * of_y / powers / math.sqrt(lost.largest), 1.0)

@@ -87,7 +87,9 @@ class GramJob(Job[PartialSums]):
     def passes(self) -> int:
         return 1 if self.contract.person_column is None else 2
 
-    def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
+    def measure(
+        self, source: Source, on_rows: OnRows = ignore_progress, _: Persons | None = None
+    ) -> Persons:
         """Each person's number of rows and sum of squares."""
         persons = Persons(large=is_large(self.contract.rows, self.lattice.p))
         self._read(source, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
