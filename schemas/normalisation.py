@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
@@ -185,6 +186,9 @@ class Lost(RowNormalisation):
     def largest(self) -> float:
         """Largest Frobenius norm of what a row loses: the published matrix is in units of it."""
         return self.cut * self.radius * self.radius
+
+    def longest(self, largest_norm: float) -> float:
+        return math.sqrt(self.cut) * self.radius
 
     def stated(self, largest_norm: float) -> str:
         return (

@@ -268,8 +268,8 @@ def lost_rows(
     Returns
     -------
     ndarray of float64, shape (p, rows)
-        Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y as in `Lost`, R^2 its
-        largest Frobenius norm, and w = f^2 min(1, r^2/|z|^2) for the factor f. Zero where w = 1.
+        Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y as in `Lost`, R its
+        longest row, and w = f^2 min(1, r^2/|z|^2) for the factor f. Zero where w = 1.
 
     Notes
     -----
@@ -292,7 +292,7 @@ def lost_rows(
     share = np.sqrt((1.0 - kept) * (1.0 + kept))
     of_y = np.sqrt(_sums_of_squares(y))
     with np.errstate(over="ignore"):
-        long = np.minimum(share * of_y / powers / math.sqrt(lost.largest), 1.0)
+        long = np.minimum(share * of_y / powers / lost.longest(np.nan), 1.0)
     rows[:, clipped] = y * (long / np.where(of_y > 0, of_y, 1.0))
     return rows
 
