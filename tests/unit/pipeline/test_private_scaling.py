@@ -130,7 +130,9 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
     plan = read_plan(private_request(tmp_path))
     noise = plan.calibration.constants_noise
     assert noise is not None
-    mus = [*(each.mu for each in noise.draws), plan.mechanism.guarantee.mu]
+    assert plan.calibration.lost is not None
+    matrices = (plan.mechanism, plan.calibration.lost)
+    mus = [*(each.mu for each in noise.draws), *(each.guarantee.mu for each in matrices)]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu <= target_mu(plan.request.mechanism)
     run_release(private_request(tmp_path))
@@ -188,6 +190,9 @@ def test_cluster_counts_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         keys = {"version": "v2", "engine": engine}
         together = released(run_release(private_request(tmp_path, request=keys)))
     assert np.array_equal(alone.raw, together.raw)
+    assert alone.lost is not None
+    assert together.lost is not None
+    assert np.array_equal(alone.lost, together.lost)
     assert alone.manifest.columns == together.manifest.columns
 
 
@@ -286,7 +291,7 @@ def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 5), (1 << 30, PERSONS, 6)]
+    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 6), (1 << 30, PERSONS, 9)]
 )
 def test_table_is_read_once_where_its_cells_fit_into_memory(
     tmp_path: Path,
@@ -295,7 +300,11 @@ def test_table_is_read_once_where_its_cells_fit_into_memory(
     unit: dict[str, Any],
     reads: int,
 ) -> None:
-    """Persons are looked up in every pass, and measured before they are summed."""
+    """Persons are looked up in every pass, and measured before they are summed.
+
+    For the matrix of lost moments, their rows are measured as for the matrix itself, and then what
+    they lose.
+    """
     opened: list[str] = []
     read = CsvTables.cell_batches
 

@@ -39,3 +39,5 @@ def test_a_declared_share_is_used(share: float) -> None:
         assert chosen is not None
         assert sum(chosen.stages) + chosen.lengths == pytest.approx(share)
         assert min(*chosen.stages, chosen.lengths) > 0
+        assert chosen.lost == pytest.approx(0.06 * (1 - share))
+        assert chosen.left == pytest.approx(0.94 * (1 - share))

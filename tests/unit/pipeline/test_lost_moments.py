@@ -1,0 +1,379 @@
+"""The matrix of lost moments: one charge, and the same checks as of the matrix itself."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.matrices import GroupMatrices, write_groups, write_matrix
+from gramercy.archive.bundles.package import write_descriptor
+from gramercy.archive.bundles.release_bundle import (
+    CARD,
+    LOST,
+    ReleaseBundle,
+    read_release,
+    release_card,
+    release_descriptor,
+)
+from gramercy.archive.seal.bundle import seal
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.publish.drawing import release_manifest
+from gramercy.pipeline.verify.verification import verify_release
+from gramercy.schemas import families
+from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.normalisation import Clip
+from tests.support.factories import read_plan, run_release, write_request
+from tests.support.problems import raises
+
+pytestmark = pytest.mark.slow
+
+Array = NDArray[np.float64]
+ROWS, PERSONS = 12_000, 3_000
+COLUMNS: dict[str, Any] = {
+    "weight": {"lower": -1e4, "upper": 1e4},
+    "income": {"lower": 0.0, "upper": 1e6},
+    "age": {"lower": -100.0, "upper": 100.0},
+}
+WARD = {"ward": {"levels": ["A", "B"]}}
+BY_PERSON = {"privacy_unit": "person", "persons": PERSONS}
+MECHANISM = {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6}
+BUDGET = {"epsilon": 80.0, "delta": 1e-5}
+
+
+def table() -> pd.DataFrame:
+    """Two columns whose tails go together."""
+    rng = np.random.default_rng(5)
+    common = rng.standard_t(2.5, size=ROWS)
+    return pd.DataFrame(
+        {
+            "weight": 20 * common + 10 * rng.normal(size=ROWS),
+            "income": np.exp(6 + 0.4 * common.clip(-4, 4) + 0.6 * rng.normal(size=ROWS)),
+            "age": 50 + 10 * rng.normal(size=ROWS),
+            "ward": rng.choice(["A", "B", "C"], ROWS),
+            "person": [f"p{k % PERSONS}" for k in range(ROWS)],
+        }
+    )
+
+
+def lost_request(folder: Path, mechanism: dict[str, Any] | None = None, **changes: Any) -> Path:
+    """A request with private scaling for the table above; `request` in `changes` adds keys."""
+    if not (folder / "table.csv").exists():
+        table().to_csv(folder / "table.csv", index=False)
+    keys = {"mechanism": mechanism or MECHANISM, "scaling": "private", "estimates": []}
+    keys |= changes.pop("request", {})
+    facts = {"rows": ROWS, "columns": COLUMNS, "budget": BUDGET, "intercept": True} | changes
+    return write_request(folder, request=keys, **facts)
+
+
+def published(folder: Path, **changes: Any) -> tuple[Path, ReleaseBundle]:
+    name = run_release(lost_request(folder, **changes))
+    place = Context.default().archive.release("toy", name)
+    return place, read_release(place)
+
+
+def verify(place: Path) -> tuple[str, ...]:
+    archive = Context.default().archive
+    return verify_release(archive, "toy", place.parent.name, None).checks
+
+
+def scaled_rows(spec: ReleaseSpec) -> Array:
+    """The rows with the constants of a release, shape (rows, 4)."""
+    rows = [np.ones(ROWS)]
+    cells = table()
+    for facts in spec.columns:
+        assert not isinstance(facts, LevelsFacts)
+        clamped = cells[facts.name].clip(facts.lower, facts.upper).to_numpy()
+        rows.append((clamped - facts.centre) / facts.scale)
+    return np.array(rows).T
+
+
+def lost_moments(rows: Array, spec: ReleaseSpec, persons: Array | None = None) -> Array:
+    """What clipping takes away from rows, by the plain formula: a sum, shape (4, 4)."""
+    assert isinstance(spec.normalisation, Clip)
+    assert spec.scaling is not None
+    assert spec.scaling.cut is not None
+    radius, cut = spec.normalisation.length, spec.scaling.cut
+    factors = np.minimum(1.0, radius / np.linalg.norm(rows, axis=1))
+    lost = rows.copy()
+    lost[:, 0] = radius / 2
+    largest = cut * radius**2
+    if persons is not None:
+        lost[:, 0] /= math.sqrt(ROWS / PERSONS)
+        length = np.sqrt(np.bincount(persons, ((rows * factors[:, None]) ** 2).sum(axis=1)))
+        factors *= np.minimum(1.0, radius / length)[persons]
+    lost *= np.sqrt(1 - factors**2)[:, None]
+    squares = (lost**2).sum(axis=1)
+    lost *= np.minimum(1.0, np.sqrt(largest / np.maximum(squares, 1e-300)))[:, None]
+    if persons is not None:
+        squares = np.bincount(persons, (lost**2).sum(axis=1))
+        lost *= np.minimum(1.0, np.sqrt(largest / np.maximum(squares, 1e-300)))[persons, None]
+    total: Array = lost.T @ lost
+    return total
+
+
+UNITS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "add-remove": {"neighbours": "add-remove"},
+    "folds": {"request": {"folds": 3}},
+    "laplace": {"mechanism": MECHANISM | {"name": "laplace"}},
+    "persons": BY_PERSON,
+}
+
+
+@pytest.mark.parametrize("kind", list(UNITS))
+def test_evidence_has_what_the_rows_lose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Without the noise of counts and of the matrix of lost moments."""
+    monkeypatch.setattr(
+        "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
+        lambda scale, size: np.zeros(size, np.int64),
+    )
+    place, bundle = published(tmp_path, **UNITS[kind])
+    facts, lost = bundle.manifest, bundle.evidence.lost
+    assert lost is not None
+    assert facts.scaling is not None
+    assert lost.cut == facts.scaling.cut
+    persons = np.arange(ROWS) % PERSONS if kind == "persons" else None
+    expected = lost_moments(scaled_rows(facts), facts, persons) / facts.rows.value
+    assert np.trace(expected) > 0.005
+    np.testing.assert_allclose(lost.matrix, expected, atol=2e-2 * np.trace(expected))
+    assert any("lattice" in each for each in verify(place))
+
+
+def test_column_of_levels_and_no_intercept(tmp_path: Path) -> None:
+    place, bundle = published(tmp_path, columns=COLUMNS | WARD, intercept=False)
+    lost = bundle.evidence.lost
+    assert lost is not None
+    assert lost.intercept == 0
+    assert lost.matrix.shape == (5, 5)
+    verify(place)
+
+
+def test_one_charge_of_one_mu(tmp_path: Path) -> None:
+    plan = read_plan(lost_request(tmp_path))
+    calibration, scaling = plan.calibration, plan.spec.scaling
+    assert calibration.added is not None
+    assert calibration.lost is not None
+    assert scaling is not None
+    assert scaling.lost == pytest.approx(
+        0.06 * (1 - sum(scaling.stages) - scaling.lengths), rel=1e-12
+    )
+    mus = [plan.mechanism.guarantee.mu, calibration.added.mu, calibration.lost.guarantee.mu]
+    assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
+    assert plan.guarantee.mu >= np.hypot.reduce(mus) * (1 - 1e-15)
+    own = plan.guarantee.mu * math.sqrt(scaling.lost)
+    assert own * (1 - 1e-9) < calibration.lost.guarantee.mu <= own * (1 + 1e-12)
+    assert calibration.constants()["scale_lost"] == calibration.lost.scale
+    place, bundle = published(tmp_path)
+    (charge,) = Context.default().ledger.charges("toy")
+    assert charge.guarantee.mu == plan.guarantee.mu == bundle.manifest.guarantee.mu
+    assert bundle.manifest.calibration.constants["scale_lost"] == calibration.lost.scale
+    assert f"{LOST}.parquet" in (place / CARD).read_text()
+
+
+def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
+    """Where no row is as long as the radius, the matrix is noise alone."""
+    rng = np.random.default_rng(3)
+    names = [f"c{k}" for k in range(12)]
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(ROWS, 12)), columns=names)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    columns = {name: {"lower": -1.0, "upper": 1.0} for name in names}
+    _, bundle = published(tmp_path, columns=columns)
+    lost, facts = bundle.lost, bundle.manifest.lost
+    assert lost is not None
+    assert facts is not None
+    assert np.sqrt((np.diag(lost) ** 2).mean()) == pytest.approx(facts.noise.sd_diagonal, rel=0.9)
+    above = lost[np.triu_indices(13, 1)]
+    assert np.sqrt((above**2).mean()) == pytest.approx(facts.noise.sd_off_diagonal, rel=0.35)
+
+
+def test_no_other_release_has_lost_moments(tmp_path: Path) -> None:
+    _, marginals = published(tmp_path, mechanism=MECHANISM | {"name": "marginals"})
+    assert marginals.lost is None
+    assert marginals.manifest.lost is None
+    name = marginals.manifest.release
+    place, scaled = published(tmp_path, request={"scaling": {"from": name}, "version": "v2"})
+    assert scaled.evidence.lost is None
+    assert not (place / f"{LOST}.npy").exists()
+    verify(place)
+
+
+@pytest.mark.parametrize("changes", [{}, BY_PERSON], ids=["rows", "persons"])
+def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> None:
+    keys = {"by": "ward"}
+    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request=keys, **changes)
+    verify(place)
+    facts, groups = bundle.manifest, bundle.evidence.groups
+    persons = np.arange(ROWS) % PERSONS
+    total = np.zeros((4, 4))
+    for k, (name, evidence) in enumerate(groups):
+        lost = evidence.lost
+        assert lost is not None
+        rows = facts.groups[k].rows.value
+        total += lost.matrix * rows
+        if not changes:
+            own = (table()["ward"] == ("C" if k == 2 else name)).to_numpy()
+            expected = lost_moments(scaled_rows(facts)[own], facts) / rows
+            assert np.abs(lost.matrix - expected).max() < 8 * lost.sd
+    whole = bundle.evidence.lost
+    assert whole is not None
+    np.testing.assert_allclose(total / facts.rows.value, whole.matrix, rtol=1e-9, atol=1e-12)
+    assert whole.sd * facts.rows.value == pytest.approx(
+        math.sqrt(3) * groups[0][1].lost.sd * facts.groups[0].rows.value  # type: ignore[union-attr]
+    )
+    if changes:
+        expected = lost_moments(scaled_rows(facts), facts, persons) / facts.rows.value
+        assert np.abs(whole.matrix - expected).max() < 8 * whole.sd
+
+
+def _write_and_seal(place: Path, facts: ReleaseManifest, lost: Array | None = None) -> None:
+    for path in place.iterdir():
+        path.chmod(0o644)
+    if lost is not None:
+        write_matrix(place, LOST, lost, facts.names)
+    (place / CARD).write_text(release_card(facts), encoding="utf-8", newline="\n")
+    write_descriptor(place, release_descriptor(place, facts))
+    (place / "SHA256SUMS").unlink()
+    seal(place)
+
+
+def forged(facts: ReleaseManifest, histograms: Any, **scaling: Any) -> ReleaseManifest:
+    """A manifest with other facts of its scaling, in which everything else follows from them."""
+    assert facts.scaling is not None
+    changed = facts.model_copy(update={"scaling": facts.scaling.model_copy(update=scaling)})
+    return release_manifest(
+        changed,
+        release=facts.release,
+        published=facts.published,
+        row_counts=[facts.rows.observed],
+        versions=facts.software,
+        histograms=histograms,
+    )
+
+
+FLAWS = (
+    "off the lattice",
+    "too large",
+    "another cut",
+    "another cut everywhere",
+    "another scale",
+    "another law",
+    "another intercept",
+    "another lattice",
+    "another radius",
+)
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_planted_flaws_are_found(tmp_path: Path, flaw: str) -> None:
+    """Even if files, card and seal agree with each other."""
+    place, bundle = published(tmp_path)
+    facts, moments = bundle.manifest, bundle.lost
+    assert moments is not None
+    assert facts.scaling is not None
+    assert facts.scaling.cut is not None
+    assert facts.lost is not None
+    mechanism = calibrate(facts).lost
+    assert isinstance(mechanism, Gaussian)
+    unit = facts.scaling.cut / mechanism.lattice.divisor / facts.rows.value
+    stated, changed = facts.lost, facts
+    lost: Array | None = None
+    if flaw == "off the lattice":
+        lost = moments + 0.4 * unit * np.eye(4)
+    elif flaw == "too large":
+        size = np.ceil((facts.scaling.cut + 70 * stated.noise.sd_diagonal) / unit)
+        lost = moments + size * unit * np.eye(4)
+    elif flaw == "another cut":
+        scaling = facts.scaling.model_copy(update={"cut": 2 * facts.scaling.cut})
+        changed = facts.model_copy(update={"scaling": scaling})
+    elif flaw == "another cut everywhere":
+        changed = forged(facts, bundle.histograms, cut=2 * facts.scaling.cut)
+        lost = 2 * moments
+    elif flaw == "another scale":
+        constants = facts.calibration.constants | {"scale_lost": mechanism.scale / 2}
+        calibration = facts.calibration.model_copy(update={"constants": constants})
+        changed = facts.model_copy(update={"calibration": calibration})
+    elif flaw == "another law":
+        update: dict[str, Any] = {"noise": stated.noise.divided_by(2.0)}
+        changed = facts.model_copy(update={"lost": stated.model_copy(update=update)})
+    elif flaw == "another intercept":
+        update = {"intercept": stated.intercept / 2}
+        changed = facts.model_copy(update={"lost": stated.model_copy(update=update)})
+    elif flaw == "another lattice":
+        lattice = stated.lattice.model_copy(update={"bits": stated.lattice.bits + 1})
+        changed = facts.model_copy(update={"lost": stated.model_copy(update={"lattice": lattice})})
+    else:
+        radius = 2 * facts.normalisation.length  # type: ignore[union-attr]
+        changed = facts.model_copy(update={"normalisation": Clip(radius=radius)})
+    _write_and_seal(place, changed, lost)
+    with raises(families.CONTRADICTION):
+        verify(place)
+
+
+def test_forged_groups_are_found(tmp_path: Path) -> None:
+    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+    groups, mechanism = bundle.groups, calibrate(bundle.manifest).lost
+    assert mechanism is not None
+    assert bundle.manifest.scaling is not None
+    assert bundle.manifest.scaling.cut is not None
+    unit = bundle.manifest.scaling.cut / mechanism.lattice.divisor
+    for amounts in ((1000.0, 0.0), (0.5, -0.5)):
+        changed = list(groups)
+        for k, amount in enumerate(amounts):
+            own = groups[k]
+            assert own.lost is not None
+            rows = bundle.manifest.groups[k].rows.value
+            moved = own.lost + amount * unit / rows * np.eye(4)
+            changed[k] = GroupMatrices(own.level, own.raw, own.denoised, own.folds, moved)
+        for path in place.iterdir():
+            path.chmod(0o644)
+        write_groups(place, bundle.manifest.names, changed)
+        _write_and_seal(place, bundle.manifest)
+        with raises(families.CONTRADICTION):
+            verify(place)
+
+
+def test_groups_without_lost_moments_are_not_read(tmp_path: Path) -> None:
+    place, bundle = published(tmp_path, columns=COLUMNS | WARD, request={"by": "ward"})
+    for path in place.iterdir():
+        path.chmod(0o644)
+    none = [GroupMatrices(each.level, each.raw, each.denoised) for each in bundle.groups]
+    write_groups(place, bundle.manifest.names, none)
+    _write_and_seal(place, bundle.manifest)
+    with raises(families.CONTENT):
+        read_release(place)
+
+
+@pytest.mark.parametrize("missing", ["cut", "lost", "share"])
+def test_incomplete_facts_are_refused(tmp_path: Path, missing: str) -> None:
+    facts = published(tmp_path)[1].manifest.model_dump()
+    if missing == "cut":
+        facts["scaling"]["cut"] = None
+    elif missing == "share":
+        facts["scaling"]["lost"] = 0.0
+    else:
+        del facts["lost"]
+    with raises(families.INCOMPLETE_FACTS):
+        ReleaseManifest.model_validate(facts)
+
+
+def test_missing_file_is_found(tmp_path: Path) -> None:
+    place, bundle = published(tmp_path)
+    for path in place.iterdir():
+        path.chmod(0o644)
+    (place / f"{LOST}.npy").unlink()
+    (place / "SHA256SUMS").unlink()
+    seal(place)
+    with raises(families.CONTENT):
+        read_release(place)
+    assert bundle.lost is not None
