@@ -88,12 +88,14 @@ class GramJob(Job[PartialSums]):
         return 1 if self.contract.person_column is None else 2
 
     def measure(
-        self, source: Source, on_rows: OnRows = ignore_progress, _: Persons | None = None
+        self, source: Source, on_rows: OnRows = ignore_progress, persons: Persons | None = None
     ) -> Persons:
         """Each person's number of rows and sum of squares."""
-        persons = Persons(large=is_large(self.contract.rows, self.lattice.p))
-        self._read(source, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
-        return persons
+        measured = Persons(large=is_large(self.contract.rows, self.lattice.p))
+        self._read(
+            source, on_rows, lambda transform: MeasuringWorker(transform, measured), measured
+        )
+        return measured
 
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
