@@ -174,7 +174,7 @@ class Lost(RowNormalisation):
     cut
         k; `largest` is k r^2.
     intercept
-        Stands for the intercept in y; 0 if rows have none.
+        Stands for the intercept in y; 0 for rows without an intercept.
     """
 
     kind: Literal["lost"] = "lost"

@@ -206,8 +206,8 @@ def test_one_row_per_person_loses_what_a_row_loses(tmp_path: Path) -> None:
 
 def test_rows_without_a_person_are_left_out(tmp_path: Path) -> None:
     table, lost = frame(), lost_of(2.0)
-    nobody = table.assign(who=np.where(table["ward"] == "C", None, table["who"]))
-    found = summed(nobody, tmp_path, lost, **BY_PERSON)
+    unnamed = table.assign(who=np.where(table["ward"] == "C", None, table["who"]))
+    found = summed(unnamed, tmp_path, lost, **BY_PERSON)
     rest = summed(table[table["ward"] != "C"], tmp_path, lost, **BY_PERSON)
     assert np.array_equal(found, rest)
 
