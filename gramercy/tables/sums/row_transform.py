@@ -52,9 +52,8 @@ class RowTransform:
         """The transform of a contract's rows."""
         columns = tuple(contract.columns.values())
         kernel = None
-        if isinstance(normalisation, Lost):
-            pass  # it has no compiled form: hardly any row loses anything
-        elif is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel):
+        is_compiled = is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel)
+        if is_compiled and not isinstance(normalisation, Lost):
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 
@@ -98,11 +97,7 @@ class RowTransform:
         scaled = repair(
             cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
         )
-        if isinstance(self.normalisation, Lost):
-            rows = lost_rows(scaled, self.normalisation, factors)
-        else:
-            rows = normalise(scaled, self.normalisation)
-        return integer_rows(rows, self.lattice)
+        return integer_rows(normalise(scaled, self.normalisation, factors), self.lattice)
 
     @cached_property
     def _constants(self) -> NDArray[np.float64]:
@@ -211,7 +206,9 @@ MIN_EXPONENT, MAX_EXPONENT = -1021, 1024
 LEAST, LARGEST = 2.0**-800, 2.0**800
 
 
-def normalise(scaled: NDArray[np.float64], normalisation: AnyRows) -> NDArray[np.float64]:
+def normalise(
+    scaled: NDArray[np.float64], normalisation: AnyRows, factors: Factors = None
+) -> NDArray[np.float64]:
     """Bring every row into the unit ball; with `Whole`, rows stay as they are.
 
     Parameters
@@ -221,6 +218,8 @@ def normalise(scaled: NDArray[np.float64], normalisation: AnyRows) -> NDArray[np
     normalisation
         ``Unit``: x / ||x||, and zero for the zero row. ``Clip`` with radius r:
         x min(1, r/||x||) / r. ``Lost``: see `lost_rows`.
+    factors
+        See `lost_rows`; with ``Lost`` only.
 
     Returns
     -------
@@ -237,7 +236,7 @@ def normalise(scaled: NDArray[np.float64], normalisation: AnyRows) -> NDArray[np
     if normalisation.keeps_rows:
         return scaled
     if isinstance(normalisation, Lost):
-        return lost_rows(scaled, normalisation)
+        return lost_rows(scaled, normalisation, factors)
     length, power = _lengths(scaled)
     inverse = 1.0 / length
     moderate = scaled if power is None else scaled * power
