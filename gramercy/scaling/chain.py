@@ -177,6 +177,7 @@ class ConstantsChain:
 
 _SURE = 3.0
 _PERSONS_ROOM = 16.0
+_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
@@ -190,7 +191,7 @@ def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
             squares.append((farthest / column.scale) ** 2)
     longest = math.sqrt(math.fsum(squares))
     room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
-    return length_edges(len(spec.names), longest * room)
+    return length_edges(len(spec.names), min(longest * room, _LONGEST))
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
