@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.scaling.clipping_radius import RowLengths
+from gramercy.schemas.evidence import LostMatrix
 
 Array = NDArray[np.float64]
 
@@ -25,16 +26,6 @@ _DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
 _EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
 _UNSEEN, _BEYOND_SHARE = 2.0, 0.25
 _LEAST_POWER = 0.02
-
-
-@dataclass(frozen=True)
-class LostMatrix:
-    """The published matrix of lost moments, in scaled units; q columns with the intercept first."""
-
-    matrix: Array  # mean over rows, shape (q, q)
-    sd: float  # standard deviation of its noise off the diagonal; on it, sqrt(2) times as large
-    intercept: float  # a, which stands for the intercept
-    cut: float  # k: the largest Frobenius norm of a row's contribution, by r^2
 
 
 @dataclass(frozen=True)

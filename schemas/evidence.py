@@ -89,6 +89,28 @@ class PoolPart:
 
 
 @dataclass(frozen=True)
+class LostMatrix:
+    """The second moment of what clipping took away: of (1 - w) y y^T, where y is a row z.
+
+    Parameters
+    ----------
+    matrix
+        In scaled units, with the intercept first; shape (p, p).
+    sd
+        Standard deviation of its noise off the diagonal; on it, sqrt(2) times as large.
+    intercept
+        What y has in place of the intercept.
+    cut
+        Largest Frobenius norm of a row's contribution, in squares of the radius.
+    """
+
+    matrix: Array
+    sd: float
+    intercept: float
+    cut: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -132,6 +154,10 @@ class Evidence:
         The releases of a pool; empty for a single release.
     groups
         Name and evidence of every group of rows, if the release has groups; `raw` is of all rows.
+    lost
+        What clipping took away from `raw`, if it is published.
+    signs
+        Columns of which only is published which cells differ from the value that nearly all have.
     """
 
     raw: Array
@@ -151,6 +177,8 @@ class Evidence:
     terms: tuple[NoiseTerm, ...] = ()
     parts: tuple[PoolPart, ...] = ()
     groups: tuple[tuple[str, Evidence], ...] = ()
+    lost: LostMatrix | None = None
+    signs: tuple[str, ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

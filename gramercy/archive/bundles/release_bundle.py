@@ -109,6 +109,7 @@ class ReleaseBundle:
             radius=getattr(facts.normalisation, "radius", None),
             present=facts.present_shares,
             histograms=self.histograms,
+            signs=facts.scaling.signs if facts.scaling else (),
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
