@@ -33,6 +33,7 @@ _DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
 _EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
 _UNSEEN, _BEYOND_SHARE = 2.0, 0.25
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
+_HIDDEN = 1.0
 _REMAINDER = 0.7  # of what is unseen, in an interval
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
 _LEAST_KURTOSIS, _LARGEST_KURTOSIS, _PAIR_KURTOSIS = 3.0, 500.0, 50.0
@@ -150,7 +151,7 @@ class Losses:
         confirmed = float(np.clip(trace / within, 0, 1))
         at_most = float(np.clip((trace + _SURE * math.sqrt(p) * noise) / within, 0, 1))
         remainder = share * (beyond * at_most + max(cautious - total, 0.0))
-        remainder = remainder + lengths.hidden * np.maximum(share, by_power)
+        remainder = remainder + _HIDDEN * lengths.hidden * np.maximum(share, by_power)
         upper = np.minimum(
             np.minimum(np.maximum(observed, 0.0) + _SURE * noise + remainder, most),
             columns + _SURE * noise + remainder,
