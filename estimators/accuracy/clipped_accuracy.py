@@ -52,9 +52,7 @@ class ClippedAccuracy:
         marginals = {each.column: each for each in evidence.marginals}
         apart = [
             name in evidence.signs
-            or not known
-            and name in marginals
-            and _is_constant(marginals[name])
+            or (not known and name in marginals and _is_constant(marginals[name]))
             for name, known in zip(names, moments.known.tolist(), strict=True)
         ]
         return cls(names, moments, scaled.jointly_missing(), np.array(apart))

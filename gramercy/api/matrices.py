@@ -462,7 +462,7 @@ class ReleaseMatrices(ABC):
         return measured_column(self._own_entries(kind, units), units.names)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
-        """Entries in own units with their errors, computed once; see `uncertainty.table_entries`."""
+        """Entries in own units with their errors, computed once."""
         from gramercy.estimators.uncertainty import table_entries as own_entries
 
         functions = {
