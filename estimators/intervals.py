@@ -34,11 +34,11 @@ from pydantic import Field
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import (
     CorrelationKind,
-    Entries,
     correlation,
     covariance,
     second_moment,
 )
+from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     has_jackknife,

@@ -1,10 +1,15 @@
-"""What clipping took away from a release's moments, from its matrix of lost moments.
+"""Moments of clipped rows with what clipping took away put back, and bounds of what is unknown.
 
 Rows longer than the radius r are shortened to it: of a row z, the matrix gets w z z^T with w =
 min(1, r^2/|z|^2). The lost matrix has the rest, (1 - w) z z^T, with a as the intercept, of every
-row cut to the Frobenius norm k r^2. So that much of what clipping hides is published, and what is
-beyond the cut is bounded by the published lengths of rows. All of it is a function of published
-numbers, in scaled units.
+row cut to the Frobenius norm k r^2. So most of what clipping hides is published, and what is beyond
+the cut is bounded by the published lengths of rows. Everything is a function of published numbers.
+
+Three errors are kept apart: the noise, whose law is known; the sampling error, of a statement about
+a population and not of one about the table itself; and the bias of clipping, as far as it is not
+known. The estimates of what was lost are shrunk, towards losses in proportion to variances and
+towards the correlations of what was kept: for each, the noise of the lost matrix is compared with
+the spread of the differences.
 """
 
 from __future__ import annotations
@@ -15,17 +20,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.table_units import table_units
 from gramercy.scaling.clipping_radius import RowLengths
-from gramercy.schemas.evidence import LostMatrix
+from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
 
 Array = NDArray[np.float64]
 
+Z95 = 1.96
 _SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
-_LARGEST_RATIO = 0.18  # of the rows of one octave to those of the octave before
+_LARGEST_RATIO, _FEW_ROWS, _NO_NOISE, _FAR_TAIL = 0.18, 0.1, 0.05, 6.0
 _DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
 _EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
 _UNSEEN, _BEYOND_SHARE = 2.0, 0.25
-_LEAST_POWER = 0.02
+_LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
+_HIDDEN = 1.0
+_REMAINDER = 0.7  # of what is unseen, in an interval
+_FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
+_LEAST_KURTOSIS, _LARGEST_KURTOSIS, _PAIR_KURTOSIS = 3.0, 500.0, 50.0
 
 
 @dataclass(frozen=True)
@@ -41,23 +52,17 @@ class LengthLosses:
     @classmethod
     def of(cls, lengths: RowLengths, radius: float, lost: LostMatrix) -> LengthLosses:
         """The losses at a radius."""
-        rows, sd = lengths.rows, lengths.sd
         low, high = lengths.ends
-        losses = lengths.lost(radius)
-        weights = lengths.weights()
+        losses, weights = lengths.lost(radius), lengths.weights()
         squares = np.maximum(low * high, 1e-12)
-        share = 1 - np.minimum(radius**2 / squares, 1.0)
-        norms = np.maximum(share * (squares + lost.intercept**2 - 1), 1e-12)
-        beyond = losses * np.clip(1 - lost.cut * radius**2 / norms, 0.0, 1.0)
-        kept = np.flatnonzero(weights > 0)
-        seen = int(kept[-1]) + 1
-        cautious = lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP)
-        noise = sd / rows * math.sqrt(float((losses[:seen] ** 2).sum()))
+        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * (squares + lost.intercept**2 - 1)
+        cut = lost.cut * radius**2 / np.maximum(norms, 1e-12)
+        seen = int(np.flatnonzero(weights > 0)[-1]) + 1
         return cls(
             float(weights @ losses),
-            float(weights @ beyond),
-            float(cautious @ losses),
-            noise,
+            float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
+            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
+            lengths.sd / lengths.rows * float(np.linalg.norm(losses[:seen])),
             _hidden(lengths, weights, losses, seen),
         )
 
@@ -65,245 +70,297 @@ class LengthLosses:
 def _hidden(lengths: RowLengths, weights: Array, losses: Array, seen: int) -> float:
     """The losses of rows beyond the last bin that is seen.
 
-    From bin to bin, the number of rows falls at least as from the octave before the last seen one
-    to that one. Of a bin, the posterior mean: a prior exponential in the number of rows, and the
-    published count.
+    From bin to bin outwards, the number of rows is the posterior mean given its count, if it falls
+    at least as fast as from the octave before the last seen one to that one.
     """
-    low, high = lengths.ends
-    rows, sd = lengths.rows, lengths.sd
+    (low, high), rows = lengths.ends, lengths.rows
     counts = lengths.counts + (rows - float(lengths.counts.sum())) / len(lengths.counts)
-    top = high[seen - 1]
 
     def between(start: float, end: float) -> float:
         inside = (low >= start * 0.999) & (high <= end * 1.001)
         return float(weights[inside].sum()) * rows
 
+    top = high[seen - 1]
     last, before = between(top / 2, top), between(top / 4, top / 2)
     ratio = min(last / max(before, 1.0), _LARGEST_RATIO)
     expected, total = last, 0.0
     for k in range(seen, len(losses)):
         prior = expected * ratio ** min(1.0, math.log2(high[k] / low[k]))
-        expected = min(_posterior_mean(float(counts[k]), sd, prior), prior)
+        expected = min(_posterior_mean(float(counts[k]), lengths.sd, prior), prior)
         total += expected * float(losses[k]) / rows
-        if expected < 0.1:
+        if expected < _FEW_ROWS:
             break
     return total
 
 
 def _posterior_mean(count: float, sd: float, prior: float) -> float:
-    """Mean of a number of rows given its noisy count, under an exponential prior."""
-    if prior < 0.05 * sd:
+    """Mean of a number of rows, exponential with mean `prior`, given its noisy count."""
+    if prior < _NO_NOISE * sd:
         return prior
     mean = count - sd * sd / prior
     u = -mean / sd
-    if u < 6:
-        tail = max(0.5 * math.erfc(u / math.sqrt(2)), 1e-300)
-        return max(mean + sd * math.exp(-u * u / 2) / math.sqrt(2 * math.pi) / tail, 0.0)
-    slope = 1 - count * prior / sd**2
-    return max(prior / slope if slope > 0 else prior, 0.0)
+    if u > _FAR_TAIL:
+        slope = 1 - count * prior / sd**2
+        return prior / slope if slope > 0 else prior
+    tail = max(0.5 * math.erfc(u / math.sqrt(2)), 1e-300)
+    return max(mean + sd * math.exp(-u * u / 2) / math.sqrt(2 * math.pi) / tail, 0.0)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What clipping took from second moments; scaled units, p columns without the intercept."""
+
+    weight: float  # of all rows that was lost
+    total: float  # of the mean squared length
+    most: float  # upper bound of the same
+    columns: Array  # lost second moments, shape (p,)
+    # the same as published, how much of it they are, how far it was moved, and its noise
+    observed: Array
+    trust: Array
+    moved: Array
+    noise: float
+    upper: Array  # upper bounds of them, shape (p,)
+    extra: Array  # expected beyond the cut, shape (p,)
+    remainder: Array  # at most unseen, shape (p,)
+
+    @classmethod
+    def of(cls, lengths: LengthLosses, lost: LostMatrix, weight: float, power: Array) -> Losses:
+        """The losses by column.
+
+        `weight`: of all rows that was lost. `power`: kept second moments of the columns.
+        """
+        p, noise = len(power), math.sqrt(2) * lost.sd
+        total = max(lengths.seen - weight, 0.0)
+        cautious = max(lengths.cautious - weight, 0.0)
+        most = max(total, cautious) + _SURE * lengths.sd + lengths.hidden
+        by_power = power / power.sum()
+        even, observed = total * by_power, np.diag(lost.matrix)[1:]
+        moved = observed - even
+        spread = max(float(np.mean(moved**2)) - noise**2, (_EVEN_SPREAD * total / p) ** 2)
+        distinct = 1 - (_DISTINCT * noise / np.maximum(np.abs(moved), 1e-12)) ** 2
+        trust = np.maximum(spread / (spread + noise**2), distinct)
+        columns = np.maximum(even + trust * moved, 0.0)
+
+        # Beyond the cut: as far as the trace confirms that the longest rows are there.
+        base = columns + _EVEN_SHARE * even + 1e-9
+        share = base / base.sum()
+        explained = columns.sum() + _UNSEEN * math.hypot(lengths.sd, math.sqrt(p) * noise)
+        beyond = min(max(lengths.beyond, total - explained, 0.0), max(total, lengths.beyond))
+        within = max(total - lengths.beyond, 1e-12)
+        trace = float(observed.sum())
+        confirmed = float(np.clip(trace / within, 0, 1))
+        at_most = float(np.clip((trace + _SURE * math.sqrt(p) * noise) / within, 0, 1))
+        remainder = share * (beyond * at_most + max(cautious - total, 0.0))
+        remainder = remainder + _HIDDEN * lengths.hidden * np.maximum(share, by_power)
+        upper = np.minimum(
+            np.minimum(np.maximum(observed, 0.0) + _SURE * noise + remainder, most),
+            columns + _SURE * noise + remainder,
+        )
+        extra = share * beyond * confirmed
+        return cls(
+            weight, total, most, columns, observed, trust, moved, noise, upper, extra, remainder
+        )
+
+    @property
+    def bias(self) -> tuple[Array, Array]:
+        """Half widths of what is not known of the lost second moments, below and above."""
+        width = (1 - self.trust) * np.abs(self.moved) / 2
+        width = width + Z95 * np.sqrt(self.trust) * self.noise
+        low = np.clip(self.observed - Z95 * self.noise, 0, self.most)
+        high = np.clip(self.observed + Z95 * self.noise, 0, self.most)
+        below = np.minimum(self.columns - low, self.columns)
+        above = np.minimum(high - self.columns, np.maximum(self.upper - self.columns, 0.0))
+        return np.minimum(width, np.maximum(below, 0.0)), np.minimum(width, np.maximum(above, 0.0))
 
 
 @dataclass(frozen=True)
 class ClippedMoments:
-    """Moments of a table in scaled units, with errors by noise and by clipping; p columns.
-
-    Every array is of the columns without the intercept, of shape (p,) or (p, p).
-    """
+    """Moments of a table and their errors by noise and by clipping; p columns, scaled units."""
 
     mean: Array
-    variance: Array
-    correlation: Array
-    # standard deviations of the noise
     mean_noise: Array
+    mean_bias: Array  # half width of an interval of 95 %
+    variance: Array
     variance_noise: Array
+    # half widths of intervals of 95 %; with the distances of their centre from `variance`
+    variance_bias: tuple[Array, Array]
+    variance_shift: tuple[Array, Array]
+    correlation: Array
     correlation_noise: Array
-    # Half widths of the bias at 1.96 standard deviations of its own errors.
-    mean_bias: Array
-    variance_bias_below: Array
-    variance_bias_above: Array
-    pair_bias: Array  # of a correlation, from what was lost of the pair
-    unseen: Array  # what the pair may have lost unseen, by its deviations
-    typical_bias: Array  # of a correlation, one standard deviation
-    known: NDArray[np.bool_]  # columns whose variance stands out of the noise
+    correlation_bias: Array  # half width of an interval of 95 %
+    correlation_spread: Array  # standard deviation of the bias
+    # standard deviations by sampling, of rows with the kurtosis of the published histograms
+    mean_sampling: Array
+    variance_sampling: Array
+    correlation_sampling: Array
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """The columns whose variance stands out of the noise, shape (p,)."""
+        below, _ = self.variance_shift
+        clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
+        return clear
 
 
-def clipped_moments(
+def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
+    """Moments about the means of a release that publishes what clipping took away; else None."""
+    units, lengths, radius = table_units(evidence), evidence.lengths, evidence.radius
+    lost = evidence.lost
+    if lost is None or units is None or lengths is None or radius is None:
+        return None
+    rows = max(evidence.rows, 1.0)
+    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows)
+    marginals = {each.column: each for each in evidence.marginals}
+    shares = np.diag(evidence.repaired)[1:] * radius**2
+    kurtosis = [
+        _kurtosis(marginals.get(column.name) if column else None, float(share))
+        for column, share in zip(evidence.columns[1:], shares, strict=True)
+    ]
+    return moments_of(
+        evidence.raw * radius**2,
+        evidence.repaired * radius**2,
+        evidence.typical_noise * radius**2,
+        units.present,
+        LengthLosses.of(of_rows, radius, lost),
+        lost,
+        rows,
+        np.array(kurtosis),
+    )
+
+
+def moments_of(  # noqa: PLR0915  one derivation
     raw: Array,
     denoised: Array,
-    sd: float,
-    radius: float,
+    nu: float,
     present: Array,
-    lengths: RowLengths,
+    lengths: LengthLosses,
     lost: LostMatrix,
-    z: float = 1.96,
+    rows: float,
+    kurtosis: Array,
 ) -> ClippedMoments:
-    """Moments about the means, with what clipping took away put back as far as it is known.
+    """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    Parameters
-    ----------
-    raw, denoised
-        The released matrix, minus the mean of the noise, and its best positive semidefinite form;
-        the intercept first. Shape (q, q).
-    sd
-        Standard deviation of the noise of `raw` off the diagonal.
-    radius
-        Of clipping.
-    present
-        Share of rows with a value, of the columns without the intercept. Shape (p,).
-    z
-        Number of standard deviations of the bias's own noise in its half widths.
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` and
+    `kurtosis` are of the columns, shape (p,).
     """
-    p, o, r2 = len(present), present, radius**2
-    products = np.outer(o, o)
+    o, s = present, lost.sd
+    pairs, products = np.outer(o, o), np.outer(o, o)
     np.fill_diagonal(products, o)
-    kept, better, nu = r2 * raw, r2 * denoised, r2 * sd
-    weight = float(np.clip(kept[0, 0], 0.05, 1.0))
-    lost_weight = max(1 - weight, 0.0)
-    s, sd_diagonal = lost.sd, math.sqrt(2) * lost.sd
+    weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
+    power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
+    losses = Losses.of(lengths, lost, 1 - weight, power)
+    d, remainder = losses.columns, losses.remainder
 
-    # How much was lost in all, by lengths; without the intercept.
-    losses = LengthLosses.of(lengths, radius, lost)
-    total = max(losses.seen - lost_weight, 0.0)
-    cautious = max(losses.cautious - lost_weight, 0.0)
-    most = max(total, cautious) + _SURE * losses.sd + losses.hidden
+    # Means: the lost part is shrunk to the mean of what was kept.
+    observed, observed_sd = lost.matrix[0, 1:] / lost.intercept, s / lost.intercept
+    expected = losses.weight * raw[0, 1:] / weight
+    moved = observed - expected
+    spread = max(float(np.mean(moved**2)) - observed_sd**2, 1e-8)
+    trust = spread / (spread + observed_sd**2)
+    mean = (raw[0, 1:] + expected + trust * moved) / o
 
-    # Diagonal: shrunk to what every column would lose in proportion to its variance.
-    power = np.maximum(np.diag(better)[1:], _LEAST_POWER * o)
-    even = total * power / power.sum()
-    diagonal = np.diag(lost.matrix)[1:]
-    off = diagonal - even
-    spread = max(float(np.mean(off**2)) - sd_diagonal**2, (_EVEN_SPREAD * total / p) ** 2)
-    trust = np.full(p, spread / (spread + sd_diagonal**2))
-    distinct = 1 - (_DISTINCT * sd_diagonal / np.maximum(np.abs(off), 1e-12)) ** 2
-    trust = np.maximum(trust, distinct)
-    d = np.maximum(even + trust * off, 0.0)
-
-    # Beyond the cut: as far as the trace confirms that the longest rows are there.
-    base = d + _EVEN_SHARE * even + 1e-9
-    share = base / base.sum()
-    unexplained = total - d.sum() - _UNSEEN * math.hypot(losses.sd, math.sqrt(p) * sd_diagonal)
-    beyond = min(max(losses.beyond, unexplained, 0.0), max(total, losses.beyond))
-    within = max(total - losses.beyond, 1e-12)
-    trace, trace_sd = float(diagonal.sum()), math.sqrt(2 * p) * s
-    confirmed = float(np.clip(max(trace, 0.0) / within, 0, 1))
-    at_most = float(np.clip((trace + _SURE * trace_sd) / within, 0, 1))
-    extra = share * beyond * confirmed
-    remainder = share * (beyond * at_most + max(cautious - total, 0.0))
-    remainder = remainder + losses.hidden * np.maximum(share, power / power.sum())
-    upper = np.minimum(
-        np.minimum(np.maximum(diagonal, 0) + _SURE * sd_diagonal + remainder, most),
-        np.maximum(d + _SURE * sd_diagonal, 0) + remainder,
-    )
+    # Variances.
+    seen = np.maximum((np.diag(raw)[1:] + d) / o - mean**2, 1e-12)
+    variance = seen + _BEYOND_SHARE * losses.extra / o
+    v = np.maximum(variance, 1e-12)
+    variance_noise = nu / o * np.sqrt(2 + 4 * mean**2)
+    below, above = losses.bias
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
-    root = np.sqrt(np.maximum(np.diag(better)[1:], 1e-9))
-    second = np.clip(better[1:, 1:] / np.outer(root, root), -1, 1)
-    roots = np.outer(np.sqrt(d), np.sqrt(d))
-    prior = second * roots
+    root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
+    kept = np.clip(denoised[1:, 1:] / np.outer(root, root), -1, 1)
+    roots = np.sqrt(np.outer(d, d))
+    prior, upper = kept * roots, np.triu_indices(len(d), 1)
     gain = lost.matrix[1:, 1:] - prior
-    pairs = np.triu_indices(p, 1)
-    squares = roots**2 + 1e-18
-    excess = float((gain[pairs] ** 2).sum()) - len(pairs[0]) * s * s
-    kappa = float(np.clip(excess / max(float(squares[pairs].sum()), 1e-15), 0.0, 1.0))
-    trust_pair = kappa * squares / (kappa * squares + s * s)
+    excess = float((gain[upper] ** 2).sum()) - len(upper[0]) * s * s
+    kappa = float(np.clip(excess / max(float((roots[upper] ** 2).sum()), 1e-15), 0.0, 1.0))
+    trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
     distinct = 1 - (_DISTINCT_PAIR * s / np.maximum(np.abs(gain), 1e-12)) ** 2
     trust_pair = np.maximum(trust_pair, np.maximum(distinct, 0.0))
-    bound = np.sqrt(np.outer(upper, upper))
-    off_diagonal = np.clip(prior + trust_pair * gain, -bound, bound)
-    np.fill_diagonal(off_diagonal, d)
+    bound = np.sqrt(np.outer(losses.upper, losses.upper))
+    lost_pairs = np.clip(prior + trust_pair * gain, -bound, bound)
+    np.fill_diagonal(lost_pairs, d)
 
-    # Means.
-    lost_mean, lost_mean_sd = lost.matrix[0, 1:] / lost.intercept, s / lost.intercept
-    expected = lost_weight * kept[0, 1:] / weight
-    spread = max(float(np.mean((lost_mean - expected) ** 2)) - lost_mean_sd**2, 1e-8)
-    trust_mean = spread / (spread + lost_mean_sd**2)
-    mean = (kept[0, 1:] + expected + trust_mean * (lost_mean - expected)) / o
-
-    # Variances and correlations.
-    variance_seen = np.diag(kept)[1:] / o + d / o - mean**2
-    variance_seen = np.maximum(variance_seen, 1e-12)
-    variance = variance_seen + _BEYOND_SHARE * extra / o
-    covariance = (better[1:, 1:] + off_diagonal) / products - np.outer(mean, mean)
-    denoised_variance = np.maximum(np.diag(covariance) + _BEYOND_SHARE * extra / o, 1e-12)
-    denoised_variance = np.where(denoised_variance > variance / 2, denoised_variance, variance)
-    lost_correlation = np.clip(
-        np.where(roots > 1e-12, off_diagonal / np.maximum(roots, 1e-12), second), -1, 1
-    )
-    covariance += (
-        _BEYOND_SHARE * lost_correlation * np.sqrt(np.outer(extra, extra)) / np.outer(o, o)
-    )
-    with_lost = covariance / np.sqrt(np.outer(denoised_variance, denoised_variance))
-    correlation = (np.clip(with_lost, -1, 1) + _kept_correlation(better, weight, products, o)) / 2
+    # Correlations: half with what was lost, half of what was kept.
+    extra = _BEYOND_SHARE * losses.extra
+    covariance = (denoised[1:, 1:] + lost_pairs) / products - np.outer(mean, mean)
+    lost_correlation = np.divide(lost_pairs, roots, out=kept.copy(), where=roots > 1e-12)
+    covariance += np.clip(lost_correlation, -1, 1) * np.sqrt(np.outer(extra, extra)) / pairs
+    own = np.diag(covariance)
+    own = np.where(own > variance / 2, own, variance)
+    with_lost = np.clip(covariance / np.sqrt(np.outer(own, own)), -1, 1)
+    correlation = (with_lost + _kept_correlation(denoised, weight, products, o)) / 2
     np.fill_diagonal(correlation, 1.0)
 
-    # Noise.
-    variance_noise = np.sqrt(2 * nu**2 / o**2 + 4 * mean**2 * nu**2 / o**2)
-    v = np.maximum(variance, 1e-12)
+    # Noise and bias of correlations.
     deviations = np.sqrt(np.outer(v, v))
-    squares_noise = nu**2 / products**2
-    squares_noise = (
-        squares_noise + np.outer(nu**2 / o**2, mean**2) + np.outer(mean**2, nu**2 / o**2)
-    )
+    squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
+    squares = squares + np.outer(mean**2, (nu / o) ** 2)
     relative = (variance_noise / v) ** 2 / 4
-    noise = np.sqrt(
-        squares_noise / deviations**2 + correlation**2 * np.add.outer(relative, relative)
-    )
+    noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
+    unseen = np.minimum(np.sqrt(np.outer(remainder, remainder)) / pairs / deviations, 2.0)
+    limit = np.minimum(bound, losses.most / 2)  # the losses of all columns sum to at most `most`
+    ends = [np.clip(lost.matrix[1:, 1:] + z * s, -limit, limit) for z in (-Z95, Z95)]
+    cut = np.maximum(np.maximum(ends[1] - lost_pairs, lost_pairs - ends[0]), 0.0)
+    shrunk = np.hypot(Z95 * np.sqrt(trust_pair) * s, (1 - trust_pair) * np.abs(gain) / 2)
+    of_variance = np.maximum(below, above) / o / v
+    bias = (np.minimum(shrunk, cut) / pairs / deviations) ** 2
+    bias = bias + correlation**2 / 4 * np.add.outer(of_variance**2, of_variance**2)
+    bias = np.sqrt(bias + (_REMAINDER * unseen) ** 2)
 
-    # Bias: a confidence interval of the lost part, cut by Cauchy and Schwarz.
-    limit = np.minimum(bound, most / 2)
-    rows_of = np.outer(o, o)
-    unseen = np.minimum(np.sqrt(np.outer(remainder, remainder)) / rows_of / deviations, 2.0)
-    cut = _half_width(off_diagonal, lost.matrix[1:, 1:], s, -limit, limit, z)
-    own = np.hypot(z * np.sqrt(trust_pair) * s, 0.5 * (1 - trust_pair) * np.abs(gain))
-    shrunk = 0.5 * (1 - trust) * np.abs(off) / o
-    uncertain = z * np.sqrt(trust) * sd_diagonal / o
-    above = np.minimum(np.clip(diagonal + z * sd_diagonal, 0, most) - d, np.maximum(upper - d, 0))
-    below = np.minimum(d - np.clip(diagonal - z * sd_diagonal, 0, most), d)
-    shrunk_mean = 0.5 * (1 - trust_mean) * np.abs(lost_mean - expected)
-    mean_bias = (
-        np.minimum(np.sqrt(lost_weight * np.maximum(remainder / o, 0)), 0.5 * np.sqrt(v))
-        + np.minimum(shrunk_mean, np.sqrt(lost_weight * upper)) / o
-    )
-    of_diagonal = np.minimum(shrunk + uncertain, np.maximum(above, below) / o) / v
-    pair_bias = np.sqrt(
-        np.minimum(own, np.maximum(cut, 0)) ** 2 / rows_of**2 / deviations**2
-        + correlation**2 / 4 * np.add.outer(of_diagonal**2, of_diagonal**2)
-    )
+    mean_bias = np.minimum(np.sqrt(losses.weight * remainder / o), np.sqrt(v) / 2)
+    moved_back = (1 - trust) * np.abs(moved) / 2
+    mean_bias = mean_bias + np.minimum(moved_back, np.sqrt(losses.weight * losses.upper)) / o
+    cells = rows * o
+    pair_kurtosis = np.minimum(kurtosis, _PAIR_KURTOSIS)
+    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / _LEAST_KURTOSIS)
     return ClippedMoments(
         mean=mean,
+        mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
+        mean_bias=_REMAINDER * mean_bias,
         variance=variance,
-        correlation=correlation,
-        mean_noise=np.hypot(
-            nu * np.sqrt(1 + mean**2) / o, math.sqrt(trust_mean) * lost_mean_sd / o
-        ),
         variance_noise=variance_noise,
+        variance_bias=(below / o, above / o),
+        variance_shift=(variance - seen, seen + remainder / o - variance),
+        correlation=correlation,
         correlation_noise=noise,
-        mean_bias=mean_bias,
-        variance_bias_below=np.minimum(shrunk + uncertain, np.maximum(below, 0) / o)
-        + (variance - variance_seen) * 0,
-        variance_bias_above=np.minimum(shrunk + uncertain, np.maximum(above, 0) / o),
-        pair_bias=pair_bias,
-        unseen=unseen,
-        typical_bias=np.sqrt(trust_pair) * s / rows_of / deviations,
-        known=variance_seen > 2 * variance_noise,
-    ), dict(
-        d=d, extra=extra, remainder=remainder, variance_seen=variance_seen, total=total, most=most
+        correlation_bias=bias,
+        correlation_spread=np.hypot(
+            np.sqrt(trust_pair) * s / pairs / deviations, _REMAINDER / 2 * _REMAINDER * unseen
+        ),
+        mean_sampling=np.sqrt(v / cells),
+        variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
+        correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
     )
 
 
-def _kept_correlation(better: Array, weight: float, products: Array, o: Array) -> Array:
+def _kept_correlation(denoised: Array, weight: float, products: Array, o: Array) -> Array:
     """Correlations of the clipped rows alone."""
-    mean = better[0, 1:] / weight / o
-    covariance = better[1:, 1:] / weight / products - np.outer(mean, mean)
+    mean = denoised[0, 1:] / weight / o
+    covariance = denoised[1:, 1:] / weight / products - np.outer(mean, mean)
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept
 
 
-def _half_width(
-    centre: Array, observed: Array, sd: float, lower: Array, upper: Array, z: float
-) -> Array:
-    """Largest distance from a centre to the ends of a confidence interval, cut at two bounds."""
-    ends = (np.clip(observed - z * sd, lower, upper), np.clip(observed + z * sd, lower, upper))
-    width: Array = np.maximum(np.maximum(ends[1] - centre, centre - ends[0]), 0)
-    return width
+def _kurtosis(marginal: Histogram | None, share: float) -> float:
+    """Kurtosis of a column from its published histogram, as far as counts stand out of the noise.
+
+    Of a level, it follows from its `share` of the rows.
+    """
+    if marginal is None or not np.isfinite(marginal.lower).any():
+        variance = max(share * (1 - share), 1e-6)
+        return float(np.clip(1 / variance - 3, 1.0, _LARGEST_KURTOSIS))
+    ends = np.isfinite(marginal.lower) & np.isfinite(marginal.upper)
+    low, high = marginal.lower[ends], marginal.upper[ends]
+    weights = np.where(marginal.count[ends] > 3 * marginal.sd, marginal.count[ends], 0.0)
+    total = float(weights.sum())
+    if total <= 0:
+        return _LEAST_KURTOSIS
+    middle = low / 2 + high / 2
+    centre = float(weights @ middle) / total
+    distance = middle - centre
+    scale = float(np.abs(distance).max()) or 1.0
+    squares = (distance / scale) ** 2 + ((high / 2 - low / 2) / scale) ** 2 / 3
+    second, fourth = float(weights @ squares) / total, float(weights @ squares**2) / total
+    return float(np.clip(fourth / max(second**2, 1e-300), _LEAST_KURTOSIS, _LARGEST_KURTOSIS))

@@ -16,7 +16,8 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
-from gramercy.estimators.uncertainty.entries import Entries, table_deviations, table_means
+from gramercy.estimators.uncertainty.entry_estimates import Entries
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts

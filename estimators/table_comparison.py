@@ -11,14 +11,11 @@ import scipy
 from numpy.typing import NDArray
 
 from gramercy.estimators.table_units import TableUnits, table_units
-from gramercy.estimators.uncertainty.entries import (
-    Entries,
-    correlation,
-    table_deviations,
-    table_means,
-)
+from gramercy.estimators.uncertainty.entries import correlation
+from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import has_intercept, release_noise
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest

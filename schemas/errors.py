@@ -13,6 +13,10 @@ class UnitRows(UserWarning):
     """Correlations of rows divided by their own length are not those of the table."""
 
 
+class UnknownLevels(UserWarning):
+    """Rows with a value that is not a declared level of its column; they are not predicted."""
+
+
 class WithdrawnRelease(UserWarning):
     """A release whose curator asks everyone to stop using it."""
 

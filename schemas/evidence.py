@@ -90,18 +90,24 @@ class PoolPart:
 
 @dataclass(frozen=True)
 class LostMatrix:
-    """The published matrix of lost moments, in scaled units: what clipping took from the rows.
+    """The second moment of what clipping took away: of (1 - w) y y^T, where y is a row z.
 
-    Of a row z that is shortened to the radius r, the matrix of the release has w z z^T with w =
-    r^2/|z|^2. The lost matrix has (1 - w) y y^T, with y the row z with a in place of its intercept,
-    cut to the Frobenius norm k r^2.
+    Parameters
+    ----------
+    matrix
+        Mean over rows in scaled units, with the intercept first; symmetric, shape (p, p).
+    sd
+        Standard deviation of its noise off the diagonal; on it, sqrt(2) times as large.
+    intercept
+        What y has in place of the intercept; 0 without one.
+    cut
+        Largest Frobenius norm of a row's contribution, in squares of the radius.
     """
 
-    # mean over rows, symmetric, shape (q, q); the intercept first, if the release has one
     matrix: Array
-    sd: float  # standard deviation of its noise off the diagonal; on it, sqrt(2) times as large
-    intercept: float  # a, which stands for the intercept; 0 without one
-    cut: float  # k: the largest Frobenius norm of a row's contribution, by r^2
+    sd: float
+    intercept: float
+    cut: float
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,9 @@ class Evidence:
     groups
         Name and evidence of every group of rows, if the release has groups; `raw` is of all rows.
     lost
-        The published matrix of lost moments, if there is one.
+        What clipping took away from `raw`, if it is published.
+    signs
+        Columns of which only is published which cells differ from the value that nearly all have.
     """
 
     raw: Array
@@ -170,6 +178,7 @@ class Evidence:
     parts: tuple[PoolPart, ...] = ()
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
+    signs: tuple[str, ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

@@ -316,6 +316,12 @@ persons_differ = Wording(
     "The guarantee holds for each id: a person with two ids, or with one id in two spellings, "
     "counts as two. Averages are off by that ratio. Correct the ids or the contract.",
 )
+unknown_levels = Wording(
+    families.READING,
+    "Column '{column}': {rows} rows have a value that is not one of the declared levels; they are "
+    "not predicted.",
+    "The levels are: {levels}.",
+)
 unit_rows = Wording(
     families.READING,
     "{release}: every row was divided by its own length, so correlations are associations of "

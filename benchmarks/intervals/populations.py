@@ -14,12 +14,8 @@ from benchmarks.statistics.rule import private_rows, privately_scaled
 from benchmarks.statistics.tables import Table, load
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_units import TableUnits, table_units
-from gramercy.estimators.uncertainty.entries import (
-    CorrelationKind,
-    correlation,
-    table_covariance,
-    table_means,
-)
+from gramercy.estimators.uncertainty.entries import CorrelationKind, correlation
+from gramercy.estimators.uncertainty.table_entries import table_covariance, table_means
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.column_constants import Constants
 from gramercy.scaling.shares import shares

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.correlation_errors import (
     CorrelationErrors,
     correlations_with_errors,
     not_estimable,
 )
+from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, reach_of_matrix
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -38,6 +39,7 @@ from gramercy.estimators.uncertainty.partial_correlations import (
     levels_of,
     nodewise_lasso,
 )
+from gramercy.estimators.uncertainty.table_entries import clipped_correlation
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
 
@@ -156,29 +158,6 @@ def _completed(evidence: Evidence, moments: MomentErrors) -> MomentErrors:
     )
 
 
-Bounds = tuple[Array, Array]
-
-
-@dataclass(frozen=True)
-class Entries:
-    """Estimates and errors of all entries; every array has shape (q, q)."""
-
-    estimate: Array  # the entries
-    # standard deviations of their errors, by sampling and by the noise of the release
-    sampling_error: Array
-    noise_error: Array
-    estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
-    # lower and upper bounds, as a function of the confidence level
-    interval: Callable[[float], Bounds]
-    # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
-    law: str = "Gaussian rows"
-
-    @property
-    def standard_error(self) -> Array:
-        """Standard deviation of both errors together."""
-        return np.hypot(self.sampling_error, self.noise_error)
-
-
 EntryKind = Literal["second moment", "covariance", "correlation", "partial-correlation"]
 
 
@@ -209,6 +188,9 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
 
     The diagonal is 1, without error.
     """
+    clipped, units = clipped_moments(evidence), table_units(evidence)
+    if of == "correlation" and clipped is not None and units is not None:
+        return clipped_correlation(evidence, units, clipped)
     errors = correlation_errors(evidence, of)
     diagonal = np.eye(len(errors.estimable), dtype=bool)
 
@@ -262,123 +244,3 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
         interval,
         describe_sampling(evidence),
     )
-
-
-def reach_of_matrix(matrix: Array, by_sampling: Array, by_noise: Array) -> Bounds:
-    """Distances from entries to their bounds, from squared distances by sampling and by noise.
-
-    They are skewed on the diagonal: sampling errors of variances are skewed to the right, and those
-    of their logarithms are not; noise is symmetric. Both distances are combined as in Zou and
-    Donner (2008), "Construction of confidence limits about effect measures".
-    """
-    symmetric = np.sqrt(by_sampling + by_noise)
-    size = np.maximum(matrix, symmetric / 2)
-    positive = np.where(size > 0, size, 1.0)
-    relative = np.sqrt(by_sampling) / positive
-    below = np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise))
-    above = np.hypot(positive * np.expm1(relative), np.sqrt(by_noise))
-    diagonal = np.eye(len(matrix), dtype=bool)
-    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
-
-
-# Means, standard deviations and covariances in the columns' own units, with their errors.
-#
-# With five folds or more, standard errors are those of the jackknife, for rows of any law.
-# Otherwise noise errors follow the law of the noise (see `table_units.TableUnits.noise`), and
-# sampling errors are those of Gaussian rows, of whose cells a share o_i is present, independently
-# of everything:
-#
-# n Var(m_i) = C_ii / o_i,   n Var(C_ii) = 2 C_ii^2 / o_i,
-# n Var(C_ij) = (C_ii C_jj + 2 C_ij^2) / (o_i o_j) - C_ij^2 (1 / o_i + 1 / o_j - 1).
-#
-# Neither contains what clipping does to the rows, nor the noise in the published shares o_i.
-
-
-def table_means(evidence: Evidence, units: TableUnits) -> Entries:
-    """Means of the q columns without the intercept, in their units; arrays of shape (q,)."""
-    variances = np.diag(units.moments(evidence.repaired).covariance)
-    sampling = np.sqrt(np.maximum(variances, 0.0) / units.present / max(evidence.rows, 1.0))
-    shape = gamma_shape(evidence.law, _linear(evidence, units))[0, 1:]
-    return _entries(evidence, units, lambda moments: moments.mean, sampling, shape)
-
-
-def table_covariance(evidence: Evidence, units: TableUnits) -> Entries:
-    """Covariances about the means in the columns' units; arrays of shape (q, q)."""
-    c, o = units.moments(evidence.repaired).covariance, units.present
-    variances = np.maximum(np.diag(c), 0.0)
-    pairs = (np.outer(variances, variances) + 2 * c**2) / np.outer(o, o)
-    pairs -= c**2 * (np.add.outer(1 / o, 1 / o) - 1)
-    np.fill_diagonal(pairs, 2 * variances**2 / o)
-    sampling = np.sqrt(np.maximum(pairs, 0.0) / max(evidence.rows, 1.0))
-    shape = gamma_shape(evidence.law, _linear(evidence, units))[1:, 1:]
-    return _entries(evidence, units, lambda moments: moments.covariance, sampling, shape)
-
-
-def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
-    """Standard deviations in the columns' units: roots of variances; arrays of shape (q,).
-
-    Not estimable where the variance is within the noise.
-    """
-    variances = table_covariance(evidence, units)
-    known = ~np.diag(units.unknown(evidence.raw, evidence.deviations, evidence.terms))
-    known &= np.diag(variances.estimable)
-    deviation = np.sqrt(np.where(known, np.diag(variances.estimate), 1.0))
-
-    def interval(level: float) -> Bounds:
-        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level))
-        return lower, upper
-
-    return replace(
-        variances,
-        estimate=deviation,
-        sampling_error=np.diag(variances.sampling_error) / (2 * deviation),
-        noise_error=np.diag(variances.noise_error) / (2 * deviation),
-        estimable=known,
-        interval=interval,
-    )
-
-
-def _entries(
-    evidence: Evidence,
-    units: TableUnits,
-    part: Callable[[TableMoments], Array],
-    sampling_error: Array,
-    shape: Array,
-) -> Entries:
-    """The part of the moments with its errors, by the jackknife where there are enough folds."""
-    raw, deviations = evidence.raw, evidence.deviations
-    estimate = part(units.moments(raw))
-    noise_error = part(units.noise(raw, deviations, evidence.terms))
-    folds = jackknife(evidence, lambda matrix: part(units.moments(matrix)))
-    if folds is not None:
-        both = np.maximum(folds.standard_error, noise_error)
-        sampling_error = np.sqrt(both**2 - noise_error**2)
-    estimable = np.isfinite(estimate) & np.isfinite(noise_error) & np.isfinite(sampling_error)
-    estimable &= not weight_lost(raw, deviations)
-
-    def interval(level: float) -> Bounds:
-        diagonal = np.eye(len(estimate), dtype=bool) if estimate.ndim == 2 else None
-        by_sampling, by_noise = sampling_error**2, noise_error**2
-        if folds is None:
-            z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
-            below = above = z * np.sqrt(by_sampling + by_noise)
-        else:
-            squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
-            below = above = np.sqrt(sum(squares))
-            if diagonal is not None:
-                below, above = reach_of_matrix(estimate, *squares)
-        lower = np.where(estimable, estimate - below, -np.inf)
-        if diagonal is not None:
-            lower = np.where(diagonal, np.maximum(lower, 0.0), lower)  # no variance is negative
-        return lower, np.where(estimable, estimate + above, np.inf)
-
-    law = describe_sampling(evidence)
-    return Entries(estimate, sampling_error, noise_error, estimable, interval, law)
-
-
-def _linear(evidence: Evidence, units: TableUnits) -> Array:
-    """L of the first-order errors L E L^T, apart from the weight S_00; the intercept first."""
-    moments = units.moments(evidence.raw)
-    linear = np.diag(np.append(1.0, 1 / units.present))
-    linear[1:, 0] = -(moments.mean - units.centre) / units.scale
-    return linear

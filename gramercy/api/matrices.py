@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.estimators.table_units import TableUnits
-    from gramercy.estimators.uncertainty.entries import Entries, EntryKind
+    from gramercy.estimators.uncertainty.entries import EntryKind
+    from gramercy.estimators.uncertainty.entry_estimates import Entries
 
 
 class WithErrors:
@@ -461,8 +462,8 @@ class ReleaseMatrices(ABC):
         return measured_column(self._own_entries(kind, units), units.names)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
-        """Entries in own units with their errors, computed once; see `uncertainty.entries`."""
-        from gramercy.estimators.uncertainty import entries as own_entries
+        """Entries in own units with their errors, computed once."""
+        from gramercy.estimators.uncertainty import table_entries as own_entries
 
         functions = {
             "means": own_entries.table_means,

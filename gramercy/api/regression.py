@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gramercy.common.plotting import axes, draws
 from gramercy.estimators.regression import LinearRegression, inference
 from gramercy.schemas import wordings
+from gramercy.schemas.column import level_names
+from gramercy.schemas.errors import UnknownLevels
 from gramercy.schemas.facts import LevelsFacts
 
 if TYPE_CHECKING:
@@ -153,13 +157,14 @@ class RegressionResult:
         Parameters
         ----------
         frame
-            Has the columns of the table that are predictors, in their own units; a column of levels
-            has its levels, and others count with the reference.
+            Has the columns of the table that are predictors, in their own units, or their levels.
+            Numbers beyond the bounds that the release states are clamped to them, as its rows were.
 
         Returns
         -------
         Series
-            NaN for rows with missing numbers.
+            NaN for rows with missing numbers, or with a value that is not a level of its column; an
+            `UnknownLevels` warning names the column.
 
         Raises
         ------
@@ -172,13 +177,19 @@ class RegressionResult:
             raise wordings.rows_lack_columns(tuple(missing), tuple(needed))
         terms = self.prediction_params
         predicted = np.full(len(frame), terms.iloc[0])
+        levels = {
+            each: _level_numbers(frame[each.name], each)
+            for each in facts
+            if isinstance(each, LevelsFacts)
+        }
         for index, each, slope in zip(self._design.regressors, facts, terms.iloc[1:], strict=True):
             if isinstance(each, LevelsFacts):
-                level = each.levels[index - self._columns.index(each)]
-                texts = frame[each.name].convert_dtypes().astype("string")  # codes such as 1 or 1.0
-                predicted += slope * (texts == level).fillna(False).to_numpy(np.float64)
+                found = levels[each]
+                number = index - self._columns.index(each)
+                predicted += slope * np.where(found < 0, np.nan, found == number)
             elif each is not None:
-                predicted += slope * frame[each.name].to_numpy(dtype=np.float64, na_value=np.nan)
+                cells = frame[each.name].to_numpy(dtype=np.float64, na_value=np.nan)
+                predicted += slope * np.clip(cells, each.lower, each.upper)
         return pd.Series(predicted, index=frame.index, name=self.outcome)
 
     def summary(self) -> Summary:
@@ -258,3 +269,20 @@ class RegressionResult:
 def _plain(value: float) -> str:
     """A number for a text table."""
     return "unknown" if np.isnan(value) else f"{value:.4g}"
+
+
+def _level_numbers(cells: pd.Series, column: LevelsFacts) -> NDArray[np.int64]:
+    """The number of every cell's level; -1, with a warning, where it is not a level."""
+    names = level_names(column.levels)
+    texts = cells.convert_dtypes().astype("string")  # codes such as 1 or 1.0
+    if not any(isinstance(each, str) for each in column.levels):
+        numbers = pd.to_numeric(texts, errors="coerce")
+        found = pd.Index([float(each) for each in column.levels]).get_indexer(numbers)
+    else:
+        found = pd.Index(names).get_indexer(texts)
+    unknown = (found < 0) & texts.notna().to_numpy()
+    if unknown.any():
+        text = wordings.unknown_levels(column.name, int(unknown.sum()), tuple(names))
+        warnings.warn(str(text), UnknownLevels, stacklevel=3)
+    result: NDArray[np.int64] = found.astype(np.int64)
+    return result

@@ -28,7 +28,7 @@ from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_
 from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.specification import release_spec
+from gramercy.pipeline.plan.specification import release_spec, with_planned_scaling
 from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.expectations import save_suite
 
@@ -102,7 +102,8 @@ def _check_table(context: Context, undated: Request, planned: Plan | None) -> No
 
 def _compare(context: Context, undated: Request, json: bool) -> None:
     dated = dated_request(context, undated, utc_now())
-    spec = release_spec(load_contract(context, dated), dated)
+    contract = load_contract(context, dated)
+    spec = with_planned_scaling(context, contract, dated, release_spec(contract, dated))
     ranked, unsuitable = rank_mechanisms(spec, dated.mechanism)
     if json:
         terminal.print_json(_ranking_facts(ranked, unsuitable, dated.mechanism.delta))

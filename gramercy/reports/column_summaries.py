@@ -11,9 +11,9 @@ from markupsafe import Markup
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
-from gramercy.estimators.uncertainty.entries import table_deviations, table_means
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import means
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.reports.correlations import correlations, units_of
 from gramercy.reports.reader_notes import Note, display_name, warning
 from gramercy.schemas import wordings

@@ -268,7 +268,7 @@ UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 AROUND_ZERO = 1e-9
 _EQUAL_BINS, _EQUAL_BINS_AND_OCTAVES = 64, 16
 _OCTAVES = (*range(1, 15), 16, 18, 20)
-_SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
+SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
 _REACH, _LARGEST_REACH = 4.0, 2.0**1020
 
 
@@ -311,7 +311,7 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
         Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
     """
     if lower is None or upper is None:
-        octaves = np.ldexp(1.0, np.arange(_SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
+        octaves = np.ldexp(1.0, np.arange(SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
         return Grid(np.concatenate([-octaves[::-1], octaves]))
     zero_is_within = lower <= 0 <= upper
     bins = _EQUAL_BINS_AND_OCTAVES if zero_is_within else _EQUAL_BINS

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import (
     AROUND_ZERO,
+    SMALLEST_OCTAVE,
     UNBOUNDED,
     Constants,
     Grid,
@@ -33,14 +34,15 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _ATOM = 0.8  # share of the cells with a value
-_INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 64, 20, 70
+_INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 128, 20, 70
 _KNOWN, _SEEN, _MORE, _REST, _STRONG = 3.0, 3.0, 2.0, 2.5, 10.0
 _GAP, _BODY_GAP, _FAR = 0.15, 0.08, 25.0
 _CORE, _EDGE = 4.2, 3.9
 _SIGN_SIZE, _SIGN_BINS = 2.0**-20, 8.0
 _BEYOND = 2.0
 _RADIUS = 2.5  # squared radius by number of columns, for the choice of scales
-_LOST, _NOISE, _SQUARED_NOISE = 0.05, 1.0, 0.35
+_LOST, _SQUARED_NOISE = 0.05, 0.35
+_LARGEST_SCALE = 2.0**1020
 _MOST_BODY, _MOST_ATOM = 3, 7  # number of widenings, each by the fourth root of two
 _FOURTH_ROOT = math.sqrt(math.sqrt(2.0))
 
@@ -65,7 +67,7 @@ class Atom:
     @property
     def width(self) -> float:
         """Width of the bin."""
-        return self.upper - self.lower
+        return 2 * (self.upper / 2 - self.lower / 2)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class ColumnScan:
     def grid(self) -> Grid:
         """The bins of the next stage."""
         if self.atom is not None:
-            return atom_grid(self.atom, *self.reach)
+            return atom_grid(self.atom, *self.reach, self.narrow)
         if self.body is None:
             return first_grid(self.lower, self.upper)
         return zoomed_grid(self.body, self.lower, self.upper)
@@ -111,6 +113,13 @@ class ColumnScan:
             -UNBOUNDED if self.lower is None else self.lower,
             UNBOUNDED if self.upper is None else self.upper,
         )
+
+    @property
+    def narrow(self) -> float:
+        """Width of the bins for single values: at the bounds, and on each side of zero."""
+        if self.lower is None or self.upper is None:
+            return 2.0**SMALLEST_OCTAVE
+        return 2 * AROUND_ZERO * (self.upper / 2 - self.lower / 2)
 
     def after(self, counts: Counts, sd: float, rows: float) -> ColumnScan:
         """The column after one more stage."""
@@ -130,8 +139,8 @@ class ColumnScan:
         """The atom in a bin; None if the bin may be wide only because the bounds are."""
         low, high = float(grid.edges[most]), float(grid.edges[most + 1])
         smallest, largest = self.reach
-        narrow = high / 2 - low / 2 <= 1.1 * AROUND_ZERO * (largest / 2 - smallest / 2) * 2
-        if low <= 0 <= high and (narrow or self.lower is None):
+        narrow = high / 2 - low / 2 <= 1.1 * self.narrow
+        if low <= 0 <= high and narrow:
             return Atom(0.0, low, high)
         if narrow and low == smallest:
             return Atom(smallest, low, high)
@@ -195,11 +204,14 @@ class ColumnScan:
             found = Atom(low / 2 + high / 2, low, high)
         others, sd = values.others(atom)
         kept = values.seen_around(atom) if others > _KNOWN * sd else None
+        smallest, largest = self.reach
         if kept is None:
             return self._sign(found, others, sd, present, values.cells)
         masses = np.where(kept, np.maximum(values.counts, 0.0), 0.0)
         masses *= others / math.fsum(masses)
-        edges = values.edges - found.value
+        # Distances from the atom by the largest one, which may be near the largest float.
+        unit = max(largest / 2 - found.value / 2, found.value / 2 - smallest / 2)
+        edges = (values.edges / 2 - found.value / 2) / unit
         middles = (edges[:-1] + edges[1:]) / 2
         centre = math.fsum(masses * middles) / values.cells
         masses[atom] = max(values.cells - others, 0.0)
@@ -209,10 +221,10 @@ class ColumnScan:
         squares = np.maximum(squares - 2 * centre * middles + centre * centre, 0.0)
         scale = math.sqrt(math.fsum(masses * squares) / values.cells)
         outermost = float(np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))[kept].max())
-        limit = winsor_limit(values.cells / self.stages[-1].sd) * scale
-        width = max(limit, _BEYOND * outermost)
-        return self._widened(
-            found.value + centre, scale, width, masses, squares, present, noise, q, _MOST_ATOM
+        width = max(winsor_limit(values.cells / self.stages[-1].sd) * scale, _BEYOND * outermost)
+        chosen = _widened(scale, masses, squares, noise, q, _MOST_ATOM)
+        return self._constants(
+            found.value + 2 * unit * centre, 2 * unit * scale, chosen, width / scale, present
         )
 
     def _sign(
@@ -220,9 +232,11 @@ class ColumnScan:
     ) -> ColumnConstants:
         """Clamp cells so near the atom that only their side of it remains."""
         smallest, largest = self.reach
-        size = max(largest - atom.value, atom.value - smallest) * _SIGN_SIZE
-        if atom.lower < atom.value < atom.upper and atom.value != 0:
-            size = max(size, _SIGN_BINS * atom.width)
+        half = max(largest / 2 - atom.value / 2, atom.value / 2 - smallest / 2)
+        size = _SIGN_BINS * atom.width
+        if self.lower is not None and atom.value in (0.0, smallest, largest):
+            size = 2 * _SIGN_SIZE * half
+        size = min(size, _LARGEST_SCALE)
         scale = size * math.sqrt(min(max(others, 2 * sd) / cells, 1.0))
         return ColumnConstants(
             atom.value,
@@ -251,59 +265,51 @@ class ColumnScan:
             kept[side[:seen]] = True
             strongest = max(strongest, strength)
         masses = np.where(kept, np.maximum(values.counts, 0.0), 0.0)
-        squares = (starts * starts + starts * ends + ends * ends) / 3 * body.scale**2
-        outermost = (float(farther[kept].max()) if kept.any() else 4.0) * body.scale
-        scale = body.scale
-        total = math.fsum(masses)
+        squares = (starts * starts + starts * ends + ends * ends) / 3
+        outermost = float(farther[kept].max()) if kept.any() else _CORE
+        scale, total = 1.0, math.fsum(masses)
         if strongest >= _FAR and total > 0:
             spread = math.sqrt(math.fsum(masses * squares) / total)
-            scale = spread if spread > _BEYOND * scale else scale
-        width = max(body.winsor * body.scale, _BEYOND * outermost)
-        return self._widened(
-            body.centre, scale, width, masses, squares, present, noise, q, _MOST_BODY
-        )
+            scale = spread if spread > _BEYOND else scale
+        width = max(body.winsor, _BEYOND * outermost)
+        chosen = _widened(scale, masses, squares, noise, q, _MOST_BODY)
+        return self._constants(body.centre, body.scale * scale, chosen, width / scale, present)
 
-    def _widened(
-        self,
-        centre: float,
-        scale: float,
-        width: float,
-        masses: Array,
-        squares: Array,
-        present: float,
-        noise: float,
-        q: int,
-        most: int,
+    def _constants(
+        self, centre: float, scale: float, factor: float, width: float, present: float
     ) -> ColumnConstants:
-        """The constants, with a scale that lets a tail pay its own noise.
-
-        A larger scale shortens the rows of the tail, so that clipping takes less of the column's
-        second moment, and makes the noise of the column larger.
-        """
-        radius = _RADIUS * q
-        power = masses * squares
-        total = max(math.fsum(power), 1e-300)
-        best, least = scale, math.inf
-        factor = 1.0
-        for _ in range(most):
-            kept = radius / (q - 1 + squares / (scale * factor) ** 2)
-            lost = math.fsum(power * np.maximum(1 - kept, 0.0)) / total
-            spread = factor * radius * noise
-            error = _NOISE * spread**2 + (_SQUARED_NOISE * factor * spread) ** 2
-            loss = (_LOST * lost) ** 2 + min(error, 1.0)
-            if loss < least:
-                best, least = scale * factor, loss
-            factor *= _FOURTH_ROOT
+        """Rounded constants: a scale widened by a factor, and bounds `width` scales away."""
         smallest, largest = self.reach
-        exact, scale = rounded(centre, scale)[0], rounded(0.0, best)[1]
-        exact = min(max(exact, smallest), largest)
+        exact = min(max(rounded(centre, scale)[0], smallest), largest)
         return ColumnConstants(
             exact,
-            scale,
-            max(smallest, exact - width),
-            min(largest, exact + width),
+            rounded(0.0, min(scale * factor, _LARGEST_SCALE))[1],
+            max(smallest, exact - min(width * scale, _LARGEST_SCALE)),
+            min(largest, exact + min(width * scale, _LARGEST_SCALE)),
             present,
         )
+
+
+def _widened(scale: float, masses: Array, squares: Array, noise: float, q: int, most: int) -> float:
+    """The factor of a scale that lets a tail pay its own noise.
+
+    A larger scale shortens the rows of the tail, so that clipping takes less of the column's second
+    moment, and makes the noise of the column larger.
+    """
+    radius = _RADIUS * q
+    power = masses * squares
+    total = max(math.fsum(power), 1e-300)
+    best, least, factor = 1.0, math.inf, 1.0
+    for _ in range(most):
+        kept = radius / (q - 1 + squares / (scale * factor) ** 2)
+        lost = math.fsum(power * np.maximum(1 - kept, 0.0)) / total
+        spread = factor * radius * noise
+        error = spread**2 + (_SQUARED_NOISE * factor * spread) ** 2
+        loss = (_LOST * lost) ** 2 + min(error, 1.0)
+        if loss < least:
+            best, least = factor, loss
+        factor *= _FOURTH_ROOT
+    return best
 
 
 @dataclass(frozen=True)
@@ -352,13 +358,13 @@ class NoisyCells:
         return kept if strength >= _STRONG and kept.any() else None
 
 
-def atom_grid(atom: Atom, smallest: float, largest: float) -> Grid:
+def atom_grid(atom: Atom, smallest: float, largest: float, narrow: float) -> Grid:
     """The bins of a stage after the atom was found: its own, and octaves of distance from it."""
-    value, reach = atom.value, max(largest - atom.value, atom.value - smallest)
+    value = atom.value
+    reach = 2 * min(max(largest / 2 - value / 2, value / 2 - smallest / 2), _LARGEST_SCALE)
     unbounded = (smallest, largest) == (-UNBOUNDED, UNBOUNDED)
     octaves = np.ldexp(reach, -np.arange(1 + (_UNBOUNDED_OCTAVES if unbounded else _ATOM_OCTAVES)))
     octaves = octaves[octaves > atom.width]
-    narrow = AROUND_ZERO * (largest - smallest)
     ends = np.array([smallest, smallest + narrow, largest - narrow, largest])
     inside = np.array([atom.lower, atom.upper])
     if atom.width > 2.2 * narrow:  # wide: look into it

@@ -9,13 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.scaling.column_constants import (
-    Constants,
-    Grid,
-    column_constants,
-    first_grid,
-    zoomed_grid,
-)
+from gramercy.scaling.column_constants import Grid
+from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
 from tests.support.factories import write_request
@@ -37,7 +32,7 @@ def noisy(counts: Counts, sd: float, rng: np.random.Generator) -> Counts:
     return result
 
 
-def estimated(
+def scanned(
     cells: Array,
     lower: float | None = None,
     upper: float | None = None,
@@ -46,19 +41,23 @@ def estimated(
     stages: int = 3,
     seed: int = 0,
     planned: float | None = None,
-) -> Constants:
-    """The constants of a column after some stages of histograms with noise `sd`.
+) -> ColumnScan:
+    """A column after some stages of histograms with noise `sd`.
 
     `planned` is the number of rows that the rule is given, by default the true one.
     """
-    rng, constants = np.random.default_rng(seed), None
+    rng, scan, rows = np.random.default_rng(seed), ColumnScan(lower, upper), planned or len(cells)
     for _ in range(stages):
-        grid = zoomed_grid(constants, lower, upper) if constants else first_grid(lower, upper)
-        counts = noisy(counted(cells, grid), sd, rng)
-        n = float(planned or len(cells))
-        constants = column_constants(counts, grid, sd, n, constants, lower, upper)
-    assert constants is not None
-    return constants
+        scan = scan.after(noisy(counted(cells, scan.grid), sd, rng), sd, float(rows))
+    return scan
+
+
+def estimated(
+    cells: Array, lower: float | None = None, upper: float | None = None, **how: Any
+) -> ColumnConstants:
+    """The constants of a column among 20, with so much noise that no tail widens its scale."""
+    rows = how.get("planned") or len(cells)
+    return scanned(cells, lower, upper, **how).finished(float(rows), 100.0, 21)
 
 
 ROWS = 2000

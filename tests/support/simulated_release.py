@@ -98,7 +98,8 @@ def privately_scaled(
         budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
         scaling=facts,
     )
-    chain, histograms = ConstantsChain.start(spec), list[Histogram]()
+    left = mu * math.sqrt(1 - sum(planned.stages) - planned.lengths)
+    chain, histograms = ConstantsChain.start(spec, 1 / left), list[Histogram]()
     for share in planned.stages:
         sd = math.sqrt(2 * p / share) / mu
         grids = [grid for grid in chain.grids if isinstance(grid, Grid)]
@@ -113,10 +114,9 @@ def privately_scaled(
     edges, sd = lengths_of(chain.scaled), math.sqrt(2 / planned.lengths) / mu
     bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
     noise = np.rint(stream.normal(size=edges.size) * sd).astype(int)
-    left = mu * math.sqrt(1 - sum(planned.stages) - planned.lengths)
     counts_of_lengths = np.bincount(bins, minlength=edges.size) + noise
     histograms.append(chain.length_histogram(counts_of_lengths, sd))
-    spec = chain.clipped(counts_of_lengths, sd, 1 / left)
+    spec = chain.clipped(histograms[-1], 1 / left)
     assert isinstance(spec.normalisation, Clip)
     evidence = released(
         table, columns, spec.normalisation.radius, 1 / left / rows, True, spec.present_shares, seed

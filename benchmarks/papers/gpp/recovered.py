@@ -116,8 +116,8 @@ def _experiment(key: str) -> Experiment:
         title=f"Figures 4 and 5: the graph of {of.title.lower()}",
         about=(
             "Of the debiased graphical lasso, the pairs of the largest |Theta_ij|, as many as the "
-            "truth has edges, since at that penalty nearly all pairs have an edge. {of.reading} "
-            "One draw."
+            "truth has edges, since at that penalty nearly all pairs have an edge. "
+            f"{of.reading} One draw."
         ),
         settings=setting,
         repetitions=1,

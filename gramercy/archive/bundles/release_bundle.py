@@ -113,6 +113,7 @@ class ReleaseBundle:
             present=facts.present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
+            signs=facts.scaling.signs if facts.scaling else (),
         )
 
     @property

@@ -22,7 +22,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import report_page
 from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.schemas import families
-from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.errors import UnknownLevels
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.problems import raises
 from tests.support.survey import survey_evidence, survey_release, survey_table
 
@@ -72,19 +73,24 @@ def test_predictions() -> None:
     assert predicted.name == "income"
     missing = rows.assign(age=np.nan)
     assert found.predict(missing).isna().all()
-    reference, other = rows.assign(ward="A"), rows.assign(ward="not declared")
-    np.testing.assert_allclose(found.predict(other), found.predict(reference))
+    with pytest.warns(UnknownLevels, match="ward"):
+        assert found.predict(rows.assign(ward="not declared")).isna().all()
+    age = found._columns[1]  # clamped as the rows of the release
+    assert isinstance(age, ColumnFacts)
+    beyond = found.predict(rows.assign(age=age.upper + 1000))
+    np.testing.assert_allclose(beyond, found.predict(rows.assign(age=age.upper)))
     needed = ("age", "hours", "ward")
     with raises(families.ANALYSIS, missing=("hours", "ward"), known=needed):
         found.predict(rows[["age"]])
 
 
 @pytest.mark.parametrize(
-    "codes", [[1, 2, 3], [1.0, 2.0, 3.0, None], pd.Categorical(["1", "2", "3"])]
+    "codes", [[1, 2, 3], [1.0, 2.0, 3.0, None], pd.Categorical(["1", "2", "3"]), ["1", "2", "3"]]
 )
-def test_levels_of_rows_may_be_numbers(codes: Any) -> None:
-    """Pandas reads levels that are numbers as numbers."""
-    evidence, levels = survey_evidence(TABLE), LevelsFacts(name="ward", levels=("1", "2", "3"))
+@pytest.mark.parametrize("declared", [("1", "2", "3"), (1.0, 2.0, 3.0)])
+def test_levels_of_rows_may_be_numbers(codes: Any, declared: tuple[str | float, ...]) -> None:
+    """Pandas reads levels that are numbers as numbers, and a contract may declare them so."""
+    evidence, levels = survey_evidence(TABLE), LevelsFacts(name="ward", levels=declared)
     facts = tuple(
         levels if each is not None and each.name == "ward" else each for each in evidence.columns
     )
@@ -92,7 +98,7 @@ def test_levels_of_rows_may_be_numbers(codes: Any) -> None:
     found = RegressionResult(evidence, LinearRegression(formula="income ~ ward"))
     intercept, *slopes = found.prediction_params
     change = found.predict(pd.DataFrame({"ward": codes})) - intercept
-    np.testing.assert_allclose(change, [0, *slopes, 0][: len(codes)], atol=1e-9)
+    np.testing.assert_allclose(change, [0, *slopes, np.nan][: len(codes)], atol=1e-9)
 
 
 def test_one_level_as_a_predictor() -> None:

@@ -14,8 +14,9 @@ from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.table_units import TableUnits, table_units
-from gramercy.estimators.uncertainty.entries import correlation, table_covariance, table_means
+from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.jackknife import jackknife
+from gramercy.estimators.uncertainty.table_entries import table_covariance, table_means
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

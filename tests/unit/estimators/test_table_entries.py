@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.table_units import TableUnits, table_units
-from gramercy.estimators.uncertainty.entries import (
-    Entries,
+from gramercy.estimators.uncertainty.entry_estimates import Entries
+from gramercy.estimators.uncertainty.table_entries import (
     table_covariance,
     table_deviations,
     table_means,

@@ -522,6 +522,20 @@ def test_comparison_ranks_mechanisms_by_error(
     assert gaussian.guarantee.mu == pytest.approx(2 * np.sqrt(3), rel=1e-6)
 
 
+def test_comparison_has_the_constants_of_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Private constants cost a part of the budget, and change what a mechanism gets."""
+    private = request_for("gaussian", epsilon=2.0) | {"scaling": "private", "normalisation": "clip"}
+    request = write_request(tmp_path, request=private, rows=50_000, intercept=True)
+    plan = read_plan(request)
+    assert plan.estimates_constants
+    ranking = run_json("plan", request, "--compare", "--no-table", capsys=capsys)["ranking"]
+    errors = {each["mechanism"]: each["matrix_error"] for each in ranking}
+    assert errors["gaussian"] == pytest.approx(plan.matrix_error, rel=1e-9)
+    assert errors == {each.name: each.error for each in ranked_for(request)[0]}
+
+
 def test_matrix_laplace_ranks_first_for_many_columns(tmp_path: Path) -> None:
     columns = {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(64)}
     request = write_request(tmp_path, request=request_for("laplace", epsilon=1.0), columns=columns)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramercy.scaling.clipping_radius import clipping_radius, length_edges
-from gramercy.scaling.column_constants import LARGEST_WINSOR
-from tests.support.histogram_tables import Array, Counts, noisy
+from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges
+from tests.support.histogram_tables import Array, noisy
 
 N, Q = 20_000, 21
 RNG = np.random.default_rng(2)
@@ -20,66 +19,74 @@ NORMAL = np.linalg.norm(np.hstack([ONES, RNG.normal(size=(N, Q - 1))]), axis=1)
 HEAVY = np.linalg.norm(np.hstack([ONES, RNG.standard_t(3, size=(N, Q - 1))]), axis=1)
 
 
-def lengths(values: Array) -> Counts:
-    edges = length_edges(Q)
-    bins = np.maximum(np.searchsorted(edges, values, side="right") - 1, 0)
-    return np.bincount(bins, minlength=len(edges)).astype(np.int64)
+def lengths(values: Array, sd: float = 1e-3, seed: int | None = None) -> RowLengths:
+    """The histogram of lengths; with noise, if there is a seed."""
+    edges = length_edges(Q, 40 * math.sqrt(Q))
+    bins = np.searchsorted(edges, values, side="right") - 1
+    counts = np.bincount(bins, minlength=len(edges)).astype(np.int64)
+    if seed is not None:
+        counts = noisy(counts, sd, np.random.default_rng(seed))
+    return RowLengths(counts, sd, edges, N)
 
 
-def test_edges_are_quarter_octaves_from_one() -> None:
-    edges = length_edges(Q)
-    assert edges[0] == 1
-    assert edges[1:] / edges[:-1] == pytest.approx(np.full(len(edges) - 1, 2**0.25))
-    assert np.array_equal(edges[4:], 2 * edges[:-4])
+def radius_of(seen: RowLengths, noise: float, unit: str = "row") -> float:
+    return clipping_radius(seen, Q, Q - 1, noise, unit)
+
+
+def test_edges_are_quarter_octaves_where_a_radius_may_be() -> None:
+    edges = length_edges(Q, 1000.0) / math.sqrt(Q)
+    assert edges[0] == 0
+    assert edges[4:9] == pytest.approx(2.0 ** (np.arange(5) / 4))
+    assert edges[10:] == pytest.approx(2.0 ** np.arange(2, 2 + len(edges[10:])))
     for q in (2, 21, 1001):
-        assert length_edges(q)[-1] > LARGEST_WINSOR * math.sqrt(q)
+        assert length_edges(q, 40 * math.sqrt(q))[-1] >= 40 * math.sqrt(q)
 
 
 def test_radius_grows_as_noise_falls() -> None:
-    counts = lengths(HEAVY)
-    found = [clipping_radius(counts, 1.0, N, Q, noise) for noise in (3000, 300, 30, 3, 0.03)]
+    found = [radius_of(lengths(HEAVY, 1.0), noise) for noise in (3000, 300, 30, 3, 0.03)]
     assert found == sorted(found)
-    assert found[0] < math.sqrt(Q)
+    assert found[0] < 1.2 * math.sqrt(Q)
     assert found[-1] > 4 * math.sqrt(Q)
 
 
 def test_no_row_is_clipped_where_noise_is_negligible() -> None:
-    assert clipping_radius(lengths(NORMAL), 1e-3, N, Q, 1e-6) >= 0.9 * NORMAL.max()
+    assert radius_of(lengths(NORMAL), 1e-6) >= 0.9 * NORMAL.max()
 
 
 def test_radius_is_not_larger_than_rows_need() -> None:
-    assert clipping_radius(lengths(NORMAL), 1e-3, N, Q, 100.0) < 1.2 * NORMAL.max()
+    assert radius_of(lengths(NORMAL), 100.0) < 1.2 * NORMAL.max()
 
 
 def test_heavy_tails_get_a_larger_radius() -> None:
-    assert clipping_radius(lengths(HEAVY), 5.0, N, Q, 3.0) > clipping_radius(
-        lengths(NORMAL), 5.0, N, Q, 3.0
-    )
+    assert radius_of(lengths(HEAVY, 5.0), 3.0) > radius_of(lengths(NORMAL, 5.0), 3.0)
 
 
 def test_noise_of_the_histogram_changes_the_radius_little() -> None:
-    exact = clipping_radius(lengths(NORMAL), 1e-3, N, Q, 30.0)
+    exact = radius_of(lengths(NORMAL), 30.0)
     for seed in range(20):
-        counts = noisy(lengths(NORMAL), 100.0, np.random.default_rng(seed))
-        assert 0.5 < clipping_radius(counts, 100.0, N, Q, 30.0) / exact < 2
+        assert 0.5 < radius_of(lengths(NORMAL, 100.0, seed), 30.0) / exact < 2
 
 
-def test_noise_of_bins_without_rows_hardly_ever_lengthens_the_radius() -> None:
-    """An allowance of sqrt(K) standard deviations everywhere would do it three times as often."""
-    q, n, sd, noise = 3, 20_000, 22.7, 1.74
-    rng = np.random.default_rng(0)
-    rows = np.hypot(1, rng.rayleigh(size=n))
-    bins = np.searchsorted(length_edges(q), rows, side="right") - 1
-    exact = np.bincount(bins, minlength=len(length_edges(q)))
-    radii = (clipping_radius(noisy(exact, sd, rng), sd, n, q, noise) for _ in range(6_000))
-    assert sum(radius > 1.2 * rows.max() for radius in radii) <= 3
+def test_noise_of_bins_without_rows_hardly_ever_lengthens_rows() -> None:
+    """A gap costs evidence: else a strong bin carries weak ones, fifteen octaves beyond."""
+    seen = [lengths(NORMAL, 22.7, seed).weights() for seed in range(300)]
+    longest = int(np.flatnonzero(lengths(NORMAL).counts)[-1])
+    assert sum(weights[longest + 2 :].any() for weights in seen) <= 6
+    assert all(weights.sum() == pytest.approx(1) for weights in seen)
+
+
+def test_what_clipping_takes_away_is_known_from_lengths() -> None:
+    seen, radius = lengths(HEAVY), 1.5 * math.sqrt(Q)
+    exact = np.maximum(HEAVY**2 - radius**2, 0).mean()
+    assert float(seen.weights() @ seen.lost(radius)) == pytest.approx(exact, rel=0.2)
+    assert seen.power == pytest.approx((HEAVY**2).mean(), rel=0.1)
 
 
 def test_persons_with_many_rows() -> None:
-    """The lengths of persons cover all their rows; the radius follows."""
-    counts = lengths(10 * NORMAL)
-    radius = clipping_radius(counts, 1.0, N, Q, 30.0)
-    assert radius == pytest.approx(10 * clipping_radius(lengths(NORMAL), 1.0, N, Q, 30.0), rel=0.5)
+    """The lengths of persons cover all their rows; the radius follows, farther than for rows."""
+    many, one = (radius_of(lengths(times * NORMAL, 1.0), 30.0, "person") for times in (10, 1))
+    assert many == pytest.approx(10 * one, rel=0.5)
+    assert radius_of(lengths(10 * NORMAL, 1.0), 30.0) <= 8.01 * math.sqrt(Q)
 
 
 @settings(max_examples=50, deadline=None)
@@ -91,9 +98,9 @@ def test_persons_with_many_rows() -> None:
     st.floats(1e-6, 1e9),
 )
 def test_any_counts_give_a_radius(q: int, seed: int, sd: float, n: float, noise: float) -> None:
-    edges = length_edges(q)
+    edges = length_edges(q, 100.0 * q)
     counts = np.random.default_rng(seed).integers(-1000, 1000, len(edges))
-    radius = clipping_radius(counts, sd, n, q, noise)
-    assert 1 <= radius <= 1.01 * edges[-1]
-    assert radius == float(f"{radius:.2e}")
-    assert clipping_radius(-np.abs(counts), sd, n, q, noise) >= 1
+    for some in (counts, -np.abs(counts)):
+        radius = clipping_radius(RowLengths(some, sd, edges, n), q, q - 1, noise)
+        assert 0.99 * math.sqrt(q) <= radius <= 8.1 * math.sqrt(q)
+        assert radius == float(f"{radius:.2e}")

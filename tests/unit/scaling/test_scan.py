@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,10 @@ from gramercy.scaling.column_constants import (
     column_constants,
     first_grid,
     rounded,
-    winsorised_bounds,
     zoomed_grid,
 )
-from tests.support.histogram_tables import estimated
+from gramercy.scaling.column_scan import ColumnScan
+from tests.support.histogram_tables import estimated, scanned
 
 Array = NDArray[np.float64]
 N = 20_000
@@ -39,6 +41,9 @@ COLUMNS: dict[str, tuple[Array, float, float]] = {
     "Likert": (np.clip(np.round(NORMAL + 3), 1, 5), 1, 5),
     "counts": (RNG.poisson(2.0, N).astype(float), 0, 1000),
     "zero-inflated": (np.where(RNG.random(N) < 0.1, np.exp(NORMAL), 0.0), 0, 1000),
+    "an atom at a bound": (np.where(RNG.random(N) < 0.03, 2 + np.exp(NORMAL), 1.0), 1, 100),
+    "an atom within": (np.where(RNG.random(N) < 0.1, 37 + 5 * NORMAL, 37.0), 0, 100),
+    "half at one value": (np.where(RNG.random(N) < 0.5, 0.5, RNG.random(N)), 0, 1),
     "dates": (np.round(20_240 + 300 * NORMAL), 0, 1e5),
 }
 
@@ -51,7 +56,8 @@ def test_constants_are_those_of_the_column(name: str, bounded: bool) -> None:
     constants = estimated(cells, *limits)
     sd = float(cells.std())
     assert constants.centre == pytest.approx(cells.mean(), abs=0.1 * sd)
-    assert 0.8 < constants.scale / sd < (1.2 if bounded else 1.6)
+    assert 0.8 < constants.scale / sd < (1.25 if bounded else 1.6)
+    assert not constants.sign
     assert constants.present == 1.0
 
 
@@ -65,7 +71,7 @@ def test_noise_changes_constants_little(name: str, bounded: bool) -> None:
         constants = estimated(cells, *limits, sd=N / 2000, seed=seed)
         sd = float(cells.std())
         assert abs(constants.centre - cells.mean()) < 0.5 * sd
-        assert 0.3 < constants.scale / sd < 3
+        assert constants.sign or 0.3 < constants.scale / sd < 3
 
 
 def test_missing_cells_are_measured() -> None:
@@ -90,9 +96,10 @@ def test_mostly_missing_column() -> None:
 def test_constant_column(value: float, bounded: bool) -> None:
     limits = (-1e4, 1e4) if bounded else (None, None)
     constants = estimated(np.full(N, value), *limits, sd=20.0)
+    assert constants.sign
     assert constants.scale > 0
-    low, high = winsorised_bounds(constants, *limits)
-    assert low <= value <= high
+    assert constants.lower <= value <= constants.upper
+    assert constants.most_others < 0.01 * N
 
 
 def test_column_without_any_value() -> None:
@@ -102,13 +109,32 @@ def test_column_without_any_value() -> None:
     assert constants.scale > 0
 
 
-def test_rare_values_are_not_lost() -> None:
-    """With 97 % of zeros, the run around zero alone would give a scale of 1e-9."""
+def test_rare_values_are_seen_or_said_to_be_unknown() -> None:
+    """Of 3 % of the cells, either the scale is right, or only the sign is published."""
     rare = np.where(RNG.random(N) < 0.03, 10 + NORMAL, 0.0)
     for seed in range(5):
-        constants = estimated(rare, 0.0, 100.0, sd=N / 60, seed=seed)
-        assert constants.scale > 1e-3
-        assert estimated(rare, sd=N / 200, seed=seed).scale > 1e-3
+        few = estimated(rare, 0.0, 100.0, sd=N / 1000, seed=seed)
+        assert few.scale == pytest.approx(rare.std(), rel=0.3)
+        hidden = estimated(rare, 0.0, 100.0, sd=N / 60, seed=seed)
+        assert hidden.sign
+        assert hidden.most_others > (rare != 0).sum()
+        assert hidden.upper < 1e-3
+
+
+def test_no_scale_for_cells_of_which_some_are_not_seen() -> None:
+    """The cells off the atom are counted; those that are seen must account for all of them."""
+    spread = np.where(RNG.random(N) < 0.06, 100 * RNG.random(N) ** 8, 0.0)
+    for seed in range(5):
+        found = estimated(spread, 0.0, 1000.0, sd=N / 300, seed=seed)
+        assert found.sign or found.scale > spread.std() / 2
+
+
+def test_a_tail_widens_its_scale_where_noise_is_small() -> None:
+    tail = np.where(RNG.random(N) < 0.1, np.exp(1.5 * NORMAL), 0.0)
+    scan = scanned(tail, 0.0, 1000.0, sd=3.0)
+    precise, noisy = (scan.finished(float(N), noise, 21) for noise in (1e-3, 100.0))
+    assert precise.scale > 1.3 * noisy.scale
+    assert precise.upper == noisy.upper
 
 
 def test_distant_values_count() -> None:
@@ -127,18 +153,25 @@ def test_wrong_planning_figures_are_corrected_by_the_counts() -> None:
 
 
 def test_limits_of_cells() -> None:
-    few, many = estimated(NORMAL, sd=N / 50), estimated(NORMAL, sd=1e-3)
+    few, many = scanned(NORMAL, sd=N / 50).body, scanned(NORMAL, sd=1e-3).body
+    assert few is not None
+    assert many is not None
     assert (few.winsor, many.winsor) == (LEAST_WINSOR, LARGEST_WINSOR)
-    constants = Constants(2.0, 0.5, 1.0, winsor=8.0)
-    assert winsorised_bounds(constants, None, None) == (-2.0, 6.0)
-    assert winsorised_bounds(constants, 0.0, 5.0) == (0.0, 5.0)
+    bounded = estimated(NORMAL, -3.0, 1e6)
+    assert bounded.lower == -3
+    assert bounded.upper < 100
 
 
 def test_histograms_get_finer_where_noise_is_small() -> None:
-    assert estimated(NORMAL, -9.0, 9.0, sd=N / 100).bins == 16
-    assert estimated(NORMAL, -9.0, 9.0, sd=N / 1000).bins == 32
-    assert estimated(NORMAL, -9.0, 9.0, sd=1.0).bins == 64
-    assert estimated(5e5 + NORMAL, 1.0, 1e6, sd=1.0, stages=1).bins == 128
+    def bins(cells: Array, lower: float, upper: float, **how: Any) -> int:
+        body = scanned(cells, lower, upper, **how).body
+        assert body is not None
+        return body.bins
+
+    assert bins(NORMAL, -9.0, 9.0, sd=N / 100) == 16
+    assert bins(NORMAL, -9.0, 9.0, sd=N / 1000) == 32
+    assert bins(NORMAL, -9.0, 9.0, sd=1.0) == 64
+    assert bins(5e5 + NORMAL, 1.0, 1e6, sd=1.0, stages=1) == 128
 
 
 def test_collapsed_scale_is_not_believed() -> None:
@@ -166,20 +199,18 @@ def test_any_counts_give_usable_constants(
     bounds: tuple[float | None, float | None], seed: int, size: int, sd: float, n: float
 ) -> None:
     lower, upper = bounds
-    rng = np.random.default_rng(seed)
-    previous: Constants | None = None
+    rng, scan = np.random.default_rng(seed), ColumnScan(lower, upper)
     for _ in range(3):
-        grid = first_grid(lower, upper) if previous is None else zoomed_grid(previous, *bounds)
-        counts = rng.integers(-size, size + 1, grid.size)
-        constants = column_constants(counts, grid, sd, n, previous, lower, upper)
-        low, high = winsorised_bounds(constants, lower, upper)
-        assert 0 < constants.scale < math.inf
-        assert 0 < constants.present <= 1
-        assert low <= constants.centre <= high
-        assert low < high
-        assert lower is None or (lower <= low and high <= float(upper or 0))
-        assert column_constants(counts.copy(), grid, sd, n, previous, lower, upper) == constants
-        previous = constants
+        edges = scan.grid.edges
+        assert (np.diff(edges / 2) > 0).all()
+        scan = scan.after(rng.integers(-size, size + 1, len(edges)), sd, n)
+    constants = scan.finished(n, sd, 21)
+    assert 0 < constants.scale < math.inf
+    assert 0 < constants.present <= 1
+    assert constants.lower <= constants.centre <= constants.upper
+    assert constants.lower < constants.upper
+    assert lower is None or (lower <= constants.lower and constants.upper <= float(upper or 0))
+    assert replace(scan).finished(n, sd, 21) == constants
 
 
 def test_all_negative_counts() -> None:

@@ -1,0 +1,163 @@
+"""How accurate the correlations of a release are that publishes what clipping took away.
+
+Every correlation has a bound: two standard deviations of the noise, and the bias of clipping and of
+missing cells, together. The verdict looks at the largest of these bounds, so it needs no law of the
+rows. Columns of which only the sign is published, and columns that are constant as far as the noise
+can tell, are set apart: nobody can use their correlations by mistake, because none are shown.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
+from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
+from gramercy.schemas.evidence import Evidence, Histogram
+
+Array = NDArray[np.float64]
+Level = Literal["good", "warning", "danger"]
+
+_LARGEST, _TYPICAL, _LOST = 0.12, 0.05, 0.05
+_RED_TYPICAL, _RED_LOST = 0.2, 0.5
+_MOST_NOISE = 0.3  # of a correlation that is not lost
+_REACH = 2.0  # standard deviations of the noise
+_SET_ASIDE = 0.1  # share of the columns that a verdict may leave out
+_CONSTANT = 3.0 * math.sqrt(2.0)  # standard deviations of a count
+_CELLS, _ROWS = 5.0, 4.5
+_NOTICED = 1.15
+
+
+@dataclass(frozen=True)
+class ClippedAccuracy:
+    """Bounds of the errors of all correlations; q columns without the intercept."""
+
+    names: tuple[str, ...]
+    moments: ClippedMoments
+    missing: Array  # change of the correlations if cells are missing in the same rows, shape (q, q)
+    apart: NDArray[np.bool_]  # columns that have no correlations, shape (q,)
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> ClippedAccuracy | None:
+        """The accuracy of a release; None if it does not publish what clipping took away."""
+        moments, scaled = clipped_moments(evidence), ScaledMoments.of(evidence)
+        if moments is None or scaled is None or len(moments.mean) < 2:
+            return None
+        names = tuple(evidence.names[1:])
+        marginals = {each.column: each for each in evidence.marginals}
+        apart = [
+            name in evidence.signs
+            or (not known and name in marginals and _is_constant(marginals[name]))
+            for name, known in zip(names, moments.known.tolist(), strict=True)
+        ]
+        return cls(names, moments, scaled.jointly_missing(), np.array(apart))
+
+    @cached_property
+    def pairs(self) -> NDArray[np.bool_]:
+        """Pairs of columns with a correlation that is not lost in the noise; shape (q, q)."""
+        known = self.moments.known & ~self.apart
+        pairs: NDArray[np.bool_] = np.logical_and.outer(known, known)
+        return np.triu(pairs & (self.moments.correlation_noise <= _MOST_NOISE), 1)
+
+    @cached_property
+    def bounds(self) -> Array:
+        """Bound of the error of every correlation; shape (q, q)."""
+        noise = _REACH * self.moments.correlation_noise
+        bounds: Array = np.hypot(noise, self.moments.correlation_bias) + np.abs(self.missing)
+        return bounds
+
+    @property
+    def typical(self) -> float:
+        """Root mean square of noise and bias, over the pairs that are not lost."""
+        squares = self.moments.correlation_noise**2 + self.moments.correlation_spread**2
+        squares = squares + self.missing**2 / 4
+        return float(np.sqrt(squares[self.pairs].mean())) if self.pairs.any() else math.inf
+
+    @property
+    def largest(self) -> float:
+        """The largest bound."""
+        return float(self.bounds[self.pairs].max()) if self.pairs.any() else math.inf
+
+    @property
+    def lost_share(self) -> float:
+        """Share of the pairs that are lost, without the columns that are set apart."""
+        q = int((~self.apart).sum())
+        return 1 - float(self.pairs.sum()) / (q * (q - 1) / 2) if q > 1 else 0.0
+
+    @property
+    def level(self) -> Level:
+        """Green, orange or red."""
+        if self.typical > _RED_TYPICAL or self.lost_share > _RED_LOST:
+            return "danger"
+        accurate = self.typical <= _TYPICAL and self.largest <= _LARGEST
+        return "good" if accurate and self.lost_share <= _LOST else "warning"
+
+    @cached_property
+    def but_for(self) -> tuple[str, ...]:
+        """The columns without which all correlations are accurate; empty if there are too many."""
+        if self.level == "danger":
+            return ()
+        q = len(self.names)
+        live = np.logical_and.outer(~self.apart, ~self.apart)
+        bounds = np.where(self.pairs | self.pairs.T, self.bounds, np.where(live, math.inf, 0.0))
+        np.fill_diagonal(bounds, 0.0)
+        left_out: list[int] = []
+        while (bounds > _LARGEST).any():
+            inaccurate = (bounds > _LARGEST).sum(axis=1)
+            worst = int(np.argmax(inaccurate + np.minimum(bounds.max(axis=1), 1.0) / 2))
+            left_out.append(worst)
+            bounds[worst], bounds[:, worst] = 0.0, 0.0
+            if len(left_out) > max(1, round(_SET_ASIDE * q)):
+                return ()
+        return tuple(self.names[each] for each in left_out)
+
+
+def _is_constant(marginal: Histogram) -> bool:
+    """Whether all cells but a few, which the noise may hide, are in one bin."""
+    present = marginal.count[:-1].astype(np.float64)
+    others = float(present.sum()) - float(present.max())
+    return others <= _CONSTANT * marginal.sd * math.sqrt(max(len(present) - 1, 1))
+
+
+@dataclass(frozen=True)
+class Traceless:
+    """How many cells or rows may be unlike all others and leave no trace in a release."""
+
+    column: str
+    cells: int
+    share: float
+    deviation: float  # the standard deviation, in the column's units
+    possible: float  # the same if all of these cells lay at the farther declared bound
+
+
+def traceless_cells(
+    evidence: Evidence, deviations: Array, means: Array, bounds: dict[str, tuple[float, float]]
+) -> list[Traceless]:
+    """The columns whose standard deviation traceless cells could raise by more than 15 %.
+
+    `deviations`, `means`: of the columns without the intercept, in their units. `bounds`: declared
+    bounds by column.
+    """
+    result = []
+    marginals = {each.column: each for each in evidence.marginals}
+    for name, deviation, mean in zip(evidence.names[1:], deviations, means, strict=True):
+        if name not in bounds or name not in marginals or not np.isfinite(deviation):
+            continue
+        cells = math.ceil(_CELLS * marginals[name].sd)
+        share = cells / max(evidence.rows, 1.0)
+        farthest = max(bounds[name][1] - mean, mean - bounds[name][0])
+        possible = math.hypot(deviation, math.sqrt(share) * farthest)
+        if possible > _NOTICED * deviation:
+            result.append(Traceless(name, cells, share, float(deviation), possible))
+    return result
+
+
+def traceless_rows(evidence: Evidence) -> int | None:
+    """Number of rows that may be unlike all others; None if no lengths are published."""
+    lengths = evidence.lengths
+    return None if lengths is None else math.ceil(_ROWS * lengths.sd)

@@ -1,0 +1,52 @@
+"""Estimates, standard errors and intervals of the entries of a matrix or a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Bounds = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Estimates and errors of all entries; every array has shape (q, q)."""
+
+    estimate: Array  # the entries
+    # standard deviations of their errors, by sampling and by the noise of the release
+    sampling_error: Array
+    noise_error: Array
+    estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
+    # lower and upper bounds, as a function of the confidence level
+    interval: Callable[[float], Bounds]
+    # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
+    law: str = "Gaussian rows"
+    # The bounds of the table's own value, if they are known: without the sampling error. Those of
+    # `interval` are of a population of which the rows are a sample.
+    table_interval: Callable[[float], Bounds] | None = None
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard deviation of both errors together."""
+        return np.hypot(self.sampling_error, self.noise_error)
+
+
+def reach_of_matrix(matrix: Array, by_sampling: Array, by_noise: Array) -> Bounds:
+    """Distances from entries to their bounds, from squared distances by sampling and by noise.
+
+    They are skewed on the diagonal: sampling errors of variances are skewed to the right, and those
+    of their logarithms are not; noise is symmetric. Both distances are combined as in Zou and
+    Donner (2008), "Construction of confidence limits about effect measures".
+    """
+    symmetric = np.sqrt(by_sampling + by_noise)
+    size = np.maximum(matrix, symmetric / 2)
+    positive = np.where(size > 0, size, 1.0)
+    relative = np.sqrt(by_sampling) / positive
+    below = np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise))
+    above = np.hypot(positive * np.expm1(relative), np.sqrt(by_noise))
+    diagonal = np.eye(len(matrix), dtype=bool)
+    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
