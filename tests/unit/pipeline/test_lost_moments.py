@@ -85,10 +85,9 @@ def verify(place: Path) -> tuple[str, ...]:
     return verify_release(archive, "toy", place.parent.name, None).checks
 
 
-def scaled_rows(spec: ReleaseSpec) -> Array:
-    """The rows with the constants of a release, shape (rows, 4)."""
+def scaled_rows(spec: ReleaseSpec, cells: pd.DataFrame) -> Array:
+    """The rows with the constants of a release, shape (rows, columns)."""
     rows = [np.ones(ROWS)]
-    cells = table()
     for facts in spec.columns:
         assert not isinstance(facts, LevelsFacts)
         clamped = cells[facts.name].clip(facts.lower, facts.upper).to_numpy()
@@ -97,7 +96,7 @@ def scaled_rows(spec: ReleaseSpec) -> Array:
 
 
 def lost_moments(rows: Array, spec: ReleaseSpec, persons: Array | None = None) -> Array:
-    """What clipping takes away from rows, by the plain formula: a sum, shape (4, 4)."""
+    """What clipping takes away from rows, by the plain formula: a sum over rows."""
     assert isinstance(spec.normalisation, Clip)
     assert spec.scaling is not None
     assert spec.scaling.cut is not None
@@ -144,7 +143,7 @@ def test_evidence_has_what_the_rows_lose(
     assert facts.scaling is not None
     assert lost.cut == facts.scaling.cut
     persons = np.arange(ROWS) % PERSONS if kind == "persons" else None
-    expected = lost_moments(scaled_rows(facts), facts, persons) / facts.rows.value
+    expected = lost_moments(scaled_rows(facts, table()), facts, persons) / facts.rows.value
     assert np.trace(expected) > 0.005
     np.testing.assert_allclose(lost.matrix, expected, atol=2e-2 * np.trace(expected))
     assert any("lattice" in each for each in verify(place))
@@ -182,19 +181,23 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
 
 
 def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
-    """Where no row is as long as the radius, the matrix is noise alone."""
+    """On the diagonal and elsewhere."""
     rng = np.random.default_rng(3)
     names = [f"c{k}" for k in range(12)]
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(ROWS, 12)), columns=names)
     frame.to_csv(tmp_path / "table.csv", index=False)
     columns = {name: {"lower": -1.0, "upper": 1.0} for name in names}
     _, bundle = published(tmp_path, columns=columns)
-    lost, facts = bundle.lost, bundle.manifest.lost
+    lost, facts = bundle.evidence.lost, bundle.manifest
     assert lost is not None
-    assert facts is not None
-    assert np.sqrt((np.diag(lost) ** 2).mean()) == pytest.approx(facts.noise.sd_diagonal, rel=0.9)
-    above = lost[np.triu_indices(13, 1)]
-    assert np.sqrt((above**2).mean()) == pytest.approx(facts.noise.sd_off_diagonal, rel=0.35)
+    assert facts.lost is not None
+    noise = lost.matrix - lost_moments(scaled_rows(facts, frame), facts) / ROWS
+    assert np.sqrt((np.diag(noise) ** 2).mean()) == pytest.approx(math.sqrt(2) * lost.sd, rel=0.9)
+    above = noise[np.triu_indices(13, 1)]
+    assert np.sqrt((above**2).mean()) == pytest.approx(lost.sd, rel=0.4)
+    assert facts.lost.noise.sd_diagonal == pytest.approx(
+        math.sqrt(2) * facts.lost.noise.sd_off_diagonal
+    )
 
 
 def test_no_other_release_has_lost_moments(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         total += lost.matrix * rows
         if not changes:
             own = (table()["ward"] == ("C" if k == 2 else name)).to_numpy()
-            expected = lost_moments(scaled_rows(facts)[own], facts) / rows
+            expected = lost_moments(scaled_rows(facts, table())[own], facts) / rows
             assert np.abs(lost.matrix - expected).max() < 8 * lost.sd
     whole = bundle.evidence.lost
     assert whole is not None
@@ -232,7 +235,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         math.sqrt(3) * groups[0][1].lost.sd * facts.groups[0].rows.value  # type: ignore[union-attr]
     )
     if changes:
-        expected = lost_moments(scaled_rows(facts), facts, persons) / facts.rows.value
+        expected = lost_moments(scaled_rows(facts, table()), facts, persons) / facts.rows.value
         assert np.abs(whole.matrix - expected).max() < 8 * whole.sd
 
 
