@@ -20,7 +20,7 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.object_store import UrlStore, is_url
+from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.archive.store.staging import LOCK_SUFFIX
 from gramercy.common.home import Home
@@ -162,7 +162,6 @@ def test_interrupted_publish_can_be_finished_at_every_step(tmp_path: Path) -> No
     complete = CrashingStore(url + "/complete", tmp_path / "mirror")
     digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
-    place = archive_at(url, tmp_path).root / "toy/v1-r1/release"
     archive = archive_at(url, tmp_path, objects=complete)
     archive.commit(tmp_path / "staging/other.dead", archive.root / "toy/v1-r1/release")
     steps = len(complete.taken)
@@ -321,8 +320,9 @@ def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_home_with_archive_at_a_url(
-    url: str, published_home: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    published_home: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = "memory://estimated"
     shutil.copytree(published_home, home)
     shutil.rmtree(home / "archive")
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
@@ -335,10 +335,9 @@ def test_home_with_archive_at_a_url(
     assert again.manifest.estimate == done
     assert archive_at(url, tmp_path).estimates("toy", "v1-r1") == [done]
     assert list(gramercy.open(url, key=public_key(home))["toy/v1-r1"].estimates) == [done]
-    if is_url(url):
-        assert (home / "staging").stat().st_mode & 0o777 == 0o700
-        assert not list((home / "staging").iterdir())
-        assert not (home / "archive").exists()
+    assert (home / "staging").stat().st_mode & 0o777 == 0o700
+    assert not list((home / "staging").iterdir())
+    assert not (home / "archive").exists()
 
 
 def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
