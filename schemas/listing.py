@@ -155,7 +155,7 @@ class ReleaseTable(Model):
     def _check_columns(self) -> Self:
         if any(each.columns >= len(self.columns) for each in self.releases):
             raise families.INCOMPLETE_FACTS(
-                "A release refers to columns that the listing does not have.",
+                "A release refers to columns that the listing does not have."
             )
         return self
 

@@ -50,17 +50,13 @@ def _day(text: str) -> str:
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:
-        raise families.VALUE(
-            "Must be a day such as 2031-01-31.",
-        )
+        raise families.VALUE("Must be a day such as 2031-01-31.")
     return text
 
 
 def _named(facts: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(facts.get("name"), str):
-        raise families.VALUE(
-            "'name' must be a text.",
-        )
+        raise families.VALUE("'name' must be a text.")
     return facts
 
 
@@ -259,25 +255,17 @@ class ReleaseManifest(ReleaseSpec):
             len(scaling.bounds) == len(self.columns) == len(scaling.present or ())
         )
         if not complete or self.normalisation.lacks_radius:
-            raise families.INCOMPLETE_FACTS(
-                "The facts about estimated constants are incomplete.",
-            )
+            raise families.INCOMPLETE_FACTS("The facts about estimated constants are incomplete.")
         return self
 
     @model_validator(mode="after")
     def _check_texts(self) -> Self:
         if len(self.names) > MAX_COLUMNS + self.intercept:
-            raise families.VALUE(
-                "There must be at most {most} columns.",
-                most=MAX_COLUMNS,
-            )
+            raise families.VALUE("There must be at most {most} columns.", most=MAX_COLUMNS)
         shown = {*CARD_TEXTS} | ({"groups"} if self.groups else set())
         for key in sorted(shown):
             if not isinstance(self.card.get(key), str):
-                raise families.VALUE(
-                    "The card lacks {missing}.",
-                    missing=key,
-                )
+                raise families.VALUE("The card lacks {missing}.", missing=key)
         return self
 
     @model_validator(mode="after")
@@ -287,7 +275,7 @@ class ReleaseManifest(ReleaseSpec):
         complete = all(len(group.fold_rows) == folds for group in self.groups)
         if tuple(group.level for group in self.groups) != names or not complete:
             raise families.INCOMPLETE_FACTS(
-                "The facts about groups are not those of the declared levels.",
+                "The facts about groups are not those of the declared levels."
             )
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from pathlib import Path
 
@@ -20,16 +19,28 @@ _NAMES = ("contract.yaml", "request.yaml")
 def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
     """Write contract and request into a folder, which may exist; never overwrites a file."""
     contract, request = check_absent(draft, folder)
+    folds = 1  # more where the draft states enough to know that they cost nothing
+    if draft.rows is not None and draft.unit is None:
+        width = sum(len(column.levels or [None]) for column in draft.columns.values())
+        folds = folds_of_draft(draft.rows, width, draft.release_epsilon, draft.release_delta)
     facts = {
         **vars(draft),
         "source": _source(folder, draft),
         "counted": "rows" if draft.unit is None else "persons",
-        "folds": _folds(draft),
+        "folds": folds,
     }
+    templates = Environment(
+        loader=PackageLoader("gramercy.cli", "draft"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  for YAML, `yaml_scalar` does it
+    )
+    templates.filters["yaml"] = yaml_scalar
+    templates.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
         for path in (contract, request):
-            text = _templates().get_template(path.name).render(facts)
+            text = templates.get_template(path.name).render(facts)
             with path.open("x", encoding="utf-8") as stream:
                 undo.callback(path.unlink)
                 stream.write(text)
@@ -58,14 +69,6 @@ def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
     return contract, request
 
 
-def _folds(draft: Draft) -> int:
-    """Number of folds, if the draft states enough to know that they cost nothing."""
-    if draft.rows is None or draft.unit is not None:
-        return 1
-    columns = sum(len(column.levels or [None]) for column in draft.columns.values())
-    return folds_of_draft(draft.rows, columns, draft.release_epsilon, draft.release_delta)
-
-
 def _source(folder: Path, draft: Draft) -> str:
     """The source relative to the contract's folder, unless it is absolute, a URL or a table."""
     source = draft.source
@@ -74,16 +77,3 @@ def _source(folder: Path, draft: Draft) -> str:
     relative = Path(os.path.relpath(Path(source).absolute(), folder.resolve())).as_posix()
     # Files of periods cannot be found by way of '..', which could leave the folder of a period.
     return os.path.abspath(source) if draft.per and relative.startswith("..") else relative
-
-
-@functools.cache
-def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("gramercy.cli", "draft"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  for YAML, `yaml_scalar` does it
-    )
-    environment.filters["yaml"] = yaml_scalar
-    environment.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
-    return environment

@@ -14,8 +14,6 @@ from gramercy.tables.formats.registry import format_of
 from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.formats.table_format import SourceFile
 
-_SEPARATORS: tuple[Separator, ...] = get_args(Separator)
-
 
 def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
     """Open a table whose format no contract has stated yet; no row is read.
@@ -44,7 +42,13 @@ def _format_of_header(file: SourceFile) -> CsvFormat:
         if encoding == "utf-16":  # the end of the line is not where a byte looks like it
             line += stream.read(BLOCK)
     text = line.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
-    return CsvFormat(separator=_separator(text.partition("\n")[0]), encoding=encoding)
+    header = text.partition("\n")[0]
+
+    def fields(separator: Separator) -> int:
+        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
+
+    # The first of the separators, if several have as many fields.
+    return CsvFormat(separator=max(get_args(Separator), key=fields), encoding=encoding)
 
 
 def _encoding(line: bytes) -> Encoding:
@@ -57,12 +61,3 @@ def _encoding(line: bytes) -> Encoding:
             continue
         return "utf-8" if encoding == "utf-8" else "cp1252"
     return "latin-1"
-
-
-def _separator(header: str) -> Separator:
-    """The separator between the most fields; the first of `Separator` if they are as many."""
-
-    def fields(separator: Separator) -> int:
-        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
-
-    return max(_SEPARATORS, key=fields)

@@ -95,7 +95,11 @@ def _with_partition_columns(
     keys: Mapping[str, str | None],
 ) -> Iterator[NDArray[np.float64]]:
     """All columns in their order; those encoded in folder names have one value for all rows."""
-    constants = {name: columns[name].floats(_partition_cell(x)) for name, x in keys.items()}
+    constants = {}
+    for name, value in keys.items():  # a folder's name may have bytes that are not UTF-8
+        data = None if value is None else value.encode("utf-8", "surrogateescape")
+        text = None if data is None else replace_invalid_utf8(data).decode()
+        constants[name] = columns[name].floats(pa.array([text], pa.string()))
     for batch in batches:
         stored = iter(batch)
         yield np.stack(
@@ -106,13 +110,6 @@ def _with_partition_columns(
                 for name in columns
             ]
         )
-
-
-def _partition_cell(value: str | None) -> pa.Array:
-    """A cell that is the same in all rows; a folder's name may have bytes that are not UTF-8."""
-    if value is None:
-        return pa.nulls(1, pa.string())
-    return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
 
 
 def schema_of(source: Source) -> dict[str, str]:
@@ -156,9 +153,8 @@ def column_types(file: SourceFile) -> dict[str, str]:
     that of the database.
     """
     keys = file.partition_values
-    stated = [column for column in file.columns() if column[0] not in keys] + [
-        (key, ANY) for key in keys
-    ]
+    stated = [column for column in file.columns() if column[0] not in keys]
+    stated += [(key, ANY) for key in keys]
     positions: dict[str, int] = {}
     for position, (name, _) in enumerate(stated, start=1):
         if name in positions:  # no name in the error: without a header, names are private cells

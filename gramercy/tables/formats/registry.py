@@ -12,12 +12,7 @@ from gramercy.tables.formats.delta_format import DeltaTables
 from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.table_format import CopiedFormat, SourceFile, TableFormat
 
-FORMATS: tuple[TableFormat, ...] = (
-    ParquetTables(),
-    CsvTables(),
-    DeltaTables(),
-    DatabaseTables(),
-)
+FORMATS: tuple[TableFormat, ...] = (ParquetTables(), CsvTables(), DeltaTables(), DatabaseTables())
 
 
 def format_of(name: str, source: AnySource | None = None) -> TableFormat | None:

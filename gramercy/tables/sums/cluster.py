@@ -148,8 +148,7 @@ def _gather(client: Client, future: Future) -> Any:
         lost = True
     if lost:
         raise families.DASK_FAILED(
-            "The Dask cluster lost an intermediate result.",
-            "Look at the logs of the workers.",
+            "The Dask cluster lost an intermediate result.", "Look at the logs of the workers."
         )
     if isinstance(result, _Failure):
         raise result.error
@@ -163,8 +162,7 @@ def _connect(scheduler: str | None) -> Iterator[Client]:
         import distributed
     except ImportError:
         raise families.DASK(
-            "key 'engine': Dask is not installed.",
-            "Run pip install 'gramercy[dask]'.",
+            "key 'engine': Dask is not installed.", "Run pip install 'gramercy[dask]'."
         ) from None
     address = scheduler or dask.config.get("scheduler-address", None)
     if address is None:
@@ -201,10 +199,7 @@ def _check_workers(client: Client) -> None:
     except Exception:  # a worker has no Gramercy
         statuses = {"": (None, False)}
     if not statuses:
-        raise families.DASK(
-            "key 'engine': the Dask cluster has no workers.",
-            "Start some workers.",
-        )
+        raise families.DASK("key 'engine': the Dask cluster has no workers.", "Start some workers.")
     if {version for version, _ in statuses.values()} != {_version()}:
         raise families.DASK(
             "key 'engine': not all workers of the Dask cluster have Gramercy {version}.",
