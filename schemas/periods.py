@@ -166,13 +166,12 @@ def keeps_periods_apart(source: str) -> bool:
     parts = source.split("/")  # in globs of fsspec, a backslash is not a separator
     if len(set(found)) < len(found) or {"..", "**"} & {*parts}:
         return False
-    return all(_has_fixed_place(part, mark) for part in parts for mark in placeholders_in(part))
-
-
-def _has_fixed_place(part: str, mark: str) -> bool:
-    before, _, after = part.partition(mark)
-    in_brackets = "[" in before and "]" in after
-    return not in_brackets and not (glob.has_magic(before) and glob.has_magic(after))
+    for part in parts:
+        for mark in placeholders_in(part):
+            before, _, after = part.partition(mark)
+            if ("[" in before and "]" in after) or all(map(glob.has_magic, (before, after))):
+                return False
+    return True
 
 
 def with_period(source: str, span: Span, label: str) -> str:

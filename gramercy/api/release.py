@@ -229,11 +229,11 @@ class Release(ReleaseAnalyses):
         from gramercy.estimators.marginals import quantiles, rows_counted
 
         self._needs_marginals()
-        if not _are_probabilities(at):
-            raise families.ANALYSIS(
-                "'at' must be numbers between 0 and 1.",
-                "0.5 is the median.",
-            )
+        are_probabilities = False
+        with contextlib.suppress(TypeError):  # a name of a column, for example
+            are_probabilities = all(0 < each < 1 for each in at)
+        if not are_probabilities:
+            raise families.ANALYSIS("'at' must be numbers between 0 and 1.", "0.5 is the median.")
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
         histograms = self._bundle.marginals
@@ -257,9 +257,7 @@ class Release(ReleaseAnalyses):
         name = self.manifest.publication.rows_file
         if name is None:
             raise families.ESTIMATE(
-                "'{release}' has no rows.",
-                "Its matrix is .second_moment.",
-                release=self.id,
+                "'{release}' has no rows.", "Its matrix is .second_moment.", release=self.id
             )
         columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
         for batch in read_rows(self.path / name, columns, rows):
@@ -297,9 +295,7 @@ class Release(ReleaseAnalyses):
             graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
             if not graphs:
                 raise families.ESTIMATE(
-                    "'{release}' has no graph.",
-                    "Estimate one with .estimate().",
-                    release=self.id,
+                    "'{release}' has no graph.", "Estimate one with .estimate().", release=self.id
                 )
             raise families.ESTIMATE(
                 "'{release}' has no graph '{estimate}'.",
@@ -419,9 +415,7 @@ class Release(ReleaseAnalyses):
         self._needs_matrix()
         if not self.manifest.publication.is_moment:
             raise families.ESTIMATE(
-                "'{release}' is a precision matrix.",
-                "Use .precision.",
-                release=self.id,
+                "'{release}' is a precision matrix.", "Use .precision.", release=self.id
             )
 
     @property
@@ -433,46 +427,31 @@ class Release(ReleaseAnalyses):
 
     def _repr_html_(self) -> str:
         facts, guarantee = self.manifest, self.guarantee
+        withdrawn = "the notice of withdrawal cannot be read"
+        with contextlib.suppress(GramercyError):
+            withdrawn = self.withdrawn or ""
+        estimates = "they differ from what was sealed"
+        with contextlib.suppress(GramercyError):
+            estimates = shortened(list(self.estimates))
         shown = {
             "data set": f"{facts.dataset.title} ({facts.dataset.curator})",
             "version": facts.dataset.version,
             "published": facts.published,
-            "withdrawn": self._withdrawn_text(),
+            "withdrawn": withdrawn,
             "guarantee": f"epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}",
             "protects": f"one {facts.privacy_unit}, {facts.neighbours}",
             "mechanism": facts.mechanism["name"],
             facts.count_key: f"{facts.rows.value:,.0f} ({facts.rows.status})",
             "rows are": f"normalised by {facts.normalisation.kind}",
             "columns": shortened([column.name for column in facts.columns]),
-            "estimates": self._estimates_text(),
+            "estimates": estimates,
         }
         listed = {name: value for name, value in shown.items() if value}
         return html_list(f"Release {self.id}", listed)
 
-    def _withdrawn_text(self) -> str:
-        try:
-            return self.withdrawn or ""
-        except GramercyError:
-            return "the notice of withdrawal cannot be read"
-
-    def _estimates_text(self) -> str:
-        try:
-            return shortened(list(self.estimates))
-        except GramercyError:
-            return "they differ from what was sealed"
-
     def __repr__(self) -> str:
-        guarantee, withdrawn = self.guarantee, ""
-        try:
+        guarantee, withdrawn = self.guarantee, "; its notice of withdrawal cannot be read"
+        with contextlib.suppress(GramercyError):
             withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
-        except GramercyError:
-            withdrawn = "; its notice of withdrawal cannot be read"
         epsilon, delta = f"epsilon={guarantee.epsilon:g}", f"delta={guarantee.delta:g}"
         return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"
-
-
-def _are_probabilities(values: Sequence[float]) -> bool:
-    try:
-        return all(0 < each < 1 for each in values)
-    except TypeError:  # a name of a column, for example
-        return False

@@ -56,7 +56,7 @@ def heat_map(correlation: Array, hidden: Mask, names: Sequence[str]) -> Markup:
     if hidden[np.triu_indices(len(names), 1)].all():
         return Markup()
     title = "Heat map of the released correlations; entries within the noise are grey."
-    drawing = _Map.of("heat", title, correlation, hidden, names, 1.0)
+    drawing = _Map("heat", title, 1.0, *_in_clusters(correlation, hidden, names))
     return drawing.full(lambda value: significant(value, 2), "−1", "1")
 
 
@@ -69,7 +69,7 @@ def changes(deviations: Array, hidden: Mask, names: Sequence[str]) -> Markup:
         return Markup()
     title = "Heat map of the changes between two releases; those within the noise are grey."
     limit = max(_LEAST_SCALE, math.ceil(float(np.abs(deviations).max(initial=0.0))))
-    drawing = _Map.of("changes", title, deviations, hidden, names, limit)
+    drawing = _Map("changes", title, limit, *_in_clusters(deviations, hidden, names))
     return drawing.full(
         lambda value: f"{significant(value, 2)} standard deviations", f"−{limit}", f"{limit}"
     )
@@ -83,7 +83,7 @@ def matrix_map(name: str, values: Array, names: Sequence[str]) -> Markup:
     unknown = np.isnan(values)
     limit = float(np.abs(values[~unknown]).max(initial=0.0)) or 1.0
     title = "Heat map of a matrix; unknown entries are grey."
-    drawing = _Map.of(name, title, values, unknown, names, limit, "unknown")
+    drawing = _Map(name, title, limit, *_in_clusters(values, unknown, names), "unknown")
     ends = significant(-limit, 2), significant(limit, 2)
     return drawing.full(lambda value: significant(value, 3), *ends)
 
@@ -93,7 +93,16 @@ def small_heat_map(
 ) -> Markup:
     """One of several heat maps of correlations side by side, in the order of the contract."""
     title = f"Heat map of the correlations within {heading}; those within the noise are grey."
-    return _Map(name, title, correlation, hidden, list(names), 1.0).small(heading)
+    return _Map(name, title, 1.0, correlation, hidden, list(names)).small(heading)
+
+
+def _in_clusters(
+    values: Array, hidden: Mask, names: Sequence[str]
+) -> tuple[Array, Mask, list[str]]:
+    """A matrix with its columns in the order of their clusters."""
+    order = clustered(np.where(hidden, 0.0, np.abs(np.nan_to_num(values))))
+    block = np.ix_(order, order)
+    return values[block], hidden[block], [names[k] for k in order]
 
 
 @dataclass(frozen=True)
@@ -102,28 +111,11 @@ class _Map:
 
     name: str
     title: str
+    limit: float
     values: Array
     hidden: Mask
     names: list[str]
-    limit: float
     grey: str = "within the noise"
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        values: Array,
-        hidden: Mask,
-        names: Sequence[str],
-        limit: float,
-        grey: str = "within the noise",
-    ) -> _Map:
-        """The matrix with its columns in the order of their clusters."""
-        order = clustered(np.where(hidden, 0.0, np.abs(np.nan_to_num(values))))
-        block = np.ix_(order, order)
-        ordered = [names[k] for k in order]
-        return cls(name, title, values[block], hidden[block], ordered, limit, grey)
 
     def full(self, words: Callable[[float], str], low: str, high: str) -> Markup:
         """The map with names, values on hover and a colour scale."""
@@ -138,6 +130,10 @@ class _Map:
             '<p class="small zoom"><a href="#{0}-large">Enlarge, with the names of all columns</a>'
             '<a href="#{0}">Fit to the page</a></p>'
         ).format(self.name)
+        scale = Markup(
+            '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
+            '<i class="noise"></i><span>{}</span></p>'
+        ).format(low, high, self.grey)
         return Markup(
             '<div class="map{}" id="{}" style="{}"><div class="pane" id="{}-large" role="region"'
             ' aria-label="{}" tabindex="0">{}</div>{}{}</div>'
@@ -148,7 +144,7 @@ class _Map:
             self.name,
             self.title.partition(";")[0],
             grid,
-            _scale(low, high, self.grey),
+            scale,
             links if wide else "",
         )
 
@@ -232,14 +228,6 @@ class _Map:
         stream = io.BytesIO()
         picture.save(stream, "png", transparency=bytes(opacity), optimize=True)
         return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-
-
-def _scale(low: str, high: str, grey: str) -> Markup:
-    """The colour scale, which needs as little room as its numbers."""
-    return Markup(
-        '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
-        '<i class="noise"></i><span>{}</span></p>'
-    ).format(low, high, grey)
 
 
 def clustered(strength: Array) -> list[int]:

@@ -15,7 +15,6 @@ from gramercy.archive.store.layout import GLOSSARY, INDEX
 from gramercy.common.notation import in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.reader_notes import display_name
-from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Model
 
 if TYPE_CHECKING:
@@ -177,11 +176,3 @@ def navigation(
     current = page or names[-1][0]
     crumbs = (*(Crumb(name, links(at)) for name, at in places), Crumb(current))
     return Navigation(crumbs, links(GLOSSARY))
-
-
-def report_navigation(facts: ReleaseManifest) -> Navigation:
-    """The navigation of a report, which is at ``<dataset>/<release>/reports/<id>/report.html``."""
-    about = facts.dataset
-    links = links_from(about.id, facts.release, "reports", "id")
-    release = (facts.release, about.version)
-    return navigation(links, "Report", (about.id, about.title), release)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -62,37 +62,28 @@ def worker_pool(workers: list[WorkerT]) -> Iterator[Callable[..., None]]:
     if len(workers) == 1:
         yield workers[0].add
         return
-    with single_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
-        queue = _WorkerQueue(workers, pool)
-        yield queue.add
-        queue.finish()
+    free: SimpleQueue[WorkerT] = SimpleQueue()
+    for each in workers:
+        free.put(each)
+    waiting: deque[Future[None]] = deque()  # at most one batch for each worker
 
-
-class _WorkerQueue:
-    """A queue of batches, with a bounded number waiting."""
-
-    def __init__(self, workers: list[Any], pool: Executor) -> None:
-        self._free: SimpleQueue[Any] = SimpleQueue()
-        for worker in workers:
-            self._free.put(worker)
-        self._pool, self._max_waiting = pool, len(workers)
-        self._waiting: deque[Future[None]] = deque()
-
-    def add(self, *batch: Any) -> None:
-        self._waiting.append(self._pool.submit(self._run, batch))
-        if len(self._waiting) > self._max_waiting:
-            self._waiting.popleft().result()
-
-    def finish(self) -> None:
-        while self._waiting:
-            self._waiting.popleft().result()
-
-    def _run(self, batch: tuple[Any, ...]) -> None:
-        worker = self._free.get()
+    def run(batch: tuple[Any, ...]) -> None:
+        worker = free.get()
         try:
             worker.add(*batch)
         finally:
-            self._free.put(worker)
+            free.put(worker)
+
+    with single_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
+
+        def add(*batch: Any) -> None:
+            waiting.append(pool.submit(run, batch))
+            if len(waiting) > len(workers):
+                waiting.popleft().result()
+
+        yield add
+        while waiting:
+            waiting.popleft().result()
 
 
 @dataclass

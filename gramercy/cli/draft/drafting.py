@@ -288,13 +288,11 @@ def yaml_scalar(value: str | float | None) -> str:
         return str(int(value)) if is_whole else repr(value)
     if _PLAIN.fullmatch(value) and value.isprintable() and value.lower() not in _READ_AS_OTHER:
         return value
-    return f'"{"".join(map(_escaped, value))}"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    characters = (
+        f"\\{each}" if each in '"\\' else each if each.isprintable() else f"\\U{ord(each):08x}"
+        for each in value
+    )
+    return f'"{"".join(characters)}"'
 
 
 def _database_table(url: str, table: str) -> DatabaseTable:

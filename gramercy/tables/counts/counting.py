@@ -298,24 +298,13 @@ _UNITS = 1 << 20  # of a squared length of one
 
 
 class RowLengths:
-    """Computes the squared lengths of scaled rows, without clipping.
-
-    Parameters
-    ----------
-    columns
-        The declared columns, with the constants in use.
-    intercept
-        Whether a column of ones comes first.
-    width
-        Number of matrix columns.
-    large
-        Whether the table is large, so that compiled code pays off. The results are identical.
-    """
+    """Computes the squared lengths of scaled rows, without clipping."""
 
     def __init__(
         self, columns: Sequence[ColumnKind], intercept: bool, width: int, *, large: bool
     ) -> None:
         self._columns, self._intercept = tuple(columns), intercept
+        # The number of matrix columns, and whether compiled code pays off: it computes the same.
         self.width, self.large = width, large
         self._are_levels = np.array([column.categories is not None for column in columns])
         self._constants = repair_constants(columns)
@@ -341,33 +330,22 @@ class RowLengths:
                 np.ascontiguousarray(cells), self._are_levels, self._constants, self._intercept
             )
         else:
-            squares = self._sum_of_squares(cells)
+            repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
+            scaled = repair(
+                cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
+            )
+            squares = np.zeros(cells.shape[1])
+            with np.errstate(over="ignore"):
+                for column in scaled:
+                    squares += column * column
         with np.errstate(over="ignore"):
             return np.rint(np.minimum(squares * _UNITS, MAX_ROW_SQUARES)).astype(np.uint64)
 
-    def _sum_of_squares(self, cells: Array) -> Array:
-        repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
-        scaled = repair(
-            cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
-        )
-        squares = np.zeros(cells.shape[1])
-        with np.errstate(over="ignore"):
-            for column in scaled:
-                squares += column * column
-        return squares
-
 
 def length_thresholds(edges: Array) -> NDArray[np.uint64]:
-    """Squares of the edges of bins of lengths, rounded to units of 2^-20 as those of rows are.
+    """Squares of lower edges of bins of lengths, in units of 2^-20, as those of rows; shape (K,).
 
-    Parameters
-    ----------
-    edges
-        Lower edges of the bins, increasing, not negative and below 2^13; shape (K,).
-
-    Returns
-    -------
-    ndarray of uint64, shape (K,)
+    Edges increase, are not negative, and are below 2^13.
     """
     return np.rint(edges * edges * _UNITS).astype(np.uint64)
 
@@ -375,20 +353,10 @@ def length_thresholds(edges: Array) -> NDArray[np.uint64]:
 def length_histogram(
     squares: NDArray[np.uint64], thresholds: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Count lengths in bins.
+    """Count squared lengths, shape (units,), in bins between thresholds; shape (K,).
 
-    Parameters
-    ----------
-    squares
-        Squared lengths in units of 2^-20, shape (units,).
-    thresholds
-        The result of `length_thresholds`, shape (K,).
-
-    Returns
-    -------
-    ndarray of int64, shape (K,)
-        Bin k counts lengths in [edges[k], edges[k + 1]). The last bin has no upper edge, and
-        lengths below the first edge are in bin 0.
+    Bin k counts lengths in [edges[k], edges[k + 1]). The last bin has no upper edge, and lengths
+    below the first edge are in bin 0.
     """
     bins = np.searchsorted(thresholds, squares, side="right") - 1
     return np.bincount(bins.clip(0), minlength=thresholds.size)

@@ -114,15 +114,7 @@ class _Column:
 
 
 class _Reader:
-    """Reads row groups of one file.
-
-    Parameters
-    ----------
-    stream, metadata
-        The file, and its footer.
-    groups, names
-        The row groups and columns that are read.
-    """
+    """Reads some columns of some row groups of one file."""
 
     def __init__(
         self,

@@ -111,17 +111,12 @@ class IndexedPersons:
         unknown = np.flatnonzero(found == UNKNOWN)
         if unknown.size:  # new persons, and those in another spelling
             distinct = texts.take(pa.array(unknown)).dictionary_encode()
-            found[unknown] = decoded(self._new_indices(distinct.dictionary), distinct.indices)
+            names = self._canonical(distinct.dictionary)
+            indices = self.known.find(names) if self._closed else self.known.add(names)
+            if (indices == UNKNOWN).any():
+                raise wordings.table_changed()
+            found[unknown] = decoded(indices, distinct.indices)
         return found
-
-    def _new_indices(self, texts: pa.LargeStringArray) -> Array:
-        names = self._canonical(texts)
-        if not self._closed:
-            return self.known.add(names)
-        indices = self.known.find(names)
-        if (indices == UNKNOWN).any():
-            raise wordings.table_changed()
-        return indices
 
     def _canonical(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:
         """The canonical spelling of each name, or null."""
@@ -133,18 +128,16 @@ class IndexedPersons:
                 return texts
         stored = texts.cast(pa.large_binary())
         mask = pa.array(others)
-        spelled = [_canonical_bytes(name) for name in stored_bytes(stored.filter(mask))]
+        spelled: list[bytes | None] = []
+        for data in stored_bytes(stored.filter(mask)):
+            name = None if data is None else canonical(replace_invalid_utf8(data).decode())
+            spelled.append(None if name is None else name.encode())
         replaced = pc.replace_with_mask(stored, mask, pa.array(spelled, pa.large_binary()))
         return replaced.view(pa.large_string())
 
     def _indices_of(self, part: IndexedPersons) -> NDArray[np.int64]:
         """The indices here of the persons of `part`, in its order, after the new were added."""
         return self.known.add(part.known.texts()).astype(np.int64)
-
-
-def _canonical_bytes(stored: bytes | None) -> bytes | None:
-    name = None if stored is None else canonical(replace_invalid_utf8(stored).decode())
-    return None if name is None else name.encode()
 
 
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
@@ -167,13 +160,7 @@ _MARGIN = 2.0**-40  # relative margin of a factor, far above its rounding errors
 
 
 class Persons(IndexedPersons):
-    """An index of persons, with each one's number of rows and sum of squares. Private.
-
-    Parameters
-    ----------
-    known, closed, large
-        See `IndexedPersons`.
-    """
+    """An index of persons, with each one's number of rows and sum of squares. Private."""
 
     def __init__(
         self, known: Names | None = None, *, closed: bool = False, large: bool = False
@@ -289,8 +276,6 @@ class PersonSample(IndexedPersons):
     ----------
     sizes
         Number of bins of each column.
-    known, closed, large
-        See `IndexedPersons`.
 
     Notes
     -----

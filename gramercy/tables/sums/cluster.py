@@ -67,23 +67,27 @@ class Cluster:
             rows, count = job.contract.rows, len(parts)
             on_rows(rows * finished // count - rows * (finished - 1) // count)
 
-        return _run_on_partitions(self.scheduler, parts, replace(job, threads=1), on_partition)
-
-
-def _run_on_partitions(
-    scheduler: str | None,
-    parts: Sequence[Source],
-    job: Job[ResultT],
-    on_partition: Callable[[], None],
-) -> ResultT:
-    with _connect(scheduler) as client:
-        persons = None
-        if job.passes == 2:
-            measured = [_submit(client, measure, job, part) for part in parts]
-            persons = _tree_sum(client, measured, on_partition)
-        results = [_submit(client, run, job, part, persons) for part in parts]
-        total: ResultT = _gather(client, _tree_sum(client, results, on_partition))
-    return total
+        job, persons, lost = replace(job, threads=1), None, False
+        result: Any = None
+        with _connect(self.scheduler) as client:
+            if job.passes == 2:
+                measured = [_submit(client, measure, job, part) for part in parts]
+                persons = _tree_sum(client, measured, on_partition)
+            results = [_submit(client, run, job, part, persons) for part in parts]
+            total = _tree_sum(client, results, on_partition)
+            try:
+                result = client.gather(total)
+            except Exception:  # messages of Dask may quote anything
+                lost = True
+            if lost:
+                raise families.DASK_FAILED(
+                    "The Dask cluster lost an intermediate result.",
+                    "Look at the logs of the workers.",
+                )
+            if isinstance(result, _Failure):
+                raise result.error
+        total_of_all: ResultT = result
+        return total_of_all
 
 
 def measure(job: Job[Any], part: Source) -> Persons:
@@ -138,21 +142,6 @@ def _tree_sum(client: Client, leaves: Sequence[Future], on_partition: Callable[[
         pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
         level = [_submit(client, add, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return level[0]
-
-
-def _gather(client: Client, future: Future) -> Any:
-    result, lost = None, False
-    try:
-        result = client.gather(future)
-    except Exception:  # messages of Dask may quote anything
-        lost = True
-    if lost:
-        raise families.DASK_FAILED(
-            "The Dask cluster lost an intermediate result.", "Look at the logs of the workers."
-        )
-    if isinstance(result, _Failure):
-        raise result.error
-    return result
 
 
 @contextmanager
