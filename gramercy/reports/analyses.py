@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,21 +93,6 @@ def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
     return drawing.svg
 
 
-@dataclass(frozen=True)
-class HeatTable:
-    """A table of counts."""
-
-    # Names of the columns of levels; `columns` is empty for the counts of one
-    rows: str
-    columns: str
-    head: Sequence[str]  # Its levels
-    # The level of each line, and its cells: ``count``, its interval ``lower`` and ``upper``, and
-    # ``heat``, the strength of the colour in per cent
-    lines: Sequence[tuple[str, Sequence[Mapping[str, float]]]]
-    cut: bool  # Whether some lines or columns are left out
-    test: dict[str, float] | None  # The test of independence; None for one column
-
-
 def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """Tables of counts: heat tables, and tests of independence."""
     cells, tests = estimate.tables["cells"], estimate.tables.get("tests")
@@ -123,8 +107,12 @@ def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, 
 
 def heat_table(
     rows: str, columns: str, frame: pd.DataFrame, tests: pd.DataFrame | None
-) -> HeatTable:
-    """The table of two columns of levels, or of one, from the lines of an estimate."""
+) -> dict[str, Any]:
+    """The table of two columns of levels, or of one, from the lines of an estimate.
+
+    Each of its lines has a level, and its cells: ``count``, its interval ``lower`` and ``upper``,
+    and ``heat``, the strength of the colour in per cent. It is `cut` if some are left out.
+    """
     darkest, most_lines = 55, 30
     heads, firsts = list(dict.fromkeys(frame["column"])), list(dict.fromkeys(frame["row"]))
     margins, other_margins = firsts[-2:], heads[-2:] if columns else []
@@ -147,7 +135,8 @@ def heat_table(
         keys = ("chi_squared", "freedom", "p_value", "cramers_v", "least_expected")
         test = {key: float(found[key]) for key in keys}
     cut = len(heads) > most_lines or len(firsts) > most_lines
-    return HeatTable(rows, columns, shown, lines, cut, test)
+    names = {"rows": rows, "columns": columns}
+    return names | {"head": shown, "lines": lines, "cut": cut, "test": test}
 
 
 def pooled(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:

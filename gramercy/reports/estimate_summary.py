@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,27 +30,6 @@ _STABLE = 0.8  # share of the redraws in which a stable edge recurs
 
 
 @dataclass(frozen=True)
-class TableExcerpt:
-    """The first lines of a table."""
-
-    name: str  # Name of the table
-    # Its header and the lines on the page
-    head: list[str]
-    lines: list[list[Any]]
-    numbers: list[bool]  # Which columns are numeric
-    total: int  # Number of lines in the file
-    secondary: bool  # Whether the page shows the table collapsed
-
-    @classmethod
-    def of(cls, name: str, table: pd.DataFrame) -> TableExcerpt:
-        """The excerpt of a sealed table."""
-        excerpt = table.iloc[:_MOST_LINES, :_MOST_LINES]
-        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes]
-        lines = [list(line) for line in excerpt.itertuples(index=False)]
-        return cls(name, list(excerpt.columns), lines, numbers, len(table), name in _SECONDARY)
-
-
-@dataclass(frozen=True)
 class EstimateSummary:
     """The summary of one estimate."""
 
@@ -68,7 +48,7 @@ class EstimateSummary:
     # computed
     stability: Array | None
     names: Sequence[str]  # The p columns, without the intercept
-    tables: Sequence[TableExcerpt]  # Its tables, secondary ones last
+    tables: Sequence[Mapping[str, Any]]  # The first lines of its tables, secondary ones last
     # What its intervals assume about the rows; None if it has no intervals
     sampling_law: str | None = None
     unlisted: int = 0
@@ -132,7 +112,19 @@ class EstimateSummary:
             if isinstance(value, bool):
                 text = "yes" if value else "no"
             settings.append(f"{key.replace('_', ' ')} {text}")
-        tables = [TableExcerpt.of(name, each) for name, each in bundle.tables.items() if len(each)]
+        tables = []
+        for name, table in bundle.tables.items():
+            excerpt = table.iloc[:_MOST_LINES, :_MOST_LINES]
+            tables.append(
+                {
+                    "name": name,
+                    "head": list(excerpt.columns),
+                    "lines": [list(line) for line in excerpt.itertuples(index=False)],
+                    "numbers": [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes],
+                    "total": len(table),
+                    "secondary": name in _SECONDARY,  # shown collapsed
+                }
+            )
         return cls(
             facts.estimate,
             str(facts.estimator["name"]),
@@ -144,7 +136,7 @@ class EstimateSummary:
             strongest,
             stability,
             names,
-            sorted(tables, key=lambda excerpt: excerpt.secondary),
+            sorted(filter(itemgetter("total"), tables), key=itemgetter("secondary")),
             law,
             unlisted,
         )

@@ -28,10 +28,9 @@ from gramercy.schemas.periods import (
     without_placeholders,
 )
 from gramercy.schemas.source import AnySource, CsvFormat, Files
-from gramercy.tables.formats.csv_detection import detect_format
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import MIXED, PARTIAL, schema_of
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import detect_format, open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}

@@ -57,38 +57,29 @@ def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
 def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
     """As `columns_of`, with a connection that is open; exact decimals are `NUMERIC`."""
     check_kind(connection, table)
-    stated = _stated(connection, table)
+    none = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
+    cursor: Any = connection.execute(none).cursor
+    stated = [(str(each[0]), each[1]) for each in cursor.description]
+    if connection.dialect.name == "postgresql":
+        types = _postgresql_types(connection, [oid for _, oid in stated])
+        stated = [(name, types[oid]) for name, oid in stated]
+    elif table.query is not None:
+        stated = [(name, ANY) for name, _ in stated]
+    else:
+        stated = [
+            (row[1], next((k for p, k in _SQLITE_TYPES if p.search(row[2].upper())), DOUBLE))
+            for row in sqlite_columns(connection, table)
+        ]
     virtual = virtual_columns(connection, table)
     stated = [(name, VIRTUAL if name in virtual else kind) for name, kind in stated]
     check_condition(connection, table, dict(stated))
     return stated
 
 
-def _stated(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
-    statement = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
-    cursor: Any = connection.execute(statement).cursor
-    described = [(str(each[0]), each[1]) for each in cursor.description]
-    if connection.dialect.name == "postgresql":
-        types = _postgresql_types(connection, [oid for _, oid in described])
-        return [(name, types[oid]) for name, oid in described]
-    if table.query is not None:
-        return [(name, ANY) for name, _ in described]
-    return [
-        (row[1], next((k for p, k in _SQLITE_TYPES if p.search(row[2].upper())), DOUBLE))
-        for row in sqlite_columns(connection, table)
-    ]
-
-
 def statement(
     table: DatabaseTable, columns: Mapping[str, tuple[str, int]], *, sqlite: bool
 ) -> sa.Select[Any]:
-    """The statement that reads the table.
-
-    Parameters
-    ----------
-    columns
-        The columns to read, with their types, and the most bytes of a text that can be a value.
-    """
+    """The statement that reads columns, with their types and the most bytes of a text in them."""
     relation = _relation(table)
     bounded = _sqlite_cell if sqlite else _postgresql_cell
     cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]

@@ -73,10 +73,7 @@ class NewCopy:
     def add_file(self, path: str, columns: Sequence[str], constants: Constants) -> int:
         """Copy a Parquet file, and return its number of rows.
 
-        Parameters
-        ----------
-        columns
-            The columns that will be read. One that the file lacks is missing in all of its rows.
+        A column that will be read and that the file lacks is missing in all of its rows.
         """
         part = _part(self._folder, len(self.constants), "", {})
         with (

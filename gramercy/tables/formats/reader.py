@@ -26,10 +26,7 @@ _MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
 def partitions(source: Source, min_cells: int) -> list[Source]:
     """Split a table into partitions, in order: files, and row groups of Parquet files.
 
-    Parameters
-    ----------
-    min_cells
-        Successive row groups of a file are combined until they have this many cells.
+    Successive row groups of a file are combined until they have `min_cells` cells.
     """
     return [
         replace(source, files=(part,))

@@ -18,11 +18,7 @@ FORMATS: tuple[TableFormat, ...] = (ParquetTables(), CsvTables(), DeltaTables(),
 def format_of(name: str, source: AnySource | None = None) -> TableFormat | None:
     """The format, from the name of a file or its URL; None if it is not a table.
 
-    Parameters
-    ----------
-    source
-        The source in the contract: where it states a separator, text files with other names are
-        CSV as well.
+    Where the source in the contract states a separator, text files with other names are CSV.
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(path_of(name)).suffixes]
     return next((each for each in FORMATS if each.recognises(suffixes, source)), None)

@@ -7,8 +7,11 @@ drawn.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import csv
 import hashlib
+import io
 import json
 import logging
 import re
@@ -16,7 +19,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
@@ -27,11 +30,22 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.source import AnySource, Copied, CopiedFiles, display_name, location
-from gramercy.schemas.url import path_of, user_in_name, without_secrets
+from gramercy.schemas.source import (
+    AnySource,
+    Copied,
+    CopiedFiles,
+    CsvFormat,
+    Encoding,
+    Files,
+    Separator,
+    display_name,
+    location,
+)
+from gramercy.schemas.url import USE_ENVIRONMENT, path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.conversion import is_convertible
-from gramercy.tables.formats.csv_format import ANY_TEXT
+from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables, open_bytes
+from gramercy.tables.formats.lines import BLOCK
 from gramercy.tables.formats.private_copy import copied_files
 from gramercy.tables.formats.registry import format_of, table_to_copy
 from gramercy.tables.formats.table_format import CopiedColumns, SourceFile
@@ -110,21 +124,15 @@ def open_source(source: AnySource) -> Source:
 
 
 def _found_files(source: AnySource) -> Source:
+    """The files of a path, glob, folder or URL, in the order of their names."""
     url = location(source)
-    display_url = without_secrets(url)
-    error: TableError | None = None
-    root, files = None, list[str]()
+    root, files, facts = None, list[str](), {"source": without_secrets(url)}
+    refused: tuple[str, str] | None = None  # a sentence and a hint
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
-            error = families.SOURCE(
-                "{source}: {scheme}:// URLs must not contain a user or a password.",
-                "Put credentials into the environment variables or configuration "
-                "files of the driver (for S3: AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
-                source=display_url,
-                scheme=url.partition("://")[0],
-            )
+            facts["scheme"] = url.partition("://")[0]
+            refused = "{scheme}:// URLs must not contain a user or a password.", USE_ENVIRONMENT
         elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
             files = [path]
         else:
@@ -139,56 +147,47 @@ def _found_files(source: AnySource) -> Source:
                     and format_of(relative.name, source) is not None
                 ]
                 if kind := _kind_of_versions(below.values()):
-                    error = families.SOURCE(
-                        "{source}: the folder is or contains a {kind} table, whose files also "
-                        "hold earlier versions of its rows.",
+                    facts["kind"] = kind
+                    refused = (
+                        "the folder is or contains a {kind} table, whose files also hold earlier "
+                        "versions of its rows.",
                         "Name a Delta table on this machine by its own folder. Export the present "
                         "version of others as Parquet, such as by pyiceberg's scan().to_arrow() "
                         "and pyarrow.parquet.write_table.",
-                        source=display_url,
-                        kind=kind,
                     )
                 elif not files:
-                    error = families.SOURCE(
-                        "{source}: this folder has no CSV or Parquet files.",
-                        "Name another folder, or make Parquet of its files: 'gramercy "
-                        "convert'. Names that start with '_' or '.' are skipped.",
-                        source=display_url,
+                    refused = (
+                        "this folder has no CSV or Parquet files.",
+                        "Name another folder, or make Parquet of its files: 'gramercy convert'. "
+                        "Names that start with '_' or '.' are skipped.",
                     )
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                error = families.SOURCE(
-                    "{source}: not a regular file, so it cannot be read twice.",
+                refused = (
+                    "not a regular file, so it cannot be read twice.",
                     "Copy its content into a file.",
-                    source=display_url,
                 )
             elif not files:
-                error = families.SOURCE(
-                    "{source}: no such file.",
-                    "Correct the path (in a contract: 'source') of the CSV or Parquet "
-                    "files. If the table is on another machine, 'gramercy plan "
-                    "--no-table' plans without it.",
-                    source=display_url,
+                refused = (
+                    "no such file.",
+                    "Correct the path (in a contract: 'source') of the CSV or Parquet files. If "
+                    "the table is on another machine, 'gramercy plan --no-table' plans without it.",
                 )
     except ImportError:
         protocol = url.partition("::")[0].partition("://")[0].lower()
         hint = known_implementations.get(protocol, {}).get("err", "")  # how to install the driver
-        error = families.SOURCE(
-            "{source}: the driver for this kind of URL is not installed.",
-            "{remedy}",
-            source=display_url,
-            remedy=f"{hint}, or copy the files to this machine."
-            if hint
-            else "Copy the files here.",
-        )
+        facts["remedy"] = f"{hint}, or copy the files to this machine."
+        if not hint:
+            facts["remedy"] = "Copy the files here."
+        refused = "the driver for this kind of URL is not installed.", "{remedy}"
     except Exception as caught:  # drivers raise any exception, and quote whole URLs
-        error = families.SOURCE(
-            "{source}: cannot be opened ({reason}).",
+        facts["reason"] = type(caught).__name__
+        refused = (
+            "cannot be opened ({reason}).",
             "Check the contract's 'source', the network and your permissions.",
-            source=display_url,
-            reason=type(caught).__name__,
         )
-    if error is not None:
-        raise error
+    if refused is not None:
+        sentence, hint = refused
+        raise families.SOURCE("{source}: " + sentence, hint, **facts)
     return Source(fs, tuple(source_file(fs, file, source, root) for file in files), url)
 
 
@@ -206,10 +205,7 @@ def copy_rows(
 ) -> Copied:
     """Read the rows once, and write them to a new folder that only its owner may read.
 
-    Parameters
-    ----------
-    columns
-        What to copy. Of a declared number of rows, reading stops a million rows after it.
+    Of a declared number of rows, reading stops a million rows after it.
     """
     (table,) = open_source(source).files
     table.copy(columns, folder, on_rows)
@@ -232,13 +228,7 @@ def _kind_of_versions(paths: Iterable[PurePosixPath]) -> str:
 
 
 def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) -> SourceFile:
-    """A file of a table.
-
-    Parameters
-    ----------
-    root
-        The source's path if it is a folder: folders below it may be named ``column=value``.
-    """
+    """A file of a table. Folders below the `root` of a source may be named ``column=value``."""
     *folders, last = without_secrets(path).split("/")
     in_contract = without_secrets(location(source)).split("/")
     shown = (
@@ -306,3 +296,45 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
         current = store_digest(open_source(source))
     if current != digest:
         raise wordings.table_changed()
+
+
+def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
+    """Open a table whose format no contract has stated yet; no row is read.
+
+    Returns
+    -------
+    written
+        The format of the first CSV file, if a contract must state it: the separator between the
+        most fields of its header, and its encoding. Decimal marks are not in headers. The
+        encoding of a header without accents is taken for UTF-8.
+    """
+    source = open_source(Files(path=path, separator=","))
+    files = [file for file in source.files if isinstance(file.format, CsvTables)]
+    if not files:
+        return source, None
+    written = _format_of_header(files[0])
+    if written == CsvFormat() and all(format_of(file.path) is not None for file in files):
+        return open_source(path), None
+    return open_source(Files(path=path, **written.model_dump())), written
+
+
+def _format_of_header(file: SourceFile) -> CsvFormat:
+    with file.redacted_errors(), open_bytes(file) as stream:
+        line = stream.readline(BLOCK)
+        encoding: Encoding = "utf-16"
+        if not line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = "latin-1"  # which any bytes are
+            for each in ("cp1252", "utf-8"):
+                with contextlib.suppress(UnicodeDecodeError):
+                    line.decode(each)
+                    encoding = "utf-8" if each == "utf-8" else "cp1252"
+        if encoding == "utf-16":  # the end of the line is not where a byte looks like it
+            line += stream.read(BLOCK)
+    text = line.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
+    header = text.partition("\n")[0]
+
+    def fields(separator: Separator) -> int:
+        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
+
+    # The first of the separators, if several have as many fields.
+    return CsvFormat(separator=max(get_args(Separator), key=fields), encoding=encoding)

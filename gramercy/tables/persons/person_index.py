@@ -365,10 +365,7 @@ _BLOCK = 256  # rows
 def scale_rows(q: Array, indices: Array, factors: Array) -> Array:
     """Multiply the rows of q in place, by their person's factor or zero, and round; for numba.
 
-    Returns
-    -------
-    ndarray, shape (rows,)
-        Sum of squares of every scaled row.
+    Returns the sum of squares of every scaled row, shape (rows,).
     """
     p, rows = q.shape
     squares = np.zeros(rows)

@@ -165,13 +165,7 @@ class Parts:
         return self.groups * self.folds
 
     def group_numbers(self, cells: Array) -> PartNumbers:
-        """The group of every row.
-
-        Parameters
-        ----------
-        cells
-            Index of the level of each row, shape (rows,); NaN for a row without a level.
-        """
+        """The group of every row, from the index of its level, NaN without one; shape (rows,)."""
         return np.where(np.isnan(cells), self.groups - 1, cells).astype(np.int64)
 
     def split(self, cells: Array, fold: PartNumbers | None = None) -> Iterator[tuple[int, Array]]:
