@@ -65,8 +65,7 @@ class GramercyError(Exception):
         first = f"{self.sentence} {self.hint}".strip()
         omitted = self.facts.get("left_out")
         last = [f"  ... and {omitted} more"] if omitted else []
-        listed = (f"  {x.key and f'{x.key}: '}{x.message} ({x.code})" for x in self.details)
-        return "\n".join([first, *listed, *last])
+        return "\n".join([first, *(f"  {each.at_key()}" for each in self.details), *last])
 
     def without_history(self) -> Self:
         """The same error without cause, context and notes, which may quote private values.
@@ -106,6 +105,10 @@ class InvalidValue(Invalid, ValueError):
     """
 
     key = ""
+
+    def at_key(self) -> str:
+        """One line that names the key, for a list of everything that is wrong with a file."""
+        return f"{self.key and f'{self.key}: '}{self.message} ({self.code})"
 
 
 class ContractError(Invalid):

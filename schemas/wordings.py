@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gramercy.schemas import families
 from gramercy.schemas.problem import Wording
+from gramercy.schemas.url import USE_ENVIRONMENT
 
 conflicting_options = Wording(
     families.USAGE,
@@ -88,14 +89,12 @@ not_an_address = Wording(
 user_in_url = Wording(
     families.NOT_AN_ARCHIVE,
     "{url}: {protocol}:// URLs must not contain a user or password.",
-    "Put credentials into the environment variables or configuration files of the driver (for S3:"
-    " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+    USE_ENVIRONMENT,
 )
 query_in_url = Wording(
     families.NOT_AN_ARCHIVE,
     "{url}: the URL of an archive must not have a query.",
-    "Put credentials into the environment variables or configuration files of the driver (for S3:"
-    " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+    USE_ENVIRONMENT,
 )
 store_failed = Wording(
     families.STORE,

@@ -59,7 +59,15 @@ class Catalogue(Mapping[str, Release]):
     """
 
     def __init__(self, path: str | Path, key: Keys | None = None) -> None:
-        self._archive = open_archive(path, trusted=_public_keys(key))
+        files = [key] if isinstance(key, str | Path) else list(key or ())
+        if key is not None and not files:
+            raise families.KEY_FILE(
+                "'key' must name at least one file.",
+                "Give the file of the curator's public key, or leave 'key' out to accept any "
+                "signature.",
+            )
+        trusted = frozenset(read_public_key(Path(file).expanduser()) for file in files)
+        self._archive = open_archive(path, trusted=trusted)
         self._archive.check_exists()
         self._contents = Contents(self._archive)
 
@@ -227,17 +235,3 @@ _COLUMNS = [
 
 _BRIEF = ["title", "version", "published", "kind", "columns", "rows", "epsilon", "withdrawn"]
 _SHOWN = 20  # releases in a notebook's output
-
-
-def _public_keys(key: Keys | None) -> frozenset[str]:
-    """Public keys from their files."""
-    if key is None:
-        return frozenset()
-    files = [key] if isinstance(key, str | Path) else list(key)
-    if not files:
-        raise families.KEY_FILE(
-            "'key' must name at least one file.",
-            "Give the file of the curator's public key, or leave 'key' out to accept any "
-            "signature.",
-        )
-    return frozenset(read_public_key(Path(file).expanduser()) for file in files)

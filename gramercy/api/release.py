@@ -17,7 +17,7 @@ from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.api.notebook import html_list, shortened
 from gramercy.archive.bundles.descriptions import read_withdrawal
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.estimate_bundle import read_estimate
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.release_bundle import published_columns, read_release
 from gramercy.archive.bundles.report_bundle import PAGE, read_report
@@ -271,8 +271,18 @@ class Release(ReleaseAnalyses):
         their public scales, with a row for the intercept if there is one. `covariance` is in the
         columns' own units. ``edges`` are the weights of its graph.
         """
-        frames = {}
-        for name, bundle in self._estimate_bundles().items():
+        frames, bundles = {}, {}
+        listed = self._listed.estimates if self._listed else {}
+        for name in sorted({*self._archive.estimates(*self._key), *listed}):
+            place = self._archive.estimate(*self._key, name)
+            with self._archive.rewrite_paths_in_errors():
+                if not self._archive.contains(place):
+                    raise wordings.listed_bundle_missing(str(place))
+                bundles[name] = bundle = read_estimate(place)
+                self._verify(place, bundle.manifest.release_sha256)
+                if listed.get(name, bundle.sha256) != bundle.sha256:
+                    raise wordings.not_as_listed(str(place))
+        for name, bundle in bundles.items():
             labelled = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
             if bundle.edges is not None:
                 labelled["edges"] = self._labelled(bundle.edges)
@@ -372,21 +382,6 @@ class Release(ReleaseAnalyses):
     def shown(self, path: Path) -> str:
         """The path or URL, without credentials, of a file of this release or its bundles."""
         return self._archive.display_path(path)
-
-    def _estimate_bundles(self) -> dict[str, EstimateBundle]:
-        """All estimates, by id; an error if one is missing, or not as sealed or listed."""
-        bundles = {}
-        listed = self._listed.estimates if self._listed else {}
-        for name in sorted({*self._archive.estimates(*self._key), *listed}):
-            place = self._archive.estimate(*self._key, name)
-            with self._archive.rewrite_paths_in_errors():
-                if not self._archive.contains(place):
-                    raise wordings.listed_bundle_missing(str(place))
-                bundles[name] = bundle = read_estimate(place)
-                self._verify(place, bundle.manifest.release_sha256)
-                if listed.get(name, bundle.sha256) != bundle.sha256:
-                    raise wordings.not_as_listed(str(place))
-        return bundles
 
     def _verify(self, place: Path, release_sha256: str) -> None:
         """Refuse a bundle of another release, or one signed by a key that is not trusted."""

@@ -122,28 +122,27 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
         return
     for notice in _notices(internal):
         terminal.warn(notice)
-    if loud := list(_loud_notices(plan, release, internal)):
+    loud, columns = list[Notice](), recorded_quality(internal, plan.contract)
+    if columns:  # otherwise the release did not read a table
+        if holds_nothing(columns) or internal.get("persons") == 0:
+            loud.append(
+                families.NOTHING_USED(
+                    "{release} contains nothing but noise: not one cell of the table could be "
+                    "used.",
+                    "Withdraw it, and find the cause with 'gramercy check REQUEST'. The "
+                    "corrected table needs a new version, which is a new charge.",
+                    release=release,
+                )
+            )
+        malformed = internal.get("malformed_rows", 0)
+        loud += quality_notices(columns, internal.get("rows", 0), malformed)
+    if loud:
         labelled = ((f"Warning {each.code}: ", each.message) for each in loud)
         text = Text("\n\n").join(Text.assemble((lab, "bold red"), say) for lab, say in labelled)
         said = "The table could not be read well (internal, do not publish)"
         title = Text(said, style="bold red")
         panel = Panel(text, title=title, title_align="left", border_style="red", padding=1)
         terminal.err.print(panel)
-
-
-def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iterator[Notice]:
-    """Warnings about a table that could hardly be read."""
-    columns = recorded_quality(internal, plan.contract)
-    if not columns:  # the release did not read a table
-        return
-    if holds_nothing(columns) or internal.get("persons") == 0:
-        yield families.NOTHING_USED(
-            "{release} contains nothing but noise: not one cell of the table could be used.",
-            "Withdraw it, and find the cause with 'gramercy check REQUEST'. The "
-            "corrected table needs a new version, which is a new charge.",
-            release=release,
-        )
-    yield from quality_notices(columns, internal.get("rows", 0), internal.get("malformed_rows", 0))
 
 
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:

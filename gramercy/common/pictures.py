@@ -298,6 +298,13 @@ def graph(
         place, labels, box = _placed_freely(nodes, drawn, partial, names)
     else:
         place, labels, box = _on_circle(nodes, partial, names)
+    words = []
+    if len(drawn) < len(edges):
+        words.append(f"Only the {len(drawn)} strongest of {len(edges):,} edges are drawn")
+    if others := len(names) - len(nodes):
+        are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
+        words.append(f"{others:,} column{are} left out")
+    left_out = Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else ""
     strongest = abs(float(partial[drawn[0]]))
     lines = Markup().join(
         _line(
@@ -313,10 +320,7 @@ def graph(
         '<div class="pane" role="region" aria-label="{}" tabindex="0">'
         '<svg class="graph" viewBox="{}" style="width: {:.0f}px" role="img" aria-label="{}">'
         "{}{}</svg></div>{}"
-    ).format(
-        f"Graph {name}", box, float(box.split()[2]), title, lines, labels,
-        _left_out(len(edges), len(drawn), len(names), len(nodes)),
-    )  # fmt: skip
+    ).format(f"Graph {name}", box, float(box.split()[2]), title, lines, labels, left_out)
 
 
 def _strongest(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -329,17 +333,6 @@ def _strongest(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         nodes |= {*edge}
         drawn.append(edge)
     return drawn
-
-
-def _left_out(edges: int, drawn: int, columns: int, nodes: int) -> Markup:
-    words = []
-    if drawn < edges:
-        words.append(f"Only the {drawn} strongest of {edges:,} edges are drawn")
-    if nodes < columns:
-        others = columns - nodes
-        are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
-        words.append(f"{others:,} column{are} left out")
-    return Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else Markup()
 
 
 def _line(path: str, weight: float, strongest: float, pair: str, *, unstable: bool) -> Markup:

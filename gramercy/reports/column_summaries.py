@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.release_bundle import ReleaseBundle
 from gramercy.common.pictures import small_heat_map
-from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
+from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entries import table_deviations, table_means
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import means
@@ -79,7 +79,14 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
             units.names, *pairs, published, evidence.columns[1:], strict=True
         )
     ]
-    missing = None if evidence.present else _effect_of_missing(bundle, units)
+    numeric = [isinstance(column, ColumnFacts) for column in evidence.columns[1:]]
+    known = ~units.unknown(bundle.unbiased, bundle.deviations)
+    pairs_known = np.triu(known & np.logical_and.outer(numeric, numeric), 1)
+    missing = None
+    if not evidence.present and pairs_known.any():
+        moments = units.moments(bundle.repaired)
+        effect = effect_of_missing_cells(moments, units, _MISSING)[pairs_known]
+        missing = MissingCells(_MISSING, float(effect.max()), float(np.median(effect)))
     weight = mean_weight(evidence)
     weight_and_noise = None
     if weight is not None and evidence.radius is not None:
@@ -101,18 +108,6 @@ def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
         return []
     notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
     return [warning("Associations of directions, not correlations of the table", notice)]
-
-
-def _effect_of_missing(bundle: ReleaseBundle, units: TableUnits) -> MissingCells | None:
-    unknown = units.unknown(bundle.unbiased, bundle.deviations)
-    moments = units.moments(bundle.repaired)
-    numeric = [isinstance(column, ColumnFacts) for column in bundle.evidence.columns[1:]]
-    known = ~unknown & np.logical_and.outer(numeric, numeric)
-    above = np.triu(known, 1)
-    if not above.any():
-        return None
-    effect = effect_of_missing_cells(moments, units, _MISSING)[above]
-    return MissingCells(_MISSING, float(effect.max()), float(np.median(effect)))
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,14 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
     """The verdict on correlations; `sizes` is a sentence on the sizes of matrix and noise."""
     level = correlation_level(accuracy, evidence)
     typical, largest = accuracy.typical_error, accuracy.largest_error
-    details = "; ".join(_details(accuracy, evidence))
+    causes = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]
+    if accuracy.lost_share:
+        causes.append(f"{100 * accuracy.lost_share:.3g} % of the pairs are lost in the noise")
+    if evidence.unit:
+        causes.append("rows were divided by their length, which is simulated for a few laws only")
+    if not _missing_known(evidence):
+        causes.append("more, if more than 5 % of a column's cells are missing")
+    details = "; ".join(causes)
     if level == "good":
         text = f"A correlation is typically off by {typical:.2g}, at most by about {largest:.2g}"
         return Note(level, "The correlations are accurate", f"{text}: {details}. {sizes}")
@@ -215,17 +222,6 @@ def correlation_level(accuracy: CorrelationAccuracy, evidence: Evidence) -> Leve
     )
     bounded = _has_intercept(evidence) and not evidence.unit and _missing_known(evidence)
     return "good" if accurate and bounded else "warning"
-
-
-def _details(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[str]:
-    details = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]
-    if accuracy.lost_share:
-        details.append(f"{100 * accuracy.lost_share:.3g} % of the pairs are lost in the noise")
-    if evidence.unit:
-        details.append("rows were divided by their length, which is simulated for a few laws only")
-    if not _missing_known(evidence):
-        details.append("more, if more than 5 % of a column's cells are missing")
-    return details
 
 
 def _has_intercept(evidence: Evidence) -> bool:

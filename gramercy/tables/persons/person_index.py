@@ -205,19 +205,17 @@ class Persons(IndexedPersons):
             return
         for start in range(0, indices.size, _MAX_ROWS):
             rows = slice(start, start + _MAX_ROWS)
-            self._add_rows(indices[rows], squares[rows].astype(np.uint64))
-
-    def _add_rows(self, indices: Array, squares: NDArray[np.uint64]) -> None:
-        owned = ~np.isnan(indices)
-        persons, inverse = np.unique(indices[owned].astype(np.int64), return_inverse=True)
-        totals = np.zeros(persons.size, np.uint64)
-        np.add.at(totals, inverse, squares[owned])
-        counts = np.bincount(inverse, minlength=persons.size)
-        with self._lock:
-            self._grow()
-            self._squares[persons] = np.minimum(self._squares[persons] + totals, _MAX_SQUARES)
-            self._rows[persons] += counts
-            self.rows_without_person += int(indices.size - owned.sum())
+            owned = ~np.isnan(indices[rows])
+            own = indices[rows][owned].astype(np.int64)
+            persons, inverse = np.unique(own, return_inverse=True)
+            totals = np.zeros(persons.size, np.uint64)
+            np.add.at(totals, inverse, squares[rows].astype(np.uint64)[owned])
+            counts = np.bincount(inverse, minlength=persons.size)
+            with self._lock:
+                self._grow()
+                self._squares[persons] = np.minimum(self._squares[persons] + totals, _MAX_SQUARES)
+                self._rows[persons] += counts
+                self.rows_without_person += int(owned.size - owned.sum())
 
     def _grow(self) -> None:
         if len(self) > self._rows.size:  # grow by half, so that copies are rare
