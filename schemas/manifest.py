@@ -281,15 +281,7 @@ class ReleaseManifest(ReleaseSpec):
 
 
 class ReportManifest(Model):
-    """The manifest of a report on a release and its estimates.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release, and the digest of its SHA256SUMS.
-    estimates
-        Digests of the estimates in the report, by their ids.
-    """
+    """The manifest of a report on a release and its estimates, which it names by their digests."""
 
     format: Literal[1]
     kind: Literal["report"]
@@ -319,22 +311,7 @@ EstimateKind = Literal[
 
 
 class EstimateManifest(Model):
-    """The manifest of an estimate.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release it was computed from, and the digest of that release's SHA256SUMS.
-    sources
-        For an estimate from several releases, the digest of SHA256SUMS of each other release, by
-        its name.
-    estimator, tuning
-        Requested settings, and the numbers in use.
-    matrices, tables
-        Names of the estimate's matrices and tables; the main matrix is first.
-    graph
-        Whether the estimate has a graph.
-    """
+    """The manifest of an estimate; releases are named by the digests of their SHA256SUMS."""
 
     format: Literal[1]
     kind: EstimateKind
@@ -342,13 +319,13 @@ class EstimateManifest(Model):
     dataset: DatasetFacts
     release: Label
     release_sha256: str
-    sources: Annotated[dict[str, Digest], Field(default_factory=dict)]
+    sources: Annotated[dict[str, Digest], Field(default_factory=dict)]  # the other releases
     names: Annotated[tuple[str, ...], Field(max_length=MAX_COLUMNS + 1)]
-    estimator: Named
-    tuning: dict[str, float]
-    matrices: tuple[Label, ...]
+    estimator: Named  # the requested settings
+    tuning: dict[str, float]  # the numbers in use
+    matrices: tuple[Label, ...]  # names; the main matrix is first
     tables: tuple[Label, ...]
-    graph: bool
+    graph: bool  # whether it has one
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]
 
@@ -362,17 +339,7 @@ class EstimateManifest(Model):
 
 
 class WithdrawalManifest(Model):
-    """The manifest of a withdrawal: the release should no longer be used. It stays charged.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release, and the digest of its SHA256SUMS.
-    reason
-        The curator's reason.
-    date
-        Day of the withdrawal.
-    """
+    """The manifest of a withdrawal: the release should no longer be used. It stays charged."""
 
     format: Literal[1]
     kind: Literal["withdrawal"]

@@ -233,19 +233,10 @@ class _Map:
 def clustered(strength: Array) -> list[int]:
     """The columns in the order of a hierarchical clustering.
 
-    Clusters are merged by their average strength (WPGMA). Strengths are rounded to dyadic
+    `strength` is symmetric and nonnegative, such as absolute correlations with zeros for entries
+    within the noise; shape (p, p). The order is range(p) for few columns, and if no strength is
+    positive. Clusters are merged by their average strength (WPGMA). Strengths are rounded to dyadic
     fractions, whose averages are exact, so that the order is the same on every machine.
-
-    Parameters
-    ----------
-    strength
-        Symmetric and nonnegative, such as absolute correlations with zeros for entries within the
-        noise; shape (p, p).
-
-    Returns
-    -------
-    list
-        A permutation of range(p): the identity for few columns, and if no strength is positive.
     """
     p = len(strength)
     above = np.triu_indices(p, 1)
@@ -277,14 +268,9 @@ def shortened(name: str) -> str:
 def graph(
     name: str, partial: Array, names: Sequence[str], stability: Array | None = None
 ) -> Markup:
-    """The graph of an estimated precision matrix.
+    """The graph of partial correlations, shape (p, p), zero for pairs without an edge.
 
-    Parameters
-    ----------
-    partial
-        Partial correlations, zero for pairs without an edge; shape (p, p).
-    stability
-        Share of redraws in which each pair is an edge; unstable edges are dashed. Shape (p, p).
+    `stability` is the share of redraws in which each pair is an edge; unstable edges are dashed.
     """
     rows, cols = np.nonzero(np.triu(partial, 1))
     order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")

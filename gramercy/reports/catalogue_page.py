@@ -136,10 +136,7 @@ def release_page(
 ) -> str:
     """The page of a release: its guarantee, its figures and its files.
 
-    Parameters
-    ----------
-    reports
-        Paths of reports relative to this page, with the number of estimates in each.
+    `reports` are paths relative to this page, with the number of estimates in each.
     """
     facts = release.manifest
     if facts.publication.has_matrix:

@@ -49,11 +49,8 @@ def history_page(timelines: Sequence[Timeline], links: Links = no_links) -> str:
 def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False) -> Markup:
     """Draw spent epsilon and the budget over time, both as steps.
 
-    Parameters
-    ----------
-    days
-        Whether the figure has a resolution of days, for public pages: a time of day would reveal
-        how long it took to read a table. Events of one day are then drawn next to each other.
+    With a resolution of `days`, for public pages, events of one day are drawn next to each other: a
+    time of day would reveal how long it took to read a table.
     """
     if not events:
         return Markup()

@@ -31,11 +31,7 @@ def render(template: str, **facts: Any) -> str:
 def open_table(caption: str, shown: bool = False, kind: str = "", region: str = "") -> Markup:
     """The start of a table in a region that scrolls, also by keyboard.
 
-    Parameters
-    ----------
-    shown
-        Whether the caption is visible; otherwise it is for screen readers, because a heading says
-        the same.
+    A caption that is not shown is for screen readers, because a heading says the same.
     """
     return Markup(
         '<div class="scroll" role="region" aria-label="{}" tabindex="0"><table{}><caption{}>{}'
@@ -152,14 +148,9 @@ def navigation(
     dataset: tuple[str, str] | None = None,
     release: tuple[str, str] | None = None,
 ) -> Navigation:
-    """The navigation of a page.
+    """The navigation of a page about a data set and a release, each an id and a displayed name.
 
-    Parameters
-    ----------
-    page
-        Kind of the page and what it is about; empty for the catalogue's own page of the last place.
-    dataset, release
-        Id and displayed name of the data set and the release that the page is about.
+    `page` is its kind, and empty for the catalogue's own page of the last place.
 
     Examples
     --------

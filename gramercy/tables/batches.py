@@ -147,15 +147,9 @@ class KeptCells:
     """Keeps the batches of the first complete pass for the next ones. Private: never pickled.
 
     To read and decode a file takes longer than to count or to sum its cells, and a remote store
-    sends it again for every pass.
-
-    Parameters
-    ----------
-    expected
-        Bytes that the cells are expected to take, from public facts.
-    limit
-        Most bytes; by default 512 MiB, and a quarter of the memory that this process may use. A
-        larger table is read again for every pass.
+    sends it again for every pass. A table with more bytes than the limit is read again for every
+    pass, as public facts predict it; by default 512 MiB, and a quarter of the memory that this
+    process may use.
     """
 
     def __init__(self, expected: int, limit: int | None = None) -> None:
@@ -170,13 +164,8 @@ class KeptCells:
     ) -> Generator[Array]:
         """All batches of a table, from memory where an earlier pass has kept them.
 
-        Parameters
-        ----------
-        form
-            What was asked of the table: columns, their coding, and so on. Compared with that of the
-            pass that was kept.
-        read
-            Reads the batches, and counts malformed lines; not started where they are in memory.
+        They are kept for the same form: columns, their coding, and so on. `read` counts malformed
+        lines, and is not started where they are in memory.
         """
         if self._form is not None and self._form == form:
             malformed.dropped += self._malformed.dropped

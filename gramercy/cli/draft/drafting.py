@@ -98,13 +98,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Draft:
-    """A contract and a request before the first release; None where the steward must decide.
-
-    Parameters
-    ----------
-    id, source, title, curator, rows, neighbours, unit, persons
-        As in a contract.
-    """
+    """A contract and a request before the first release; None where the steward must decide."""
 
     id: str
     source: str
@@ -181,11 +175,7 @@ def draft(
 ) -> Draft:
     """Propose a contract and a request for a table; reads headers and schemas, but no row.
 
-    Parameters
-    ----------
-    table
-        Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
-        and other placeholders in it stand for the period; see `schemas.periods`.
+    ``{year}``, ``{month}`` and other placeholders in the table stand for the period.
     """
     if not table.strip():
         raise families.DRAFT("TABLE must not be empty.", "Name the table's file or folder.")

@@ -113,13 +113,9 @@ def schema_of(source: Source) -> dict[str, str]:
     """Names of a table's columns, in the order of the first file, and their types.
 
     They come from the header of a CSV file, the schema of a Parquet file, a Delta table or a
-    database, and the names of folders such as ``column=value``.
-
-    Returns
-    -------
-    dict
-        Types as in `column_types`. Where files differ: ``double`` if all of them have numbers,
-        ``any`` if one of them states no type, else `MIXED`. `PARTIAL` if a file lacks the column.
+    database, and the names of folders such as ``column=value``. Types are those of `column_types`.
+    Where files differ: ``double`` if all of them have numbers, ``any`` if one of them states no
+    type, else `MIXED`. `PARTIAL` if a file lacks the column.
     """
     types: dict[str, str] = {}
     for index, file in enumerate(source.files):

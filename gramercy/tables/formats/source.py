@@ -299,14 +299,11 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
 
 
 def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
-    """Open a table whose format no contract has stated yet; no row is read.
+    """Open a table whose format no contract has stated yet; judged by the header line alone.
 
-    Returns
-    -------
-    written
-        The format of the first CSV file, if a contract must state it: the separator between the
-        most fields of its header, and its encoding. Decimal marks are not in headers. The
-        encoding of a header without accents is taken for UTF-8.
+    Returns also the format of the first CSV file, if a contract must state it: the separator
+    between the most fields of its header, and its encoding. Decimal marks are not in headers. The
+    encoding of a header without accents is taken for UTF-8.
     """
     source = open_source(Files(path=path, separator=","))
     files = [file for file in source.files if isinstance(file.format, CsvTables)]

@@ -182,19 +182,10 @@ class Persons(IndexedPersons):
         return self._rows[: len(self)]
 
     def add(self, indices: Array, squares: Array | NDArray[np.uint64]) -> None:
-        """Add rows.
+        """Add rows: their persons by `indices`, and their squares, from 0 to `MAX_ROW_SQUARES`.
 
-        Parameters
-        ----------
-        indices
-            The result of `indices`, shape (rows,).
-        squares
-            Sum of squares of each row, shape (rows,); integers from 0 to `MAX_ROW_SQUARES`.
-
-        Notes
-        -----
         Integers are added, and sums saturate at 2^62: the result is the same for any order of the
-        rows. Sums of doubles would depend on it.
+        rows. Sums of doubles would depend on it. Shapes (rows,).
         """
         if self.large:
             with self._lock:
@@ -299,16 +290,9 @@ class PersonSample(IndexedPersons):
         return keys, np.zeros((len(self._sizes), persons), kind)
 
     def add(self, indices: Array, bins: Bins, keys: Keys) -> None:
-        """Add rows.
+        """Add rows: their persons, the bins of their cells, and a fresh random key for each.
 
-        Parameters
-        ----------
-        indices
-            The result of `indices`, shape (rows,).
-        bins
-            The bin of every cell, shape (columns, rows).
-        keys
-            A fresh random key for each row, shape (2, rows).
+        Shapes (rows,), (columns, rows) and (2, rows).
         """
         rows = np.flatnonzero(~np.isnan(indices))
         persons = indices[rows].astype(np.int64)
