@@ -140,16 +140,20 @@ def archive_of_options(
 def check_output_file(option: str, path: Path) -> None:
     """Check that a file can be written here, before the work for it is done."""
     with write_errors(option, path):
-        problem = None
         if path.exists() and not path.is_file():
-            problem = "{option}: {path} exists and is not a file.", "Choose another file name."
-        elif not path.absolute().parent.is_dir():
-            problem = (
+            raise families.OUTPUT(
+                "{option}: {path} exists and is not a file.",
+                "Choose another file name.",
+                option=option,
+                path=str(path),
+            )
+        if not path.absolute().parent.is_dir():
+            raise families.OUTPUT(
                 "{option}: the folder of {path} does not exist.",
                 "Create it, or choose another file name.",
+                option=option,
+                path=str(path),
             )
-        if problem is not None:
-            raise families.OUTPUT(*problem, option=option, path=str(path))
 
 
 def write_page(option: str, path: Path, html: str) -> None:

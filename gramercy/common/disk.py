@@ -40,12 +40,19 @@ def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
     except OSError as caught:
         path = str(caught.filename or path)
         reason = error_reason(caught)
-    if reason:
-        access, hint = "write to", "Free some space, or make the archive writable."
-        if reading:
-            access, hint = "read", "Make the archive readable."
+    if reason and reading:
         raise families.ARCHIVE_DISK(
-            f"{{path}}: cannot {access} the archive ({{reason}}).", hint, path=path, reason=reason
+            "{path}: cannot read the archive ({reason}).",
+            "Make the archive readable.",
+            path=path,
+            reason=reason,
+        )
+    if reason:
+        raise families.ARCHIVE_DISK(
+            "{path}: cannot write to the archive ({reason}).",
+            "Free some space, or make the archive writable.",
+            path=path,
+            reason=reason,
         )
 
 

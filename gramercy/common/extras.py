@@ -38,7 +38,10 @@ def publishing() -> Iterator[None]:
             raise
     else:
         return
-    what, command = "Publishing", INSTALL_PUBLISH
     if package in CONVERT:
-        what, command = "Reading this kind of file", INSTALL_CONVERT
-    raise families.MISSING_PACKAGES(f"{what} needs more packages:", "{command}.", command=command)
+        raise families.MISSING_PACKAGES(
+            "Reading this kind of file needs more packages:", "{command}.", command=INSTALL_CONVERT
+        )
+    raise families.MISSING_PACKAGES(
+        "Publishing needs more packages:", "{command}.", command=INSTALL_PUBLISH
+    )

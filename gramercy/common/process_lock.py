@@ -32,13 +32,18 @@ def file_lock(folder: Path, name: str) -> Iterator[HeldLock]:
     try:
         make_folder(folder, 0o700)
         lock.acquire()
-    except OSError as error:  # a timeout is one
-        sentence = "{path}: cannot create or lock this file."
-        hint = "Check the folder, its permissions, and that the disk is not full."
-        if isinstance(error, Timeout):
-            sentence = "{path}: another process still holds this lock."
-            hint = "Wait for the other run to end, or end it."
-        raise families.LOCK(sentence, hint, path=str(lock.lock_file)) from None
+    except Timeout:
+        raise families.LOCK(
+            "{path}: another process still holds this lock.",
+            "Wait for the other run to end, or end it.",
+            path=str(lock.lock_file),
+        ) from None
+    except OSError:
+        raise families.LOCK(
+            "{path}: cannot create or lock this file.",
+            "Check the folder, its permissions, and that the disk is not full.",
+            path=str(lock.lock_file),
+        ) from None
     try:
         yield HeldLock()
     finally:

@@ -198,7 +198,8 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
     notice = families.NOISE(
         "A correlation is typically off by {typical:.2g}, some by as much as {largest:.2g}: "
         "{details}.",
-        "Do not rely on single correlations."
+        "{remedy}",
+        remedy="Do not rely on single correlations."
         if level == "danger"
         else "Rely on correlations that are clearly larger than that.",
         typical=typical,
@@ -291,7 +292,11 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
         remedy += "a level with few rows cannot be seen."
     names = listed([*map(display_name, lost)])
     notice = families.NOISE(
-        f"Columns whose own {own} is within the noise: {{columns}}.", remedy, columns=names
+        "Columns whose own {own} is within the noise: {columns}.",
+        "{remedy}",
+        own=own,
+        columns=names,
+        remedy=remedy,
     )
     count = "One column is" if len(lost) == 1 else f"{len(lost)} columns are"
     return [warning(f"{count} within the noise", notice)]
@@ -305,11 +310,12 @@ def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
     if count < p and unit == "rows":  # persons may have several rows each
         found = "the matrix is singular"
     notice = families.NOISE(
-        f"{{count:.0f}} {{unit}} for {{columns}} columns: {found}.",
+        "{count:.0f} {unit} for {columns} columns: {found}.",
         "Use penalised estimates only; the intervals here cover the noise alone.",
         count=count,
         unit=unit,
         columns=p,
+        found=found,
     )
     return [warning(f"Few {unit} for so many columns", notice)]
 

@@ -41,7 +41,7 @@ from gramercy.schemas.source import (
     display_name,
     location,
 )
-from gramercy.schemas.url import USE_ENVIRONMENT, path_of, user_in_name, without_secrets
+from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.conversion import is_convertible
 from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables, open_bytes
@@ -124,15 +124,21 @@ def open_source(source: AnySource) -> Source:
 
 
 def _found_files(source: AnySource) -> Source:
-    """The files of a path, glob, folder or URL, in the order of their names."""
     url = location(source)
-    root, files, facts = None, list[str](), {"source": without_secrets(url)}
-    refused: tuple[str, str] | None = None  # a sentence and a hint
+    display_url = without_secrets(url)
+    error: TableError | None = None
+    root, files = None, list[str]()
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
-            facts["scheme"] = url.partition("://")[0]
-            refused = "{scheme}:// URLs must not contain a user or a password.", USE_ENVIRONMENT
+            error = families.SOURCE(
+                "{source}: {scheme}:// URLs must not contain a user or a password.",
+                "Put credentials into the environment variables or configuration "
+                "files of the driver (for S3: AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+                source=display_url,
+                scheme=url.partition("://")[0],
+            )
         elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
             files = [path]
         else:
@@ -147,47 +153,56 @@ def _found_files(source: AnySource) -> Source:
                     and format_of(relative.name, source) is not None
                 ]
                 if kind := _kind_of_versions(below.values()):
-                    facts["kind"] = kind
-                    refused = (
-                        "the folder is or contains a {kind} table, whose files also hold earlier "
-                        "versions of its rows.",
+                    error = families.SOURCE(
+                        "{source}: the folder is or contains a {kind} table, whose files also "
+                        "hold earlier versions of its rows.",
                         "Name a Delta table on this machine by its own folder. Export the present "
                         "version of others as Parquet, such as by pyiceberg's scan().to_arrow() "
                         "and pyarrow.parquet.write_table.",
+                        source=display_url,
+                        kind=kind,
                     )
                 elif not files:
-                    refused = (
-                        "this folder has no CSV or Parquet files.",
-                        "Name another folder, or make Parquet of its files: 'gramercy convert'. "
-                        "Names that start with '_' or '.' are skipped.",
+                    error = families.SOURCE(
+                        "{source}: this folder has no CSV or Parquet files.",
+                        "Name another folder, or make Parquet of its files: 'gramercy "
+                        "convert'. Names that start with '_' or '.' are skipped.",
+                        source=display_url,
                     )
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                refused = (
-                    "not a regular file, so it cannot be read twice.",
+                error = families.SOURCE(
+                    "{source}: not a regular file, so it cannot be read twice.",
                     "Copy its content into a file.",
+                    source=display_url,
                 )
             elif not files:
-                refused = (
-                    "no such file.",
-                    "Correct the path (in a contract: 'source') of the CSV or Parquet files. If "
-                    "the table is on another machine, 'gramercy plan --no-table' plans without it.",
+                error = families.SOURCE(
+                    "{source}: no such file.",
+                    "Correct the path (in a contract: 'source') of the CSV or Parquet "
+                    "files. If the table is on another machine, 'gramercy plan "
+                    "--no-table' plans without it.",
+                    source=display_url,
                 )
     except ImportError:
         protocol = url.partition("::")[0].partition("://")[0].lower()
         hint = known_implementations.get(protocol, {}).get("err", "")  # how to install the driver
-        facts["remedy"] = f"{hint}, or copy the files to this machine."
-        if not hint:
-            facts["remedy"] = "Copy the files here."
-        refused = "the driver for this kind of URL is not installed.", "{remedy}"
-    except Exception as caught:  # drivers raise any exception, and quote whole URLs
-        facts["reason"] = type(caught).__name__
-        refused = (
-            "cannot be opened ({reason}).",
-            "Check the contract's 'source', the network and your permissions.",
+        error = families.SOURCE(
+            "{source}: the driver for this kind of URL is not installed.",
+            "{remedy}",
+            source=display_url,
+            remedy=f"{hint}, or copy the files to this machine."
+            if hint
+            else "Copy the files here.",
         )
-    if refused is not None:
-        sentence, hint = refused
-        raise families.SOURCE("{source}: " + sentence, hint, **facts)
+    except Exception as caught:  # drivers raise any exception, and quote whole URLs
+        error = families.SOURCE(
+            "{source}: cannot be opened ({reason}).",
+            "Check the contract's 'source', the network and your permissions.",
+            source=display_url,
+            reason=type(caught).__name__,
+        )
+    if error is not None:
+        raise error
     return Source(fs, tuple(source_file(fs, file, source, root) for file in files), url)
 
 
