@@ -83,11 +83,6 @@ def _refit_to_score(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
 def effective_sample_size(evidence: Evidence) -> float:
     """Number of rows of a table without noise that would give errors of the same size.
 
-    Returns
-    -------
-    float
-        At most the number of rows.
-
     Notes
     -----
     An off-diagonal entry has sampling variance S_ii S_jj / n for uncorrelated columns, plus the

@@ -61,20 +61,7 @@ class HistogramNoise:
 
     @classmethod
     def with_mu(cls, histograms: int, neighbours: Neighbours, mu: float) -> Self:
-        """Return the least noise whose mu, rounded up, is at most a given one.
-
-        Parameters
-        ----------
-        histograms, neighbours
-            See the class.
-        mu
-            Largest mu of the noise.
-
-        Raises
-        ------
-        RequestError
-            If the noise is too small or too large to be drawn exactly.
-        """
+        """Return the least noise whose mu, rounded up, is at most a given one."""
         scale = gaussian_scale(_squared_sensitivity(histograms, neighbours), mu)
         if not scale > MIN_SCALE:
             raise wordings.noise_too_small("histograms", scale)
@@ -109,11 +96,6 @@ class HistogramNoise:
         -------
         tuple of ndarray of int64
             Noisy counts of the same shapes, which may be published. They may be negative.
-
-        Raises
-        ------
-        InvalidValue
-            If the number of histograms is not that of the noise.
         """
         if len(counts) != self.histograms:
             raise families.ARGUMENT(
@@ -145,24 +127,7 @@ class ConstantsNoise:
     def with_mu(
         cls, columns: int, neighbours: Neighbours, mus: Sequence[float], mu_lengths: float
     ) -> Self:
-        """Return the least noise in which each draw has at most its mu.
-
-        Parameters
-        ----------
-        columns
-            Number of table columns.
-        neighbours
-            Neighbour relation.
-        mus
-            Mu of each stage of histograms.
-        mu_lengths
-            Mu of the histogram of row lengths.
-
-        Raises
-        ------
-        RequestError
-            If some noise is too small or too large to be drawn exactly.
-        """
+        """Return the least noise in which each draw has at most its mu."""
         stages = tuple(HistogramNoise.with_mu(columns, neighbours, each) for each in mus)
         return cls(stages, HistogramNoise.with_mu(1, neighbours, mu_lengths))
 

@@ -150,14 +150,7 @@ class Mechanism(ABC):
 
     @classmethod
     def from_spec(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
-        """The mechanism that a request asks for.
-
-        Raises
-        ------
-        RequestError
-            If the mechanism does not support these parameters, or if the request does not accept
-            its arithmetic.
-        """
+        """The mechanism that a request asks for."""
         if problem := cls._problem(spec, parameters):
             raise problem
         make = cls._published if spec.calibration == "published" else cls._exact
@@ -215,17 +208,7 @@ class Mechanism(ABC):
         failure_share: float | None = None,
         **keys: Any,
     ) -> Self:
-        """The mechanism with the least noise that has a given guarantee.
-
-        Parameters
-        ----------
-        p, n, neighbours, publishes_noisy_count, failure_share
-            See `PublicParameters`.
-        epsilon, delta, mu
-            Epsilon at delta, or mu.
-        keys
-            The mechanism's own keys of a request.
-        """
+        """The mechanism with the least noise that has a given guarantee."""
         parameters = PublicParameters(
             p, n, neighbours, publishes_noisy_count, failure_share=failure_share
         )
@@ -385,8 +368,6 @@ class Additive(Mechanism):
         ----------
         gram
             Exact Gram matrix of the integer rows, shape (p, p), integers.
-        rows
-            Exact number of rows.
         """
         if gram.shape != (self.parameters.p, self.parameters.p):
             raise families.ARGUMENT(

@@ -63,13 +63,7 @@ class Total:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The inverse of `str`.
-
-        Raises
-        ------
-        ValueError
-            If the text is not a total.
-        """
+        """The inverse of `str`."""
         squared_mu, delta0, pure = text.split(":")
         return cls(int(squared_mu, 16), int(delta0, 16), None if pure == "-" else int(pure, 16))
 
@@ -97,13 +91,7 @@ def composed_mu(mus: Iterable[float]) -> float:
 
 
 def remaining_mu(total: float, mus: Sequence[float]) -> float:
-    """The largest mu that composes with `mus` to at most `total`, exactly; rounded down.
-
-    Raises
-    ------
-    InvalidValue
-        If `mus` alone compose to more than `total`.
-    """
+    """The largest mu that composes with `mus` to at most `total`, exactly; rounded down."""
     if not composed_mu(mus) <= total:
         raise wordings.argument_out_of_range("mus", "at most the total when composed")
     squared = _units(total, 2) - sum(_units(each, 2) for each in mus)
@@ -119,15 +107,8 @@ def split_mu(total: float, shares: Sequence[float]) -> tuple[float, ...]:
 
     Parameters
     ----------
-    total
-        Mu of all mechanisms together.
     shares
         For each mechanism, a positive number in proportion to its share of the squared mu.
-
-    Returns
-    -------
-    tuple of float
-        The mu of each mechanism; their `composed_mu` is at most `total`, exactly.
 
     Examples
     --------

@@ -129,13 +129,7 @@ def approximate_epsilons(mu: Array, delta: Array) -> Array:
 
 @lru_cache(_CACHED)
 def gdp_mu(epsilon: float, delta: float) -> float:
-    """The largest mu that is (epsilon, delta)-differentially private, rounded down.
-
-    Raises
-    ------
-    InvalidValue
-        Unless 0 <= epsilon < inf and 0 < delta < 1.
-    """
+    """The largest mu that is (epsilon, delta)-differentially private, rounded down."""
     if not 0 <= epsilon < math.inf:
         raise wordings.argument_out_of_range("epsilon", "at least 0 and finite")
     if not 0 < delta < 1:

@@ -40,8 +40,6 @@ def add_remove_profile(k: float, variance: float, epsilon: float) -> float:
     k, variance
         m - p + 1 >= 2, real, and s^2, 1e-6 to 1e250, of Wishart noise W_p(m, s^2 I) on rows of the
         unit ball.
-    epsilon
-        At least 0.
 
     Returns
     -------
@@ -60,11 +58,6 @@ def replace_one_bound(k: float, variance: float, epsilon: float) -> float:
     the two tests. Both decrease in a, so the difference increases, and the minimum is where it is
     0. Every a gives a bound, and an error in a has an effect of second order: so a is found in
     double precision, and the two terms are evaluated exactly.
-
-    Parameters
-    ----------
-    k, variance, epsilon
-        As in `add_remove_profile`.
 
     Returns
     -------
@@ -214,17 +207,8 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
 
     Parameters
     ----------
-    k, epsilon
-        As in `add_remove_profile`.
-    delta
-        From 1e-200 to 1, exclusive.
     neighbours
         ``add-remove`` for `add_remove_profile`, ``replace-one`` for `replace_one_bound`.
-
-    Raises
-    ------
-    InvalidValue
-        Outside these ranges, or if the result would be below 1e-6.
     """
     if not 1e-200 <= delta < 1:
         raise wordings.argument_out_of_range("delta", "at least 1e-200 and less than 1")
@@ -264,18 +248,6 @@ def best_shape(
     Gaussian. Under add-remove the error decreased in k for every guarantee tried, so the result is
     1e6; under replace-one the minimum may come earlier. With the mean kept, k is of the order of
     p + 100.
-
-    Parameters
-    ----------
-    p, keeps_mean
-        Number of columns, and whether the noise keeps its mean.
-    epsilon, delta, neighbours
-        As in `smallest_variance`.
-
-    Returns
-    -------
-    tuple[float, float]
-        k and s^2.
     """
 
     def candidate(k: float) -> tuple[float, float, float]:

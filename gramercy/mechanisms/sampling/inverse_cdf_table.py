@@ -80,11 +80,6 @@ class InverseCdfTable:
             The sign of X, and 63 bits k with U in [k, k+1] 2^-64; shape (size,).
         drawn
             Array for the results, of the same shape.
-
-        Returns
-        -------
-        ndarray of int64
-            Indices of the draws that are not certified.
         """
         left = np.empty(bits.size, np.int64)
         pieces, parts = _pieces(bits), _split_scale(scale)
@@ -104,13 +99,7 @@ class InverseCdfTable:
 
     @cache  # noqa: B019  there is one instance per law
     def _check_compiled_code(self) -> None:
-        """Compare the compiled loop with the Python loop, once per process.
-
-        Raises
-        ------
-        SamplerError
-            If they differ.
-        """
+        """Compare the compiled loop with the Python loop, once per process."""
         bits = np.arange(-_CHECKED, _CHECKED) * (_LOW_63 // _CHECKED) + 12345
         expected, actual = np.zeros((2, 2, bits.size), np.int64)  # results, and indices left
         pieces, scale = _pieces(bits), _split_scale(3.0e9)

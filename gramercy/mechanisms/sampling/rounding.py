@@ -65,18 +65,8 @@ def resolve_exact(law: Law, scale: float, tail: int, next_bits: Callable[[], int
 
     Parameters
     ----------
-    law
-        The law of X.
     scale
         Scale in lattice units.
-    tail
-        k with U in [k, k+1] 2^-64.
-    next_bits
-        Returns the next 64 bits of U.
-
-    Returns
-    -------
-    int
     """
     bits = 64
     while True:

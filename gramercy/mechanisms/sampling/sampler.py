@@ -61,8 +61,6 @@ def rounded_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     ----------
     scale
         Standard deviation in lattice units; one exact double.
-    size
-        Number of samples.
 
     Returns
     -------
@@ -78,8 +76,6 @@ def rounded_laplace(scale: float, size: int) -> NDArray[np.int64]:
     ----------
     scale
         Mean absolute value in lattice units; one exact double.
-    size
-        Number of samples.
 
     Returns
     -------
@@ -96,8 +92,6 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
     sigma
         From 1/16 to 16384; one exact double. The standard deviation is slightly smaller: see
         `discrete_gaussian_variance`.
-    size
-        Number of samples.
 
     Returns
     -------
@@ -115,11 +109,6 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
 
 def gaussian(size: int) -> NDArray[np.float64]:
     """Draw `size` independent standard normal doubles.
-
-    Parameters
-    ----------
-    size
-        Number of samples.
 
     Returns
     -------
@@ -144,8 +133,6 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
     shape
         Positive, at most 2^50. A chi-squared variable with d degrees of freedom is twice a gamma
         variable of shape d/2.
-    size
-        Number of samples.
 
     Returns
     -------
@@ -177,13 +164,7 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
 
 @cache
 def self_test() -> None:
-    """Compare the fast with the exact path on fixed tails, once per process, before any charge.
-
-    Raises
-    ------
-    SamplerError
-        If this machine's libraries do not give the numbers that the error bound assumes.
-    """
+    """Compare the fast with the exact path on fixed tails, once per process, before any charge."""
     tails = (_FRACTIONS * 2.0**64).astype(np.int64)
     for law in (NORMAL, LAPLACE):
         for scale in (37.5, 3.0e9):
@@ -234,11 +215,6 @@ def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
 def random_keys(size: int) -> NDArray[np.uint64]:
     """Draw `size` independent uniform keys of 128 bits.
 
-    Parameters
-    ----------
-    size
-        Number of keys.
-
     Returns
     -------
     ndarray of uint64, shape (2, size)
@@ -268,8 +244,6 @@ def _signed_integers(
 
     Parameters
     ----------
-    size
-        Number of draws.
     resolve
         Takes 64 bits per draw, writes the integers that these determine, and returns the indices of
         the other draws.
