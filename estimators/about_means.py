@@ -66,7 +66,18 @@ class DependenceEstimator(Estimator):
         if not self.conditional:
             return centred.with_intercept(self.fit_columns(centred.evidence))
         used = conditional_columns(evidence)
-        estimate = self.fit_columns(_selected(centred.evidence, used))
+        own = centred.evidence
+        square = np.ix_(used, used)
+        estimate = self.fit_columns(
+            replace(
+                own,
+                raw=own.raw[square],
+                repaired=own.repaired[square],
+                names=tuple(own.names[k] for k in used if own.names),
+                columns=tuple(own.columns[k] for k in used if own.columns),
+                folds=tuple(replace(fold, moment=fold.moment[square]) for fold in own.folds),
+            )
+        )
         return centred.with_intercept(_completed(estimate, centred.evidence, used))
 
     @abstractmethod
@@ -176,19 +187,6 @@ def conditional_columns(evidence: Evidence) -> Indices:
         used[:] = True
     leave_out_references(used, levels_of(evidence.columns[moments.offset :]))
     return np.flatnonzero(used if np.count_nonzero(used) > 1 else np.ones_like(used))
-
-
-def _selected(evidence: Evidence, used: Indices) -> Evidence:
-    """Evidence of some of the columns about their means."""
-    square = np.ix_(used, used)
-    return replace(
-        evidence,
-        raw=evidence.raw[square],
-        repaired=evidence.repaired[square],
-        names=tuple(evidence.names[k] for k in used if evidence.names),
-        columns=tuple(evidence.columns[k] for k in used if evidence.columns),
-        folds=tuple(replace(fold, moment=fold.moment[square]) for fold in evidence.folds),
-    )
 
 
 def _completed(estimate: Estimate, evidence: Evidence, used: Indices) -> Estimate:

@@ -73,7 +73,16 @@ class SummaryTable(Estimator):
             tables["levels"] = _levels(evidence, list(dict.fromkeys(facts)), self.level)
         marginals = _numeric_marginals(evidence)
         if marginals:
-            tables["quantiles"] = _quantiles(marginals, _rows(evidence), self.level)
+            rows = _rows(evidence)
+            lines = [
+                (each.column, probability, found.value, found.lower, found.upper)
+                for each in marginals
+                for probability, found in zip(
+                    PROBABILITIES, quantiles(each, rows, PROBABILITIES, self.level), strict=True
+                )
+            ]
+            names = ["column", "probability", "value", "lower", "upper"]
+            tables["quantiles"] = pd.DataFrame(lines, columns=names).astype({"column": "str"})
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)
@@ -128,18 +137,6 @@ def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.Da
         frame.insert(0, "column", column.name)
         frames.append(frame.rename(columns={"row": "level"}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _quantiles(marginals: list[Histogram], rows: RowsFacts, level: float) -> pd.DataFrame:
-    lines = [
-        (each.column, probability, found.value, found.lower, found.upper)
-        for each in marginals
-        for probability, found in zip(
-            PROBABILITIES, quantiles(each, rows, PROBABILITIES, level), strict=True
-        )
-    ]
-    names = ["column", "probability", "value", "lower", "upper"]
-    return pd.DataFrame(lines, columns=names).astype({"column": "str"})
 
 
 def _numeric_marginals(evidence: Evidence) -> list[Histogram]:

@@ -34,7 +34,15 @@ def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
         difference: Array = wishart(source, p, dof) - wishart(source, p, dof)
         return difference * (law.sd_off_diagonal / math.sqrt(2 * dof))
     if law.family in {"gaussian-iid", "laplace"}:
-        return _independent(source, p, law)
+        # A symmetric matrix with independent entries.
+        size = (p, p)
+        drawn = (
+            source.standard_normal(size)
+            if law.family == "gaussian-iid"
+            else source.laplace(scale=math.sqrt(0.5), size=size)
+        )
+        upper = np.triu(drawn)
+        return (upper + np.triu(drawn, 1).T) * law.deviations(p)
     half = source.standard_normal((p, p)) * (law.sd_off_diagonal / math.sqrt(2))
     white: Array = half + half.T
     if law.family == "k-norm":
@@ -99,15 +107,3 @@ def wishart(source: Stream, p: int, dof: float) -> Array:
     factor = np.tril(source.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(source.chisquare(dof - np.arange(p))))
     return factor @ factor.T
-
-
-def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
-    """A symmetric matrix with independent entries."""
-    size = (p, p)
-    drawn = (
-        source.standard_normal(size)
-        if law.family == "gaussian-iid"
-        else source.laplace(scale=math.sqrt(0.5), size=size)
-    )
-    upper = np.triu(drawn)
-    return (upper + np.triu(drawn, 1).T) * law.deviations(p)

@@ -76,7 +76,15 @@ def admm(
         interval += 1
         next_balance += interval
         memory = _Memory()
-        state, rho = _rebalanced(S, penalties, state, step, rho)
+        # One unaccelerated step, and the rho that balances the primal and the dual residual.
+        before, after = (
+            soft_threshold(matrix, penalties / rho) for matrix in (state, state + step)
+        )
+        U = state + step - after
+        of_primal = _norm(step) / _OVER_RELAXATION / _norm(after)
+        of_dual = rho * _norm(after - before) / _norm(S + rho * U)
+        factor = min(max(math.sqrt(of_primal / max(of_dual, ROUNDING)), 0.1), 10.0)
+        state, rho = after + U / factor, rho * factor
     return Outcome("unconverged", Z, np.inf, limit)
 
 
@@ -88,18 +96,6 @@ def proximal(matrix: Array, rho: float) -> Array:
     x = np.where(values > 0, (values + root) / 2, 2 / rho / (root - np.minimum(values, 0)))
     product: Array = (vectors * x) @ vectors.T
     return (product + product.T) / 2
-
-
-def _rebalanced(
-    S: Array, penalties: Array, state: Array, step: Array, rho: float
-) -> tuple[Array, float]:
-    """One unaccelerated step, and the rho that balances the primal and the dual residual."""
-    before, after = (soft_threshold(matrix, penalties / rho) for matrix in (state, state + step))
-    U = state + step - after
-    primal = _norm(step) / _OVER_RELAXATION / _norm(after)
-    dual = rho * _norm(after - before) / _norm(S + rho * U)
-    factor = min(max(math.sqrt(primal / max(dual, ROUNDING)), 0.1), 10.0)
-    return after + U / factor, rho * factor
 
 
 def _norm(matrix: Array) -> float:

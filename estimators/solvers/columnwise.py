@@ -64,7 +64,18 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     zero, and within the penalty where it is. S is scaled to a unit diagonal first, so the units of
     columns do not matter.
     """
-    unit, root = _unit_diagonal(S)
+    symmetric = checked_symmetric(S)
+    if np.diagonal(S).min() <= 0:
+        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
+    root = np.sqrt(np.diagonal(S))
+    unit: Array = symmetric / np.outer(root, root)
+    np.fill_diagonal(unit, 1.0)
+    if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
+        raise families.MATRIX(
+            "{argument} must be positive semidefinite.",
+            "Use the denoised matrix of the release.",
+            argument="S",
+        )
     if C.shape != penalties.shape:
         raise wordings.shapes_differ("penalties", "C")
     if len(C) != len(S):
@@ -82,22 +93,6 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
         )
         residual, sweeps = max(residual, batch_residual), max(sweeps, batch_sweeps)
     return ColumnSolutions(solution / root[:, None] + 0.0, residual, sweeps)
-
-
-def _unit_diagonal(S: Array) -> tuple[Array, Array]:
-    symmetric = checked_symmetric(S)
-    if np.diagonal(S).min() <= 0:
-        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
-    root = np.sqrt(np.diagonal(S))
-    unit: Array = symmetric / np.outer(root, root)
-    np.fill_diagonal(unit, 1.0)
-    if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
-        raise families.MATRIX(
-            "{argument} must be positive semidefinite.",
-            "Use the denoised matrix of the release.",
-            argument="S",
-        )
-    return unit, root
 
 
 def _solve_batch(

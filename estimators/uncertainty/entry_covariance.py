@@ -187,19 +187,20 @@ class _RowLaw:
     mean: Array
     constant: bool
 
-    def tilted(self, t: Array) -> tuple[Array, Array, Array]:
-        """E exp(-t |x|^2), eigenvalues of C_t, and m_t; shapes (k,), (k, p), (k, p)."""
-        shrink = 1 / (1 + 2 * np.outer(t, self.values))
-        log = 0.5 * np.log(shrink).sum(axis=1) - t * (shrink * self.mean**2).sum(axis=1)
-        return np.exp(log - t * self.constant), self.values * shrink, self.mean * shrink
-
 
 def _quadrature(law: _RowLaw, power: int) -> tuple[Array, Array, Array]:
     """Weights of the nodes t for the integral of t^(power - 1) E[...] dt, with C_t, m_t."""
     size = float(law.values.sum() + (law.mean**2).sum() + law.constant)
     log = np.arange(-21.0, 45.0, _STEP) - math.log(size)
     t = np.exp(log)
-    expected, values, mean = law.tilted(t)
+    # E exp(-t |x|^2), eigenvalues of C_t, and m_t; shapes (k,), (k, p), (k, p).
+    shrink = 1 / (1 + 2 * np.outer(t, law.values))
+    exponent = 0.5 * np.log(shrink).sum(axis=1) - t * (shrink * law.mean**2).sum(axis=1)
+    expected, values, mean = (
+        np.exp(exponent - t * law.constant),
+        law.values * shrink,
+        law.mean * shrink,
+    )
     weight = _STEP * t**power * expected
     # For t above order 1, M_t falls like 1 / t, or is that of the constant column.
     largest = np.maximum(values.max(axis=1), (mean**2).sum(axis=1) + law.constant)

@@ -51,10 +51,9 @@ class Local(RowWise):
     ----------
     scale
         s, the standard deviation of the noise on a diagonal entry.
-    iid
-        Whether all entries of the upper triangle have noise of this scale, as published.
     """
 
+    # whether all entries of the upper triangle have noise of this scale, as published
     iid: bool = False
 
     name: ClassVar[str] = "local"

@@ -64,24 +64,14 @@ class OutputSpec(ClaimedPureSpec):
 
 @dataclass(frozen=True)
 class Output(Mechanism):
-    """Noise on a precision matrix.
+    """Noise on a precision matrix."""
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s, the standard deviation of the noise on a diagonal entry; for the published mechanism the
-        factor of the Wishart matrix.
-    penalty
-        Penalty of the graphical lasso.
-    as_published
-        Whether the noise is the published Wishart matrix, which is charged as no protection.
-    """
-
-    parameters: PublicParameters
+    parameters: PublicParameters  # public facts of the table
+    # s, the standard deviation of the noise on a diagonal entry; for the published mechanism the
+    # factor of the Wishart matrix
     scale: float
-    penalty: float
+    penalty: float  # penalty of the graphical lasso
+    # whether the noise is the published Wishart matrix, which is charged as no protection
     as_published: bool = False
 
     name: ClassVar[str] = "output"

@@ -32,10 +32,10 @@ from gramercy.mechanisms.mechanism import (
     PublicParameters,
     RowWise,
     nominal_deviations,
-    rounded_variance,
     sensitivity_bounds,
 )
 from gramercy.mechanisms.sampling import sampler
+from gramercy.mechanisms.sampling.rounding import rounded_variance
 from gramercy.schemas import families, wordings
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.neighbours import ProtectedUnit
@@ -205,14 +205,9 @@ class IntegerRows(Rows):
     """Integer noise on every cell; `scale` is sigma.
 
     `PublicParameters` without sensitivity bounds stand for rows of zeros and ones.
-
-    Parameters
-    ----------
-    discrete
-        Whether the noise is the discrete Gaussian.
     """
 
-    discrete: bool = False
+    discrete: bool = False  # whether the noise is the discrete Gaussian
 
     name: ClassVar[str] = "integer-rows"
     spec: ClassVar[type[MechanismSpec]] = IntegerRowsSpec

@@ -63,17 +63,11 @@ class Wishart(Additive):
         Public facts of the table.
     scale
         s^2: the noise is W_p(dof, s^2 I), for rows of the unit ball.
-    dof
-        m, degrees of freedom: a real number, at least p + 1.
-    keeps_mean
-        Whether the mean of the noise stays in the release.
-    target_delta0
-        The delta0 at which composition charges mu.
     """
 
-    dof: float
-    keeps_mean: bool
-    target_delta0: float
+    dof: float  # m, degrees of freedom: a real number, at least p + 1
+    keeps_mean: bool  # whether the mean of the noise stays in the release
+    target_delta0: float  # the delta0 at which composition charges mu
 
     name: ClassVar[str] = "wishart"
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)  # proven for changes of rank one

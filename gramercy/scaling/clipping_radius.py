@@ -76,20 +76,11 @@ def _weights(counts: NDArray[np.int64], sd: float, n: float) -> Array:
     """Shares of rows in the bins of the shortest prefix that has nearly all rows."""
     values = counts.astype(np.float64)
     values += (n - float(counts.sum())) / len(values)
-    reached = np.cumsum(values) >= n - sd * _allowances(len(values))
+    # How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
+    bins = len(values)
+    prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
+    reached = np.cumsum(values) >= n - sd * (_SURE * np.sqrt(prefix * (bins - prefix) / bins))
     support = int(np.argmax(reached)) + 1 if reached.any() else len(values)
     weights = np.maximum(values[:support], 0.0)
     total = math.fsum(weights)
     return weights / total if total > 0 else np.ones(1)
-
-
-def _allowances(bins: int) -> Array:
-    """How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
-
-    The counts sum to n, so the noise of the sum of k of K bins has variance k (K - k) / K. Three
-    of its standard deviations: where a prefix with all rows is missed, noise in the bins of the
-    longest rows can hide them all.
-    """
-    prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
-    allowances: Array = _SURE * np.sqrt(prefix * (bins - prefix) / bins)
-    return allowances

@@ -23,21 +23,11 @@ _BITS = 256  # 2^-256 divides every double above 2^-204, and the square of every
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of charges, in units of 2^-256: exact, or rounded up where a double is finer.
+    """The sum of charges, in units of 2^-256: exact, or rounded up where a double is finer."""
 
-    Parameters
-    ----------
-    squared_mu
-        Sum of the squared mu.
-    delta0
-        Sum of the probabilities delta0 with which each mu may fail.
-    pure
-        Sum of the pure epsilons; None if some charge does not have one.
-    """
-
-    squared_mu: int = 0
-    delta0: int = 0
-    pure: int | None = 0
+    squared_mu: int = 0  # sum of the squared mu
+    delta0: int = 0  # sum of the probabilities delta0 with which each mu may fail
+    pure: int | None = 0  # sum of the pure epsilons; None if some charge does not have one
 
     def plus(self, charge: Guarantee, times: int = 1) -> Total:
         """The total with one more charge, or with several equal ones."""
@@ -128,18 +118,12 @@ class Filter:
     `failure_share`, and their squared mu to at most the square of the mu with
     delta_mu(epsilon) = delta - failure_share. Every adaptively chosen sequence of charges that fits
     is (epsilon, delta)-differentially private.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The budget.
-    failure_share
-        Share of delta that is set aside for the sum of all delta0.
     """
 
+    # epsilon, delta: the budget
     epsilon: float
     delta: float
-    failure_share: float
+    failure_share: float  # share of delta that is set aside for the sum of all delta0
 
     def admits(self, total: Guarantee) -> bool:
         """Whether charges that sum to `total` fit; False for NaN."""

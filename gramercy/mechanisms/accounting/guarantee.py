@@ -29,19 +29,6 @@ _MAX_PURE = 700.0  # for a larger pure epsilon e^epsilon overflows, and bounds n
 class Guarantee:
     """The privacy guarantee of a release, against an attacker with any side information.
 
-    Parameters
-    ----------
-    mu
-        Gaussian differential privacy: distinguishing two neighbours is at least as hard as
-        distinguishing N(0, 1) from N(mu, 1).
-    delta0
-        Probability with which the mu-GDP guarantee may fail.
-    pure
-        Pure epsilon; infinite if only a delta > 0 holds.
-    profile
-        The exact delta at an epsilon, rounded up, if it is smaller than what mu and delta0 imply.
-        It is for this release alone: composition uses the numbers above.
-
     Examples
     --------
     >>> once = Guarantee(mu=0.25)
@@ -52,9 +39,13 @@ class Guarantee:
     2.254
     """
 
+    # Gaussian differential privacy: distinguishing two neighbours is at least as hard as
+    # distinguishing N(0, 1) from N(mu, 1)
     mu: float
-    delta0: float = 0.0
-    pure: float = math.inf
+    delta0: float = 0.0  # probability with which the mu-GDP guarantee may fail
+    pure: float = math.inf  # pure epsilon; infinite if only a delta > 0 holds
+    # The exact delta at an epsilon, rounded up, if it is smaller than what mu and delta0 imply. It
+    # is for this release alone: composition uses the numbers above.
     profile: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

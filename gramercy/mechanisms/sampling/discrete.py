@@ -33,15 +33,6 @@ _GUARD_BITS = 128  # by which a table is more precise than the bits that it is c
 class TailSums:
     """Lower bounds on the tail sums of the weights, T_m = sums_m / total, in units u = 2^-bits.
 
-    Parameters
-    ----------
-    sums
-        At index m - 1, for m = 1, 2, ..., M: at most 2 (w_m + w_{m+1} + ...), descending to 0.
-    total
-        At most w_0 + 2 (w_1 + w_2 + ...).
-    slack
-        Upper bound on the error of each.
-
     Notes
     -----
     w_{j+1} = w_j r_j and r_{j+1} = r_j q, with q = exp(-1 / sigma^2) and r_0 = sqrt(q), truncated
@@ -58,27 +49,19 @@ class TailSums:
     are at most 2 (M+1)^3 u each; on both sides of zero: 8 (M+1)^3 u.
     """
 
+    # at index m - 1, for m = 1, 2, ..., M: at most 2 (w_m + w_{m+1} + ...), descending to 0
     sums: list[int]
-    total: int
-    slack: int
+    total: int  # at most w_0 + 2 (w_1 + w_2 + ...)
+    slack: int  # upper bound on the error of each
 
 
 @dataclass(frozen=True)
 class TailTable:
-    """Bounds on the tail probabilities, which 63 bits are compared with.
+    """Bounds on the tail probabilities, which 63 bits are compared with."""
 
-    Parameters
-    ----------
-    sigma
-        One exact double.
-    lower
-        Ascending: l with T_m >= l 2^-63, for the m for which l is positive.
-    upper
-        Descending in m, one entry longer: h with T_m < (h + 1) 2^-63; nearly always h = l.
-    """
-
-    sigma: float
-    lower: NDArray[np.uint64]
+    sigma: float  # one exact double
+    lower: NDArray[np.uint64]  # Ascending: l with T_m >= l 2^-63, for the m for which l is positive
+    # descending in m, one entry longer: h with T_m < (h + 1) 2^-63; nearly always h = l
     upper: NDArray[np.uint64]
 
     def resolve_certified(

@@ -51,21 +51,11 @@ _COMPILE_FROM = 1 << 14  # draws in a process; loading compiled code takes half 
 
 @dataclass(eq=False)
 class InverseCdfTable:
-    """The tabulated inverse of one law's tail.
+    """The tabulated inverse of one law's tail."""
 
-    Parameters
-    ----------
-    tails
-        Q at the nodes, in units of 2^-64; shape (pieces,).
-    series
-        The node x, 2^-64 / density(x), and c_2 to c_7; shape (pieces, 8).
-    draws
-        Number of draws so far.
-    """
-
-    tails: NDArray[np.int64]
-    series: Array
-    draws: int = 0
+    tails: NDArray[np.int64]  # q at the nodes, in units of 2^-64; shape (pieces,)
+    series: Array  # the node x, 2^-64 / density(x), and c_2 to c_7; shape (pieces, 8)
+    draws: int = 0  # number of draws so far
 
     def resolve_certified(
         self, scale: float, bits: NDArray[np.int64], drawn: NDArray[np.int64]
