@@ -28,6 +28,7 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.table_units import weight_lost
+from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.estimators.uncertainty.moment_errors import (
     additive_noise,
     completed_moments,
@@ -158,8 +159,9 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         centred, denoised = (completed_moments(evidence, each) for each in (raw, repaired))
     shares = np.outer(inverse, inverse)
     np.fill_diagonal(shares, inverse)
+    about = np.column_stack([-of_folds, np.eye(len(of_folds))])
     folds = tuple(
-        Fold(centred + shares * _centred(fold.moment - raw, of_folds), fold.rows)
+        Fold(centred + shares * congruence(about, fold.moment - raw), fold.rows)
         for fold in evidence.folds
     )
     reduced = replace(
@@ -222,10 +224,3 @@ def _law(evidence: Evidence, means: Array, inverse: Array) -> NoiseLaw:
     entries = ~np.eye(q, dtype=bool) if q > 1 else np.eye(1, dtype=bool)
     sd = float(np.sqrt(noise.variance(q)[entries].mean()))
     return law.divided_by(float(law.deviations(q)[entries][0]) / sd) if sd > 0 else law
-
-
-def _centred(matrix: Array, means: Array) -> Array:
-    """A second moment of all columns, about given means; shape (q, q)."""
-    linear = np.column_stack([-means, np.eye(len(means))])
-    product: Array = linear @ matrix @ linear.T
-    return (product + product.T) / 2

@@ -16,7 +16,7 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
-from gramercy.estimators.uncertainty.entries import Entries, table_deviations, table_means
+from gramercy.estimators.uncertainty.entries import table_deviations, table_means
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
@@ -114,19 +114,14 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
     table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):
-        for key, values in _with_interval(entries, level).items():
-            table[f"{name}_{key}" if key else name] = values[numeric]
+        lower, upper = entries.interval(level)
+        values = (entries.estimate, entries.standard_error, lower, upper)
+        for key, each in zip(("", "_error", "_lower", "_upper"), values, strict=True):
+            table[name + key] = np.where(entries.estimable, each, np.nan)[numeric]
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
     return table.assign(law=means.law)
-
-
-def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
-    """Estimates, errors and intervals; NaN where noise hides the estimate."""
-    lower, upper = entries.interval(level)
-    values = {"": entries.estimate, "error": entries.standard_error, "lower": lower, "upper": upper}
-    return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
 
 
 def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.DataFrame:

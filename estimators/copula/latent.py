@@ -17,7 +17,7 @@ from gramercy.estimators.copula.released import (
     TableColumn,
     spans,
 )
-from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.noise.draws import stream, symmetric_root
 
 Array = NDArray[np.float64]
 
@@ -121,9 +121,7 @@ class Latent:
     @property
     def root(self) -> Array:
         """The symmetric square root of `correlation`, shape (d, d)."""
-        values, vectors = np.linalg.eigh(self.correlation)
-        root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return root
+        return symmetric_root(self.correlation)
 
 
 def latent_slices(columns: Sequence[TableColumn]) -> list[slice]:

@@ -262,7 +262,7 @@ def denoise(
     with single_blas_thread():
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
-            return _assemble(vectors, project_spectrum(values, trace))
+            return with_spectrum(vectors, project_spectrum(values, trace))
         # The trace without noise, from the released one and its error at a flat spectrum.
         p, released, n = values.size, float(values.sum()), rows or 1.0
         likely = trace if unit and math.isfinite(trace) else min(max(released, 0.0), trace)
@@ -270,15 +270,16 @@ def denoise(
         sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
         wanted = estimate_trace(released, sd, trace, unit)
         shrunk = shrunken_spectrum(values + (wanted - released) / p, law, wanted, n)
-        return _assemble(vectors, shrunk)
+        return with_spectrum(vectors, shrunk)
 
 
 def project(matrix: Array, trace: float = 1.0) -> Array:
     """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
     values, vectors = np.linalg.eigh(matrix)
-    return _assemble(vectors, project_spectrum(values, trace))
+    return with_spectrum(vectors, project_spectrum(values, trace))
 
 
-def _assemble(vectors: Array, values: Array) -> Array:
+def with_spectrum(vectors: Array, values: Array) -> Array:
+    """The symmetric matrix with these eigenvectors and eigenvalues."""
     product: Array = (vectors * values) @ vectors.T
     return (product + product.T) / 2

@@ -21,6 +21,16 @@ def stream() -> Stream:
     return Stream(20160301)
 
 
+def symmetric_root(moment: Array) -> Array:
+    """The symmetric root of a positive semidefinite matrix; shape (p, p).
+
+    It does not depend on the signs of the eigenvectors or on ties, so it is equal on all machines.
+    """
+    values, vectors = np.linalg.eigh(moment)
+    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
+
+
 def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
     """One draw of the noise minus its mean, shape (p, p).
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.uncertainty.entry_covariance import sampling_covariance
+from gramercy.estimators.uncertainty.entry_covariance import congruence, sampling_covariance
 from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import Family, NoiseLaw
@@ -46,8 +46,7 @@ class MatrixMap:
 
     def __call__(self, matrix: Array) -> Array:
         """The matrix in common units; symmetric, shape (p, p)."""
-        mapped: Array = self.linear @ matrix @ self.linear.T
-        mapped = (mapped + mapped.T) / 2
+        mapped = congruence(self.linear, matrix)
         own = matrix[np.ix_(self.order, self.order)]
         with_first = matrix[0, self.order]
         entries = np.column_stack([np.diag(own), with_first, np.full(len(own), matrix[0, 0])])

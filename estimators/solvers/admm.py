@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.noise.denoise import with_spectrum
 from gramercy.estimators.solvers.block import (
     ROUNDING,
     Outcome,
@@ -94,8 +95,7 @@ def proximal(matrix: Array, rho: float) -> Array:
     root = np.hypot(values, 2 / np.sqrt(rho))
     # Equal expressions: each avoids the cancellation of the other.
     x = np.where(values > 0, (values + root) / 2, 2 / rho / (root - np.minimum(values, 0)))
-    product: Array = (vectors * x) @ vectors.T
-    return (product + product.T) / 2
+    return with_spectrum(vectors, x)
 
 
 def _norm(matrix: Array) -> float:

@@ -24,6 +24,7 @@ from gramercy.estimators.noise.draws import (
     draw_row_noise,
     equivalent_rows,
     stream,
+    symmetric_root,
     wishart,
 )
 from gramercy.estimators.tuning.parallel import parallel_map
@@ -138,10 +139,7 @@ def redraws(evidence: Evidence, truth: Array) -> Iterator[Array]:
 
     Each is of as many rows with second moment `truth`, and has the same noise law.
     """
-    values, vectors = np.linalg.eigh(truth)
-    # The symmetric root: it does not depend on the signs of the eigenvectors or on ties.
-    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    source = stream()
+    root, source = symmetric_root(truth), stream()
     while True:
         p, rows, law = len(root), max(round(evidence.rows), 1), evidence.law
         if rows >= p:

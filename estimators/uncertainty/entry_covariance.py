@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,7 +167,9 @@ def sampling_covariance(
     law = _fit_with_constant(unit_trace) if intercept else _fit_central(unit_trace)
     scale = trace * math.sqrt(1 / rows)
     products, squares = [], []
-    for weight, matrix, mean in _gaussian_components(law):
+    # Gaussian components whose fourth moments add up to those of the divided rows.
+    for weight, values, own_mean in zip(*_quadrature(law, 2), strict=True):
+        matrix, mean = _second_moment(law, values, own_mean)
         root = matrix * (scale * math.sqrt(weight))
         products.append((root, root))
         squares.append((1.0, root))
@@ -209,12 +210,6 @@ def _quadrature(law: _RowLaw, power: int) -> tuple[Array, Array, Array]:
     return weight[kept], values[kept], mean[kept]
 
 
-def _gaussian_components(law: _RowLaw) -> Iterator[tuple[float, Array, Array]]:
-    """Weights, second moments and means whose fourth moments add up to those of divided rows."""
-    for weight, values, mean in zip(*_quadrature(law, 2), strict=True):
-        yield float(weight), *_second_moment(law, values, mean)
-
-
 def _second_moment(law: _RowLaw, values: Array, mean: Array) -> tuple[Array, Array]:
     centre = law.vectors @ mean
     root = law.vectors * np.sqrt(values)
@@ -250,21 +245,18 @@ def _fit_with_constant(moment: Array) -> _RowLaw:
     root = target
     law = _law_of_moment(moment + ridge)
     for _ in range(_MAX_ITERATIONS):
-        fitted = _fitted_moment(law, *_quadrature(law, 1))
+        # Second moment after division: the weighted sum of `_second_moment` over all nodes.
+        weight, values, mean = _quadrature(law, 1)
+        first = law.vectors @ (weight @ mean)
+        inner = np.diag(weight @ values) + (mean.T * weight) @ mean
+        rest = law.vectors @ inner @ law.vectors.T
+        fitted = np.block([[weight.sum(), first], [first[:, None], rest]])
         step = np.linalg.solve(np.linalg.cholesky(fitted + ridge), target)
         root = root @ step  # stays triangular, so it is a Cholesky factor again
         law = _law_of_moment(root @ root.T)
         if np.abs(fitted - moment).max() < _TOLERANCE:
             break
     return law
-
-
-def _fitted_moment(law: _RowLaw, weight: Array, values: Array, mean: Array) -> Array:
-    """Second moment after division: the weighted sum of `_second_moment` over all nodes."""
-    first = law.vectors @ (weight @ mean)
-    inner = np.diag(weight @ values) + (mean.T * weight) @ mean
-    rest = law.vectors @ inner @ law.vectors.T
-    return np.block([[weight.sum(), first], [first[:, None], rest]])
 
 
 def _law_of_moment(second: Array) -> _RowLaw:

@@ -71,15 +71,9 @@ class HistogramNoise:
     def perturb(self, counts: Sequence[Counts]) -> tuple[Counts, ...]:
         """Draw the noise, once, and add it.
 
-        Parameters
-        ----------
-        counts
-            Exact counts of the bins of each histogram, each of shape (bins,). Private.
+        `counts`: exact counts of the bins of each histogram, each of shape (bins,). Private.
 
-        Returns
-        -------
-        tuple of ndarray of int64
-            Noisy counts of the same shapes, which may be published. They may be negative.
+        Returns noisy counts of the same shapes, which may be published. They may be negative.
         """
         if len(counts) != self.histograms:
             raise families.ARGUMENT(

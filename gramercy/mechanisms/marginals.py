@@ -64,21 +64,20 @@ class Marginals(Mechanism):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: the integers, since counts are neither scaled nor rounded."""
+        """The integers, since counts are neither scaled nor rounded."""
         return UnscaledLattice(self.parameters.p)
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`: no matrix is published. `constants` has the noise of the counts."""
+        """No matrix is published. `constants` has the noise of the counts."""
         return NoiseLaw.none()
 
     @property
     def constants_noise(self) -> ConstantsNoise:
-        """See `Mechanism.constants_noise`."""
         return self.noise
 
     def noise_of_sum(self, folds: int) -> float:
-        """See `Mechanism.noise_of_sum`: there is no sum; that of a matrix of the same mu."""
+        """There is no sum; that of a matrix of the same mu."""
         return math.sqrt(self.parameters.neighbours.changed_units / 2) / self.guarantee.mu
 
     def constants(self) -> dict[str, float]:

@@ -288,7 +288,6 @@ class Additive(Mechanism):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`."""
         public = self.parameters
         return Lattice.fitting(public.p, public.n, self.sd_diagonal, public.mean_rows_per_person)
 
@@ -303,7 +302,6 @@ class Additive(Mechanism):
         """Largest change of the Gram matrix by one protected unit, in the mechanism's norm."""
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         constants = {"scale": self.scale, "sensitivity": self.sensitivity}
         return constants if self.sd_rows is None else constants | {"sd_rows": self.sd_rows}
 
@@ -314,16 +312,13 @@ class Additive(Mechanism):
 
     @property
     def sd_count(self) -> float:
-        """See `Mechanism.sd_count`: of the count if one is published, else of the noisy trace."""
+        """Of the count if one is published, else of the noisy trace."""
         return self.sd_rows or self.law.sd_diagonal * math.sqrt(self.parameters.p)
 
     def perturb(self, gram: NDArray[Any], rows: int) -> NoisyGram:
         """Draw the noise, once, and add it.
 
-        Parameters
-        ----------
-        gram
-            Exact Gram matrix of the integer rows, shape (p, p), integers.
+        `gram`: exact Gram matrix of the integer rows, shape (p, p), integers.
         """
         if gram.shape != (self.parameters.p, self.parameters.p):
             raise families.ARGUMENT(
@@ -343,8 +338,6 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
 
     The same number holds in svec coordinates and for the plain upper triangle.
 
-    Notes
-    -----
     ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2 is at most 2, attained by orthogonal unit rows
     (which do not exist for one column), and 1 if a row is added or removed. Basis vectors attain
     both bounds with zeros off the diagonal, so they hold for the plain upper triangle as well.
@@ -400,24 +393,16 @@ class RowWise(Mechanism):
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw noise for a batch of rows, once, and add it.
 
-        Parameters
-        ----------
-        rows
-            Integer rows, shape (p, rows).
+        `rows`: integer rows, shape (p, rows).
 
-        Returns
-        -------
-        ndarray of int64, shape (columns, rows)
+        Returns shape (columns, rows).
         """
 
     @abstractmethod
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Unbiased estimate of the sum over rows of x x^T from published rows; shape (p, p).
 
-        Parameters
-        ----------
-        noisy
-            Published rows, shape (columns, rows), in published units.
+        `noisy`: published rows, shape (columns, rows), in published units.
         """
 
 

@@ -136,12 +136,12 @@ class Output(Mechanism):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: the lattice of the rows; the noise has a finer one."""
+        """The lattice of the rows; the noise has a finer one."""
         return Lattice(self.parameters.p, 20)
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`: the noise on the precision matrix itself, not on a sum."""
+        """The noise on the precision matrix itself, not on a sum."""
         if self.as_published:
             dof = self.parameters.p + 1.0
             sd = math.sqrt(dof) * self.scale
@@ -159,7 +159,7 @@ class Output(Mechanism):
         )
 
     def matrix_law(self, rows: float, parts: int = 1) -> NoiseLaw:
-        """See `Mechanism.matrix_law`: the noise is on the precision matrix itself."""
+        """The noise is on the precision matrix itself."""
         return self.law
 
     @property
@@ -172,7 +172,6 @@ class Output(Mechanism):
         return self.parameters.p / self.penalty
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         return {
             "scale": self.scale,
             "sensitivity": _sensitivity(self.parameters, self.penalty),

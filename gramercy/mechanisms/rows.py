@@ -119,12 +119,10 @@ class Rows(RowWise):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`."""
         return self._lattice(self.parameters)
 
     @property
     def step(self) -> float:
-        """See `RowWise.step`."""
         return self.lattice.step
 
     @property
@@ -134,7 +132,6 @@ class Rows(RowWise):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         variance = self._variance()
         diagonal, off_diagonal = nominal_deviations(self.parameters, variance)
         return NoiseLaw(
@@ -161,12 +158,11 @@ class Rows(RowWise):
         }
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `RowWise.randomize`."""
         noise = sampler.rounded_gaussian(self._scale_in_units(), rows.size)
         return rows + noise.reshape(rows.shape)
 
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `RowWise.gram`: Y^T Y minus the expected contribution of the noise."""
+        """Y^T Y minus the expected contribution of the noise."""
         gram: NDArray[np.float64] = noisy @ noisy.T
         gram[np.diag_indices_from(gram)] -= noisy.shape[1] * self._variance()
         return gram
@@ -242,11 +238,10 @@ class IntegerRows(Rows):
 
     @property
     def trace_bound(self) -> float:
-        """See `Mechanism.trace_bound`: the largest squared norm of a row."""
+        """The largest squared norm of a row."""
         return float(sensitivity_bounds(self.parameters, self.lattice).squared_norm)
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `RowWise.randomize`."""
         if not self.discrete:
             return super().randomize(rows)
         return rows + sampler.discrete_gaussian(self.scale, rows.size).reshape(rows.shape)

@@ -114,7 +114,6 @@ class Wishart(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return math.sqrt(2 * self.dof) * self.scale
 
     @property
@@ -125,7 +124,6 @@ class Wishart(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         unit = self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(
             family="wishart",
@@ -137,11 +135,10 @@ class Wishart(Additive):
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`: the trace of x x^T."""
+        """The trace of x x^T."""
         return 1.0
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         return super().constants() | {"degrees_of_freedom": self.dof}
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

@@ -95,10 +95,7 @@ def remaining_mu(total: float, mus: Sequence[float]) -> float:
 def split_mu(total: float, shares: Sequence[float]) -> tuple[float, ...]:
     """Divide a mu between mechanisms that compose to at most `total`.
 
-    Parameters
-    ----------
-    shares
-        For each mechanism, a positive number in proportion to its share of the squared mu.
+    `shares`: for each mechanism, a positive number in proportion to its share of the squared mu.
 
     Examples
     --------

@@ -65,15 +65,10 @@ class Guarantee:
     def from_profile(cls, profile: Callable[[float], float], target_delta0: float) -> Guarantee:
         """The smallest mu with delta(eps) <= delta_mu(eps) + delta0 for every eps >= 0.
 
-        Parameters
-        ----------
-        profile
-            The exact delta at an epsilon, for both orders of the neighbours, rounded up.
-        target_delta0
-            The delta0 to aim at; the result has a larger one if the profile never falls that low.
+        `profile`: the exact delta at an epsilon, for both orders of the neighbours, rounded up.
+        `target_delta0`: the delta0 to aim at; the result has a larger one if the profile never
+        falls that low.
 
-        Notes
-        -----
         A grid is enough, because delta decreases in epsilon: delta(eps) <= delta(eps_i) for
         eps_i <= eps < eps_(i+1), and delta_mu(eps_(i+1)) is the minimum of delta_mu there.
         """

@@ -102,16 +102,7 @@ class TailTable:
     def resolve_exact(self, tail: int, next_bits: Callable[[], int]) -> int:
         """|X| for the V whose first 63 bits are `tail`, with proof.
 
-        Parameters
-        ----------
-        tail
-            k with V in [k, k+1] 2^-63.
-        next_bits
-            Returns the next 64 bits of V.
-
-        Returns
-        -------
-        int
+        `tail`: k with V in [k, k+1] 2^-63. `next_bits`: returns the next 64 bits of V.
         """
         bits = _FIRST_BITS
         while True:
@@ -127,15 +118,10 @@ class TailTable:
 def tail_table(sigma: float) -> TailTable:
     """The tail probabilities of N_Z(0, sigma^2).
 
-    Parameters
-    ----------
-    sigma
-        From 1/16 to 16384; one exact double.
+    `sigma`: from 1/16 to 16384; one exact double.
 
-    Raises
-    ------
-    InvalidValue
-        If sigma is outside this range. (For a larger sigma the rounded Gaussian is as good.)
+    Raises InvalidValue if sigma is outside this range. (For a larger sigma the rounded Gaussian is
+    as good.)
     """
     table = _tail_sums(sigma, _FIRST_BITS + _GUARD_BITS)
     largest_total = table.total + table.slack
@@ -151,18 +137,10 @@ def tail_table(sigma: float) -> TailTable:
 def discrete_gaussian_variance(sigma: float) -> float:
     """Variance of N_Z(0, sigma^2) to double precision: below sigma^2, far below for sigma < 1/2.
 
-    Parameters
-    ----------
-    sigma
-        From 1/16 to 16384.
+    `sigma`: from 1/16 to 16384.
 
-    Raises
-    ------
-    InvalidValue
-        If sigma is outside this range.
+    Raises InvalidValue if sigma is outside this range.
 
-    Notes
-    -----
     E X^2 is the sum of (2m - 1) T_m. With the bounds of `TailSums`, and (M + i)^2 <= M^2 (1 + i)^2
     for the omitted terms, the error of 2 (w_1 + 4 w_2 + ...) is less than 16 (M+1)^7 u, a share of
     less than 2^-110: u allows for 2^19 integers, and for w_1 = 2^(-.73 / sigma^2) at a small sigma.

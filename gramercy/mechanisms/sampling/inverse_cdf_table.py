@@ -62,14 +62,8 @@ class InverseCdfTable:
     ) -> NDArray[np.int64]:
         """Write floor(scale X + 1/2) wherever it is certified.
 
-        Parameters
-        ----------
-        scale
-            Scale in lattice units.
-        bits
-            The sign of X, and 63 bits k with U in [k, k+1] 2^-64; shape (size,).
-        drawn
-            Array for the results, of the same shape.
+        `scale`: scale in lattice units. `bits`: the sign of X, and 63 bits k with U in [k, k+1]
+        2^-64; shape (size,). `drawn`: array for the results, of the same shape.
         """
         left = np.empty(bits.size, np.int64)
         pieces, parts = _pieces(bits), _split_scale(scale)

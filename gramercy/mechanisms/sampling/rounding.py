@@ -54,10 +54,7 @@ def tail_midpoint(tail: NDArray[np.int64]) -> Array:
 def resolve_exact(law: Law, scale: float, tail: int, next_bits: Callable[[], int]) -> int:
     """|floor(scale X + 1/2)| for the tail probability whose first 63 bits are `tail`, with proof.
 
-    Parameters
-    ----------
-    scale
-        Scale in lattice units.
+    `scale`: scale in lattice units.
     """
     bits = 64
     while True:
