@@ -15,7 +15,8 @@ from scipy.special import ndtr
 
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise, Marginals
+from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas import families
 from gramercy.schemas.neighbours import Neighbours

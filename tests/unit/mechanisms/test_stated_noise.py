@@ -19,10 +19,10 @@ from gramercy.mechanisms.mechanism import (
     Additive,
     PublicParameters,
     nominal_deviations,
-    rounded_variance,
 )
 from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.rows import Rows
+from gramercy.mechanisms.sampling.rounding import rounded_variance
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas import families
 from gramercy.schemas.neighbours import Neighbours
