@@ -6,6 +6,7 @@ a shared server, without pages and schedules, which ends by itself: see `cli.pre
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import os
@@ -14,12 +15,8 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import uvicorn
-import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from prefect.settings import (
     PREFECT_API_AUTH_STRING,
@@ -29,6 +26,9 @@ from prefect.settings import (
     get_current_settings,
     temporary_settings,
 )
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _STOP_SECONDS = 10
 _LOOK_SECONDS = 2.0

@@ -11,8 +11,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
-from gramercy.archive.listing.contents import Contents
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.archive.seal.signing import read_public_key
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.similar_names import most_similar_first

@@ -21,7 +21,7 @@ from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from gramercy.api.comparison import Comparison
-    from gramercy.archive.bundles.release_bundle import ReleaseBundle
+    from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
     from gramercy.estimators import Estimate
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
-from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
+from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.pooling.agreement import check_pool

@@ -16,12 +16,16 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.api.notebook import html_list, shortened
-from gramercy.archive.bundles.descriptions import read_withdrawal
-from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.bundle_kinds import (
+    PAGE,
+    published_columns,
+    read_estimate,
+    read_release,
+    read_report,
+    read_withdrawal,
+)
+from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import published_columns, read_release
-from gramercy.archive.bundles.report_bundle import PAGE, read_report
-from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.signing import key_id

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
+from gramercy.archive.bundles.bundle_kinds import DescribedRelease, describe_release
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal

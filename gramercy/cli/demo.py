@@ -14,8 +14,7 @@ from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import split_name
 from gramercy.cli.plan_text import print_plan
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.demo import FORMULA, write_demo_files
-from gramercy.pipeline.demo.visits import PRESSURE
+from gramercy.pipeline.demo import FORMULA, PRESSURE, write_demo_files
 from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_request

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from gramercy import estimators
 from gramercy.api.release import Release
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, read_estimate
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, ReleaseName, check_choice, completed, split_name
 from gramercy.cli.terminal import bold, say
 from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.estimable import check_estimable, check_group, check_other_releases
+from gramercy.pipeline.plan.planning import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.descriptions import read_withdrawal
+from gramercy.archive.bundles.bundle_kinds import read_withdrawal
 from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
-    entry_file_name,
     entry_text,
     registry_entry,
 )
@@ -152,7 +151,7 @@ def write_registry(
 ) -> list[Path]:
     """Write an entry of the OpenDP Deployments Registry for each release; keep other files."""
     entries = [registry_entry(e.manifest, e.sha256, answers, e.withdrawn) for e in releases]
-    paths = [folder / entry_file_name(each) for each in entries]
+    paths = [folder / (each.url_slug.replace("-", "_") + ".yaml") for each in entries]
     with write_errors("--registry", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for path, entry in zip(paths, entries, strict=True):

@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from rich.text import Text
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.bundle_kinds import read_estimate
 from gramercy.archive.seal.bundle import SUMS
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
@@ -29,8 +29,8 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import PROGRESS_VARIABLE
+from gramercy.pipeline.publish.attachments import estimator_from_settings
 from gramercy.pipeline.publish.charging import finished_release
-from gramercy.pipeline.publish.estimating import estimator_from_settings
 from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.schemas.errors import Discrepancies, GramercyError

@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.archive.listing.contents import Contents, Listed
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, Listed, ListedRelease
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal

@@ -23,13 +23,16 @@ from gramercy.cli.plan_text import plan_facts, print_plan
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
-from gramercy.pipeline.plan.forecast import plan_html
-from gramercy.pipeline.plan.planning import load_contract, make_plan, utc_now
-from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.plan.checking import check_table_header
+from gramercy.pipeline.plan.forecast import (
+    RankedMechanism,
+    UnsuitableMechanism,
+    plan_html,
+    rank_mechanisms,
+)
+from gramercy.pipeline.plan.planning import load_contract, make_plan, release_spec, utc_now
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.specification import release_spec
-from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.expectations import save_suite
 
 

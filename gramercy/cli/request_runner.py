@@ -22,10 +22,14 @@ from gramercy.pipeline.plan.budget_preview import (
     preview_budget,
     reads_table,
 )
-from gramercy.pipeline.plan.checking import holds_nothing, quality_notices, recorded_quality
+from gramercy.pipeline.plan.checking import (
+    check_table_header,
+    holds_nothing,
+    quality_notices,
+    recorded_quality,
+)
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
-from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.reports.marginal_tables import BARS, counts_in_bins, overlaid_bars

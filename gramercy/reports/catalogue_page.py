@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
-from gramercy.archive.listing.listed_release import ListedRelease, search_text
-from gramercy.archive.store.layout import INDEX, index_page, older_page
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
+from gramercy.archive.listing.contents import ListedRelease, search_text
+from gramercy.archive.store.layout import INDEX, older_page
 from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
@@ -62,7 +61,8 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
     """
     starts = range(0, max(1, len(datasets)), DATASETS_ON_PAGE)
     pages = [datasets[start : start + DATASETS_ON_PAGE] for start in starts]
-    places = [(index_page(number), page) for number, page in enumerate(pages, 1)]
+    names = [INDEX, *(f"datasets-{number}.html" for number in range(2, len(pages) + 1))]
+    places = list(zip(names, pages, strict=True))
     digest = base64.b64encode(hashlib.sha256(_SEARCH.encode()).digest()).decode()
     for name, page in places:
         is_first = name == INDEX

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
 from gramercy.estimators.uncertainty.entries import covariance
 from gramercy.estimators.uncertainty.moment_errors import centred_moment, schur_complement

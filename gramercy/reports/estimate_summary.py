@@ -13,8 +13,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.pictures import graph
 from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.reports.correlations import correlations

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
 from gramercy.schemas.evidence import Histogram

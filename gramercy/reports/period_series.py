@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import ListedRelease
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.table_comparison import OverTime
 from gramercy.reports.reader_notes import display_name

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import message_in_symbols
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
 from gramercy.estimators.noise.spectrum import spectrum

@@ -23,8 +23,7 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.ledger.database import entries
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Anchor

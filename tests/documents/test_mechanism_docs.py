@@ -17,8 +17,8 @@ from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure
 from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
 from gramercy.pipeline.plan.calibration import public_parameters
+from gramercy.pipeline.plan.planning import release_spec
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.specification import release_spec
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.neighbours import Neighbours
 from tests.proofs.matrix_laplace import least_mu

@@ -22,9 +22,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request, register, registered_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.publish.attachments import make_report
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.publish.charging import publish, replay
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only

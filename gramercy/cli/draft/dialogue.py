@@ -33,7 +33,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.specification import rows_needed
+from gramercy.pipeline.plan.planning import rows_needed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds

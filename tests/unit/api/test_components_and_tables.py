@@ -20,8 +20,7 @@ from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Evidence, registry
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.facts import ColumnFacts

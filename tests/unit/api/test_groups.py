@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import gramercy
 from gramercy.api.groups import GroupRelease, Groups
-from gramercy.archive.bundles import release_bundle
+from gramercy.archive.bundles import bundle_kinds
 from gramercy.estimators.table_comparison import CORRELATION, MEAN, differences
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
@@ -44,7 +44,7 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     with raises(families.ESTIMATE, estimator="ridge", group="A"):
         release.estimate("ridge", group="A")
     again = gramercy.open(str(home / "archive"))[f"toy/{name}"]
-    with patch.object(release_bundle, "Evidence", wraps=Evidence) as built:
+    with patch.object(bundle_kinds, "Evidence", wraps=Evidence) as built:
         again.groups["B"].means.to_frame()
         assert again.groups["B"].rows == again.groups["B"].evidence.rows
         assert built.call_count == 1  # of the one group

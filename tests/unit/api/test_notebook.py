@@ -27,8 +27,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.estimating import estimate
+from gramercy.pipeline.publish.attachments import estimate, withdraw
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from tests.support.factories import MECHANISM, run_release, write_request, write_table

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 import gramercy
-from gramercy.archive.bundles.descriptions import NOTICE, read_withdrawal, write_withdrawal
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import (
+    NOTICE,
+    read_release,
+    read_withdrawal,
+    write_withdrawal,
+)
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.seal.signing import ANCHOR, BUNDLE, signer, signing_public_key
 from gramercy.archive.store.archive import Archive

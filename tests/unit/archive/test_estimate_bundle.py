@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles import estimate_bundle
-from gramercy.archive.bundles.estimate_bundle import (
+from gramercy.archive.bundles import bundle_kinds
+from gramercy.archive.bundles.bundle_kinds import (
     GRAPH,
     EstimateBundle,
     read_estimate,
@@ -172,7 +172,7 @@ def test_formats_that_disagree_are_refused(
 
 def write_dense(folder: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> Path:
     with monkeypatch.context() as patch:
-        patch.setattr(estimate_bundle, "MOST_EDGES", most)
+        patch.setattr(bundle_kinds, "MOST_EDGES", most)
         return write_sample(folder)
 
 
@@ -186,7 +186,7 @@ def test_graph_with_very_many_edges_is_stored_as_parquet_alone(
     assert GRAPH not in resources
     with raises(families.CONTENT, path=str(place / "edges.parquet")):
         read_estimate(place)  # two edges are few: their other files must not be missing
-    monkeypatch.setattr(estimate_bundle, "MOST_EDGES", 1)
+    monkeypatch.setattr(bundle_kinds, "MOST_EDGES", 1)
     bundle = read_estimate(place)
     assert bundle.edges is not None
     assert (bundle.edges == EDGES).all()
@@ -199,7 +199,7 @@ def test_all_files_of_a_dense_graph_are_read_where_they_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write_sample(tmp_path / "e")
-    monkeypatch.setattr(estimate_bundle, "MOST_EDGES", 1)
+    monkeypatch.setattr(bundle_kinds, "MOST_EDGES", 1)
     assert (read_estimate(place).edges == EDGES).all()
     edited(lambda text: text.replace("-0.3", "-0.4"))(place / GRAPH)
     reseal_graph(place, nx.read_graphml(place / GRAPH))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.archive.bundles.release_bundle import most_bytes
+from gramercy.archive.bundles.bundle_kinds import most_bytes
 from gramercy.pipeline.context import Context
 from tests.support.factories import (
     MECHANISM,

@@ -26,7 +26,7 @@ from gramercy.archive.store.staging import LOCK_SUFFIX
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError, BundleError
 from tests.support.archives import (

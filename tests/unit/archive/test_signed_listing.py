@@ -27,8 +27,7 @@ from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, withdraw
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError, GramercyError

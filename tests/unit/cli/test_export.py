@@ -19,7 +19,7 @@ import yaml
 from ruamel.yaml import YAML
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.archive.export.registry_entry import RegistryAnswers, entry_text, registry_entry
 from gramercy.archive.store.opening import archive_of
 from gramercy.cli import export as exports

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.bundles.matrices import GROUPS
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
+from gramercy.archive.bundles.number_files import GROUPS
 from gramercy.estimators.table_comparison import Change, comparable
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.internal_record import page_path

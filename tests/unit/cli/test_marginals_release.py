@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gramercy.archive.bundles.bundle_kinds import read_release, release_descriptor
 from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import read_release, release_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
@@ -21,7 +21,7 @@ from gramercy.estimators.scikit import DiscriminantClassifier
 from gramercy.estimators.user_evidence import evidence_from_matrix
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.evidence import Evidence

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.estimators.uncertainty.moment_errors import centred_moment, means, tail_factor
 from gramercy.reports.correlations import correlations
 from gramercy.schemas import families

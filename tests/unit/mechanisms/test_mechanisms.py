@@ -15,8 +15,8 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.api.release import Release
+from gramercy.archive.bundles.bundle_kinds import read_release, release_card, release_descriptor
 from gramercy.archive.bundles.package import read_manifest
-from gramercy.archive.bundles.release_bundle import read_release, release_card, release_descriptor
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
@@ -24,7 +24,7 @@ from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import RowWise
-from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.plan.forecast import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
@@ -145,7 +145,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
-    monkeypatch.setattr("gramercy.archive.bundles.rows_file._BATCH_CELLS", 400)
+    monkeypatch.setattr("gramercy.archive.bundles.number_files._BATCH_CELLS", 400)
     monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",

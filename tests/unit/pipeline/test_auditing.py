@@ -22,8 +22,7 @@ from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, withdraw
 from gramercy.pipeline.verify.auditing import audit_facts, make_audit, write_audit
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError

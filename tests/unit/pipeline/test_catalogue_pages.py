@@ -265,7 +265,7 @@ def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.M
 
     run_release(write_request(tmp_path))
     home = Home.default()
-    monkeypatch.setattr("gramercy.archive.bundles.descriptions.read_release_manifest", unreachable)
+    monkeypatch.setattr("gramercy.archive.bundles.bundle_kinds.read_release_manifest", unreachable)
     with raises(families.STORE, reason="timeout"):
         write_site(Context(home))
     assert not (home.archive / "index.html").exists()

@@ -9,8 +9,7 @@ import pandas as pd
 
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.demo import FORMULA, write_demo_files
-from gramercy.pipeline.demo.visits import PRESSURE, visits
+from gramercy.pipeline.demo import FORMULA, PRESSURE, visits, write_demo_files
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.verdict import plan_verdict

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gramercy.archive.bundles.matrices import write_matrix
-from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import (
+from gramercy.archive.bundles.bundle_kinds import (
     ReleaseBundle,
     read_release,
     release_descriptor,
     stems,
 )
+from gramercy.archive.bundles.number_files import write_matrix
+from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
@@ -28,8 +28,8 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import FOLDS, folds_of_draft, proposed_folds
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.pipeline.publish.drawing import rows_facts, total_rows
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from gramercy import estimators
-from gramercy.archive.bundles.matrices import GROUPS, GroupMatrices, write_groups
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release, release_descriptor
+from gramercy.archive.bundles.number_files import GROUPS, GroupMatrices, write_groups
 from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release, release_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
@@ -21,8 +21,7 @@ from gramercy.mechanisms import mechanism, registry
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT, squared_sensitivity
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.reports.estimate_summary import EstimateSummary, edge_stability
@@ -349,7 +348,7 @@ def test_file_of_too_many_entries_is_not_read(
 ) -> None:
     """The manifest of a hostile archive may state any number of groups."""
     place, _ = published(tmp_path)
-    monkeypatch.setattr("gramercy.archive.bundles.matrices.MAX_ENTRIES", 13)  # 27 entries
+    monkeypatch.setattr("gramercy.archive.bundles.number_files.MAX_ENTRIES", 13)  # 27 entries
     with raises(families.CONTENT):
         read_release(place)
 

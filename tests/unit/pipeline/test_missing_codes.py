@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.checking import check_table

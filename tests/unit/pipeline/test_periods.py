@@ -14,8 +14,8 @@ import pytest
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
-from gramercy.archive.listing.listed_release import newest_of_periods
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
+from gramercy.archive.listing.contents import newest_of_periods
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
 from gramercy.pipeline.catalogue.catalogue_pages import period_series, write_site

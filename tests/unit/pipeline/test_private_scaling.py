@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import (
+from gramercy.archive.bundles.bundle_kinds import (
     ReleaseBundle,
     read_release,
     release_descriptor,
 )
+from gramercy.archive.bundles.number_files import MARGINALS
+from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.specification import rows_needed
+from gramercy.pipeline.plan.planning import rows_needed
 from gramercy.pipeline.publish import private_table
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate

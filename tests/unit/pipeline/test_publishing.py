@@ -20,7 +20,7 @@ import pytest
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.archive.store.opening import Witness, open_archive
 from gramercy.archive.store.storage import FolderStore
 from gramercy.common.disk import make_folder
@@ -35,16 +35,14 @@ from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.calibration import guarantee_facts
-from gramercy.pipeline.plan.checking import check_table
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table, check_table_header
 from gramercy.pipeline.progress import (
     PROGRESS_VARIABLE,
     announce_step,
     rows_bar,
     steps_bar,
 )
-from gramercy.pipeline.publish.attachments import seal_once, withdraw
-from gramercy.pipeline.publish.estimating import fit
+from gramercy.pipeline.publish.attachments import fit, seal_once, withdraw
 from gramercy.pipeline.verify.auditing import check_ledger, new_audit_folder
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.checking import check_table
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table, check_table_header
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import (
     PrivateSums,

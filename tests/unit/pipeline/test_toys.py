@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 import gramercy
 from gramercy import estimators, mechanisms
-from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_estimate, read_release
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee

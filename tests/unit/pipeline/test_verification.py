@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.bundles.matrices import matrix_files, write_matrix
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
+from gramercy.archive.bundles.number_files import matrix_files, write_matrix
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.pipeline.publish.drawing import arrays_close
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, run_command, run_release, write_request

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.column_summaries import meaning_notes, own_columns, row_groups

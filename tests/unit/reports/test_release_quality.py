@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_estimate, read_release
 from gramercy.estimators import registry
 from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.bundle_kinds import read_estimate, read_release, report_descriptor
 from gramercy.archive.bundles.package import read_manifest, write_descriptor
-from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.archive.bundles.report_bundle import report_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.common.home import Home
 from gramercy.pipeline.publish.attachments import report_manifest

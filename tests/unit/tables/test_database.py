@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.database import ASSERTION
 from gramercy.tables.formats import database_format, database_relation, private_copy, table_format

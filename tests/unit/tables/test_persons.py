@@ -17,7 +17,7 @@ import pytest
 import gramercy.tables.sums.row_transform
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.column import Column
 from gramercy.schemas.contract import Contract

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.private_table import PrivateSums, accumulate
 from gramercy.pipeline.verify.verification import verify_release
