@@ -51,15 +51,6 @@ def ledger_tag(ledger_id: str) -> str:
     return f"{_LEDGER}{ledger_id}"
 
 
-def attach_anchor(dataset: str, anchor: Anchor) -> None:
-    """Attach the ledger's head to the run; it reveals nothing of the charges."""
-    create_table_artifact(
-        table=[anchor.model_dump()],
-        key=_artifact_key(anchor.ledger),
-        description=f"The ledger after a release of {dataset}",
-    )
-
-
 def verify_against_history(ledger: Ledger) -> None:
     """Verify a ledger against the newest anchor of its runs."""
     anchors = _anchors(ledger.head().ledger, _RECENT)
@@ -209,7 +200,12 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
         f"Budget of {dataset}, as epsilon: {before.spent:.6g} spent before {name}, "
         f"{after.spent:.6g} after; {before.remaining:.6g} left before, {after.remaining:.6g} after."
     )
-    attach_anchor(dataset, ledger.head())
+    anchor = ledger.head()  # it reveals nothing of the charges
+    create_table_artifact(
+        table=[anchor.model_dump()],
+        key=_artifact_key(anchor.ledger),
+        description=f"The ledger after a release of {dataset}",
+    )
     log_ledger_head(context)
     log_fact(f"SHA-256 of the bundle's SHA256SUMS: {bundle.sha256}.")
     if facts.publication.has_matrix:

@@ -499,7 +499,17 @@ def _same_graphml(path: Path, edges: Array, names: Sequence[str]) -> bool:
     from gramercy.common.graphs import has_own_names  # imports networkx
 
     try:
-        graph = nx.parse_graphml(_bounded_text(path, names, int(np.count_nonzero(edges))))
+        # Refused before it is parsed: a file that is too large, or that defines XML entities.
+        longest = _CHARACTER_BYTES * max(map(len, names))
+        # Each name is an id and two attributes.
+        nodes = len(names) * _NODE_BYTES + 3 * _CHARACTER_BYTES * sum(map(len, names))
+        of_edges = int(np.count_nonzero(edges)) * (_EDGE_BYTES + 2 * longest)
+        if path.stat().st_size > _FILE_BYTES + nodes + of_edges:
+            raise ValueError
+        text = path.read_text(encoding="utf-8")
+        if "<!" in text:
+            raise ValueError
+        graph = nx.parse_graphml(text)
         weights = nx.to_numpy_array(graph, list(names), weight="weight")
         return has_own_names(graph) and set(graph) == set(names) and np.array_equal(weights, edges)
     except Exception:  # a file that was tampered with may make a parser raise anything
@@ -508,19 +518,6 @@ def _same_graphml(path: Path, edges: Array, names: Sequence[str]) -> bool:
             "Fetch the bundle again from its curator.",
             path=str(path),
         ) from None
-
-
-def _bounded_text(path: Path, names: Sequence[str], edges: int) -> str:
-    """The text of a GraphML file; ValueError if it is too large, or defines XML entities."""
-    longest = _CHARACTER_BYTES * max(map(len, names))
-    # Each name is an id and two attributes.
-    nodes = len(names) * _NODE_BYTES + 3 * _CHARACTER_BYTES * sum(map(len, names))
-    if path.stat().st_size > _FILE_BYTES + nodes + edges * (_EDGE_BYTES + 2 * longest):
-        raise ValueError
-    text = path.read_text(encoding="utf-8")
-    if "<!" in text:
-        raise ValueError
-    return text
 
 
 # Limits on what is read from a hostile archive.
@@ -575,19 +572,14 @@ def _read_parquet(path: Path, most_rows: int, csv_bytes: int) -> pd.DataFrame:
         if pa.types.is_nested(cells.type):
             raise ValueError
         if pa.types.is_dictionary(cells.type):
-            table = table.set_column(k, table.column_names[k], _decoded(cells, csv_bytes))
+            for chunk in cells.chunks:  # its texts must not need more bytes, decoded, than the CSV
+                lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0).to_numpy(False)
+                codes = chunk.indices.drop_null().to_numpy(False)
+                if len(codes) and lengths.astype(np.int64)[codes].sum() > csv_bytes:
+                    raise ValueError
+            table = table.set_column(k, table.column_names[k], cells.cast(pa.string()))
     frame: pd.DataFrame = table.to_pandas()
     return frame
-
-
-def _decoded(cells: pa.ChunkedArray, most_bytes: int) -> pa.ChunkedArray:
-    """Texts that were dictionary-encoded; ValueError if they need more bytes in all."""
-    for chunk in cells.chunks:
-        lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0).to_numpy(False)
-        codes = chunk.indices.drop_null().to_numpy(False)
-        if len(codes) and lengths.astype(np.int64)[codes].sum() > most_bytes:
-            raise ValueError
-    return cells.cast(pa.string())
 
 
 PAGE = "report.html"

@@ -219,7 +219,7 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
         matrices += [(k, fold, np.full_like(fold, np.nan)) for k, fold in enumerate(group.folds, 1)]
         for fold, value, denoised in matrices:
             columns = {
-                "group": _repeated(group.level, i.size),
+                "group": pa.array([group.level]).take(pa.array(np.zeros(i.size, np.int64))),
                 "fold": pa.array(np.full(i.size, fold, np.int32)),
                 "row": pa.array(names, pa.string()).take(pa.array(i)),
                 "col": pa.array(names, pa.string()).take(pa.array(j)),
@@ -228,10 +228,6 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
             }
             parts.append(pa.table(columns, schema=_GROUPS_SCHEMA))
     pq.write_table(pa.concat_tables(parts), folder / GROUPS, store_schema=False, compression="none")
-
-
-def _repeated(text: str, times: int) -> pa.Array:
-    return pa.array([text]).take(pa.array(np.zeros(times, np.int64)))
 
 
 def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices, ...]:

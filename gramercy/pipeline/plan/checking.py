@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
@@ -182,25 +181,23 @@ class _Counts:
             if not batch.shape[1]:
                 continue
             allowed = min(most - self.rows, batch.shape[1])
-            self._add(batch[:, : int(allowed)], on_rows)
+            cells = batch[:, : int(allowed)]
+            if self.persons is not None:
+                self.rows_without_person += int(np.isnan(cells[0]).sum())
+                cells = cells[1:]
+            finite = np.isfinite(cells)
+            self._missing += (~finite).sum(axis=1)
+            self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
+            for index, counts in self._cells_of_levels.items():
+                indices = cells[index][finite[index]].astype(np.int64)
+                np.add(counts, np.bincount(indices, minlength=counts.size), out=counts)
+            self.rows += cells.shape[1]
+            on_rows(cells.shape[1])
             if allowed < batch.shape[1]:
                 return False
             if self.rows + self.malformed.dropped > limit:  # the table may be endless
                 break
         return True
-
-    def _add(self, cells: NDArray[np.float64], on_rows: Callable[[int], None]) -> None:
-        if self.persons is not None:
-            self.rows_without_person += int(np.isnan(cells[0]).sum())
-            cells = cells[1:]
-        finite = np.isfinite(cells)
-        self._missing += (~finite).sum(axis=1)
-        self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
-        for index, counts in self._cells_of_levels.items():
-            indices = cells[index][finite[index]].astype(np.int64)
-            np.add(counts, np.bincount(indices, minlength=counts.size), out=counts)
-        self.rows += cells.shape[1]
-        on_rows(cells.shape[1])
 
     def columns(self) -> list[ColumnQuality]:
         """The counts of every column."""
