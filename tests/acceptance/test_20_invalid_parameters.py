@@ -33,7 +33,7 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("data was read")
 
     readers = (
-        "plan.table_header",
+        "plan.checking",
         "publish.private_table",
         "publish.charging",
         "publish.drawing",
