@@ -237,7 +237,8 @@ def independence(table: NoisyTable, sample: float) -> Independence:
     if min(k, size) < 2 or not total > 0:
         return Independence(math.nan, 0, math.nan, math.nan, math.nan, k, size)
     shares = table.unbiased.ravel()[cells] / total
-    rows, columns = (_margin(shares, axis) for axis in (1, 0))
+    margins = [np.maximum(shares.sum(axis=axis), 0.0) for axis in (1, 0)]
+    rows, columns = (margin / margin.sum() for margin in margins)
     expected = np.outer(rows, columns)
     contrasts = np.kron(np.eye(k) - rows[:, None], np.eye(size) - columns[:, None])
     noise = table.noise[np.ix_(cells.ravel(), cells.ravel())] / total**2
@@ -268,12 +269,6 @@ def _clear(table: NoisyTable, cells: NDArray[np.intp], axis: int) -> NDArray[np.
     variances = np.array([table.noise[np.ix_(line, line)].sum() for line in lines])
     clear: NDArray[np.bool_] = shares > _CLEAR * np.sqrt(np.maximum(variances, 0.0))
     return clear
-
-
-def _margin(shares: Array, axis: int) -> Array:
-    margin = np.maximum(shares.sum(axis=axis), 0.0)
-    normalised: Array = margin / margin.sum()
-    return normalised
 
 
 # Means of the numeric columns within each level of a column, with intervals.

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import (
     Entries,
     correlation,
@@ -106,21 +106,14 @@ def _numeric(evidence: Evidence) -> NDArray[np.bool_]:
 
 def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
     """Entries of each kind, and which of them are numbers of their own."""
-    units = table_units(evidence)
+    units, correlations = table_units(evidence), correlation(evidence, "correlation")
     if units is not None:
+        # Correlations are not estimable where noise hides the columns.
+        hidden = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
+        correlations = replace(correlations, estimable=correlations.estimable & ~hidden)
         yield table_means(evidence, units), (np.arange(len(units.names)),)
         yield table_deviations(evidence, units), np.nonzero(_numeric(evidence))
-    correlations = _known_correlations(evidence, units)
     yield correlations, np.triu_indices(len(correlations.estimate), 1)
-
-
-def _known_correlations(evidence: Evidence, units: TableUnits | None) -> Entries:
-    """Correlations that are not estimable where noise hides the columns."""
-    entries = correlation(evidence, "correlation")
-    if units is None:
-        return entries
-    hidden = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
-    return replace(entries, estimable=entries.estimable & ~hidden)
 
 
 def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array, Array, Array]:

@@ -32,6 +32,7 @@ from pydantic import Field
 
 from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate
+from gramercy.estimators.noise.denoise import with_spectrum
 from gramercy.estimators.solvers.block import soft_threshold
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import Positive
@@ -135,8 +136,7 @@ def psd_projection(matrix: Array) -> Array:
     values, vectors = np.linalg.eigh(matrix)
     if values[0] >= -_ROUNDING * len(matrix) * values[-1]:
         return matrix
-    product: Array = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return (product + product.T) / 2
+    return with_spectrum(vectors, np.maximum(values, 0.0))
 
 
 def paper_constant(evidence: Evidence, name: PaperThreshold) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtr, ndtri
 
-from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.noise.draws import stream, symmetric_root
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
@@ -176,26 +176,20 @@ def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
     if last + 1 == len(weights) or first < 0 or edges[first] <= 0:
         return weights
     start = edges[last]
-    power = _tail_power(
-        float(weights[first:last].sum() / weights[last]),
-        float(start / edges[first]),
-        float(start / edges[last + 1]),
-    )
-    reached = (edges[last:] / start) ** -power
-    mass = weights[last] / (1 - reached[1])  # beyond the start of that bin
-    continued = weights.copy()
-    continued[last + 1 :] = np.minimum(mass * -np.diff(reached[1:]), hidden)
-    return continued
-
-
-def _tail_power(ratio: float, inside: float, outside: float) -> float:
-    """The a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection."""
+    # The power a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection.
+    ratio = float(weights[first:last].sum() / weights[last])
+    inside = float(start / edges[first])
+    outside = float(start / edges[last + 1])
     low, high = _POWERS
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         too_low = inside**middle - 1 < ratio * (1 - outside**middle)
         low, high = (middle, high) if too_low else (low, middle)
-    return high
+    reached = (edges[last:] / start) ** -high
+    mass = weights[last] / (1 - reached[1])  # beyond the start of that bin
+    continued = weights.copy()
+    continued[last + 1 :] = np.minimum(mass * -np.diff(reached[1:]), hidden)
+    return continued
 
 
 # Simulated rows with the moments of a release, before and after their normalisation.
@@ -262,8 +256,7 @@ def standard_rows(correlation: Array) -> Array:
     """Correlated standard normal cells from a public seed; as many rows as take a moment."""
     q = len(correlation)
     rows = _number_of_rows(q)
-    values, vectors = np.linalg.eigh(correlation)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # equal on every machine
+    root = symmetric_root(correlation)
     length = np.sqrt(np.maximum((root**2).sum(axis=1), 1e-12))
     cells: Array = _white_rows(rows, q) @ (root / length[:, None]).T
     return cells

@@ -232,7 +232,11 @@ def _split(left: Array, right: Array, counts: Array) -> tuple[Array, Array, Arra
             bins.append(np.array([[low], [low + width], [count]]))
             continue
         # At the inner end the logarithm of the density is between those of the two bins.
-        decay = _decay(ratio ** (width / (width + widths[inner])))
+        # The rate of an exponential density on [0, 1] whose first value is `first`, above 1.
+        first = ratio ** (width / (width + widths[inner]))
+        decay = min(first, _STEEPEST)
+        for _ in range(_STEPS):
+            decay = max(min(first, _STEEPEST) * -float(np.expm1(-decay)), 1e-6)
         ends = np.linspace(0.0, 1.0, _PARTS + 1)
         shares = np.diff(np.expm1(-decay * ends)) / np.expm1(-decay)
         if k < median:
@@ -242,14 +246,6 @@ def _split(left: Array, right: Array, counts: Array) -> tuple[Array, Array, Arra
         bins.append(np.stack([edges[:-1], edges[1:], count * shares]))
     low, high, split = np.concatenate(bins, axis=1)
     return low, high, split
-
-
-def _decay(ratio: float) -> float:
-    """The rate of an exponential density on [0, 1] whose first value is `ratio`, above 1."""
-    rate = min(ratio, _STEEPEST)
-    for _ in range(_STEPS):
-        rate = max(min(ratio, _STEEPEST) * -float(np.expm1(-rate)), 1e-6)
-    return rate
 
 
 def _smoothed(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float) -> Array:

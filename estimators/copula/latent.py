@@ -17,7 +17,7 @@ from gramercy.estimators.copula.released import (
     TableColumn,
     spans,
 )
-from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.noise.draws import stream, symmetric_root
 
 Array = NDArray[np.float64]
 
@@ -121,9 +121,7 @@ class Latent:
     @property
     def root(self) -> Array:
         """The symmetric square root of `correlation`, shape (d, d)."""
-        values, vectors = np.linalg.eigh(self.correlation)
-        root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return root
+        return symmetric_root(self.correlation)
 
 
 def latent_slices(columns: Sequence[TableColumn]) -> list[slice]:
@@ -205,7 +203,12 @@ def _calibrated(columns: tuple[TableColumn, ...], targets: Indicators) -> Latent
             inverse[own, row] = np.linalg.pinv(slopes[row, own])
     of_levels &= ~fixed
     wanted[of_levels] = (inverse @ targets.covariance @ inverse.T)[of_levels]
-    white, best = _white_noise(d), None
+    # Normal draws with exactly zero means and the identity as second moment.
+    number = max(min(_MOST_ROWS, _MOST_NUMBERS // max(d, 1)), 4 * d)
+    drawn = stream().standard_normal((number, d))
+    drawn -= drawn.mean(axis=0)
+    values, vectors = np.linalg.eigh(drawn.T @ drawn / number)
+    white, best = drawn @ ((vectors / np.sqrt(values)) @ vectors.T), None
     for _ in range(_CORRECTIONS):
         wanted = _feasible(wanted, columns, slices)
         latent = Latent(columns, nearest_correlation(wanted, fixed), none)
@@ -241,16 +244,6 @@ def _feasible(wanted: Array, columns: Sequence[TableColumn], slices: Sequence[sl
             wanted[numeric, own] = across
             wanted[own, numeric] = across.T
     return wanted
-
-
-def _white_noise(d: int) -> Array:
-    """Normal draws with exactly zero means and the identity as second moment."""
-    rows = max(min(_MOST_ROWS, _MOST_NUMBERS // max(d, 1)), 4 * d)
-    drawn = stream().standard_normal((rows, d))
-    drawn -= drawn.mean(axis=0)
-    values, vectors = np.linalg.eigh(drawn.T @ drawn / rows)
-    white: Array = drawn @ ((vectors / np.sqrt(values)) @ vectors.T)
-    return white
 
 
 def nearest_correlation(matrix: Array, fixed: NDArray[np.bool_]) -> Array:

@@ -128,17 +128,13 @@ class FreeChoice:
         slopes = np.zeros((self.shares.size, self.size))
         for j, k in enumerate(self.possible[: self.size]):
             share = self.shares[k]
-            own = share * _mean_of_largest(share)
+            # E Phi^-1(V^share), V uniform: the mean of the largest of 1 / share normal variables.
+            log_density = (1 / share - 1) * log_ndtr(_GRID) - _GRID**2 / 2
+            density = np.exp(log_density - log_density.max())
+            own = share * float(density @ _GRID / density.sum())
             slopes[:, j] = -own * self.shares / (1 - share)
             slopes[k, j] = own
         return slopes
-
-
-def _mean_of_largest(share: float) -> float:
-    """E Phi^-1(V^share), V uniform: the mean of the largest of 1 / share normal variables."""
-    log_density = (1 / share - 1) * log_ndtr(_GRID) - _GRID**2 / 2
-    density = np.exp(log_density - log_density.max())
-    return float(density @ _GRID / density.sum())
 
 
 _EXPLAINED = 3.0  # standard deviations of noise that explain a share of no level

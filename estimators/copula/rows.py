@@ -144,7 +144,17 @@ def compared_correlations(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
             names += [f"{column.facts.name}={t}" for t in level_names(column.facts.levels)]
             parts.append(np.column_stack([(cells == x).astype(float) for x in column.facts.levels]))
         owners += [k] * parts[-1].shape[1]
-    synthetic = _correlation(np.column_stack(parts))
+    # Correlations of the rows where both cells are present; NaN for a constant column.
+    stacked = np.column_stack(parts)
+    present = ~np.isnan(stacked)
+    shifted = np.where(present, stacked - np.nanmean(stacked, axis=0), 0.0)
+    flags = present.astype(float)
+    count = np.maximum(flags.T @ flags, 1.0)
+    mean = shifted.T @ flags / count  # of column i, over the rows where column j is present
+    square = (shifted**2).T @ flags / count - mean**2
+    covariance = shifted.T @ shifted / count - mean * mean.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        synthetic: Array = covariance / np.sqrt(square * square.T)
     i, j = np.triu_indices(len(names), 1)
     other = np.array(owners)[i] != np.array(owners)[j]
     i, j = i[other], j[other]
@@ -163,17 +173,3 @@ def compared_correlations(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.astype({"row": "str", "col": "str"})
-
-
-def _correlation(cells: Array) -> Array:
-    """Correlations of the rows where both cells are present; NaN for a constant column."""
-    present = ~np.isnan(cells)
-    shifted = np.where(present, cells - np.nanmean(cells, axis=0), 0.0)
-    flags = present.astype(float)
-    count = np.maximum(flags.T @ flags, 1.0)
-    mean = shifted.T @ flags / count  # of column i, over the rows where column j is present
-    square = (shifted**2).T @ flags / count - mean**2
-    covariance = shifted.T @ shifted / count - mean * mean.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation: Array = covariance / np.sqrt(square * square.T)
-    return correlation

@@ -81,21 +81,6 @@ def is_level_of(name: str, column: str) -> bool:
     return name.startswith(f"{column}=")
 
 
-def checked_name(name: str, known: Sequence[str]) -> str:
-    """The name if it is known.
-
-    Raises RequestError with the most similar known names.
-    """
-    if name in known:
-        return name
-    raise families.ANALYSIS(
-        "The release has no column '{column}'.",
-        "Its columns, most similar first: {known}.",
-        column=name,
-        known=most_similar_first(name, known),
-    )
-
-
 def _terms(formula: str, columns: Sequence[str]) -> Terms:
     sides, tokens = _parsed(formula, columns)
     left, right = getattr(sides, "lhs", ()), getattr(sides, "rhs", ())
@@ -195,7 +180,13 @@ def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Desi
     table = predictor_names(columns)
     known = [*table, *(name for name in names[1:] if name not in table)]
     for name in (terms.outcome, *terms.predictors, *terms.excluded):
-        checked_name(name, known)
+        if name not in known:
+            raise families.ANALYSIS(
+                "The release has no column '{column}'.",
+                "Its columns, most similar first: {known}.",
+                column=name,
+                known=most_similar_first(name, known),
+            )
     outcome = _indices(terms.outcome, names, columns)
     if len(outcome) != 1 or names[outcome[0]] != terms.outcome:
         raise families.ANALYSIS(

@@ -149,7 +149,11 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
     spectrum = project_to_trace(mean + math.sqrt(share) * (values - mean), trace)
     for _ in range(_STEPS if p <= _FEW_STEPS_ABOVE else _FEW_STEPS):
         residual, deviations = _residuals(values, spectrum, noise_at)
-        change = residual - _within_noise(residual, width * deviations)
+        # The part of the residuals that is ignored: at most `zone` each, less if all are larger.
+        zone = width * deviations
+        size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(zone))
+        limit = zone * (noise / size if size > noise else 1.0)
+        change = residual - np.clip(residual, -limit, limit)
         spectrum = project_to_trace(spectrum + _STEP_LENGTH * change, trace)
     noise_at = _simulated_noise(source, number_of_draws(_MEAN_DRAWS, p), p, law, rows)
     noisy, vectors = np.linalg.eigh(np.diag(spectrum) + noise_at(spectrum))
@@ -180,13 +184,6 @@ def _residuals(
     """Released eigenvalues minus the mean of simulated ones, whose deviations are returned too."""
     noisy = np.linalg.eigvalsh(np.diag(spectrum) + noise_at(spectrum))
     return values - noisy.mean(axis=0), noisy.std(axis=0, ddof=1)
-
-
-def _within_noise(residual: Array, width: Array) -> Array:
-    """The part of the residuals that is ignored: at most `width` each, less if all are larger."""
-    size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(width))
-    limit = width * (noise / size if size > noise else 1.0)
-    return np.clip(residual, -limit, limit)
 
 
 def _simulated_noise(
@@ -265,7 +262,7 @@ def denoise(
     with single_blas_thread():
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
-            return _assemble(vectors, project_spectrum(values, trace))
+            return with_spectrum(vectors, project_spectrum(values, trace))
         # The trace without noise, from the released one and its error at a flat spectrum.
         p, released, n = values.size, float(values.sum()), rows or 1.0
         likely = trace if unit and math.isfinite(trace) else min(max(released, 0.0), trace)
@@ -273,15 +270,16 @@ def denoise(
         sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
         wanted = estimate_trace(released, sd, trace, unit)
         shrunk = shrunken_spectrum(values + (wanted - released) / p, law, wanted, n)
-        return _assemble(vectors, shrunk)
+        return with_spectrum(vectors, shrunk)
 
 
 def project(matrix: Array, trace: float = 1.0) -> Array:
     """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
     values, vectors = np.linalg.eigh(matrix)
-    return _assemble(vectors, project_spectrum(values, trace))
+    return with_spectrum(vectors, project_spectrum(values, trace))
 
 
-def _assemble(vectors: Array, values: Array) -> Array:
+def with_spectrum(vectors: Array, values: Array) -> Array:
+    """The symmetric matrix with these eigenvectors and eigenvalues."""
     product: Array = (vectors * values) @ vectors.T
     return (product + product.T) / 2

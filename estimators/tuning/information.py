@@ -83,13 +83,6 @@ def _refit_to_score(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
 def effective_sample_size(evidence: Evidence) -> float:
     """Number of rows of a table without noise that would give errors of the same size.
 
-    Returns
-    -------
-    float
-        At most the number of rows.
-
-    Notes
-    -----
     An off-diagonal entry has sampling variance S_ii S_jj / n for uncorrelated columns, plus the
     variance of its noise. n_eff = n sampling / (sampling + noise), each summed over i != j. This is
     exact if all columns have the same variance and the noise is isotropic; otherwise it is an

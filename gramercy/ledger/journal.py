@@ -152,7 +152,8 @@ def is_registered(db: Connection, dataset: str) -> bool:
 
 def registered_datasets(db: Connection) -> list[str]:
     """Ids of the registered data sets."""
-    return sorted(db.scalars(select(entries.c.dataset).where(entries.c.kind == "registered")))
+    registered = select(entries.c.dataset).where(entries.c.kind == "registered")
+    return sorted(db.scalars(registered), key=str)
 
 
 def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:

@@ -120,7 +120,8 @@ class LedgerReader:
         """One statement, or one for every period of the data that was charged."""
         charged = select(entries.c.window).where(*journal.is_charge(dataset)).distinct()
         with self._reading() as db:
-            windows = sorted(db.scalars(charged)) or [""]
+            # An owner of the database may have stored bytes, or nothing.
+            windows = sorted(db.scalars(charged), key=str) or [""]
             return tuple(journal.statement(db, dataset, window) for window in windows)
 
     def statements_around(self, dataset: str, release: str) -> tuple[Statement, Statement]:

@@ -70,7 +70,6 @@ class Gaussian(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return self.scale
 
     @property
@@ -80,7 +79,6 @@ class Gaussian(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         diagonal, off_diagonal = self._scales()
         divisor = self.lattice.divisor
         return NoiseLaw(
@@ -91,7 +89,6 @@ class Gaussian(Additive):
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

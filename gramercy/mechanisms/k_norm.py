@@ -84,7 +84,7 @@ class KNorm(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`: E ||v||^2 = D (D + 1) scale^2 over D equal coordinates."""
+        """E ||v||^2 = D (D + 1) scale^2 over D equal coordinates."""
         return self.scale * math.sqrt(self.dimension + 1)
 
     @property
@@ -99,13 +99,11 @@ class KNorm(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

@@ -72,7 +72,6 @@ class Laplace(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return math.sqrt(2) * self.scale
 
     @property
@@ -84,13 +83,11 @@ class Laplace(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return l1_sensitivity(self.parameters)
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

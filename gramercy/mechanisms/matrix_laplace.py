@@ -73,12 +73,12 @@ class MatrixLaplace(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`: W_ii has variance 2 (p + 1) s^2."""
+        """W_ii has variance 2 (p + 1) s^2."""
         return 2 * math.sqrt(self.parameters.p + 1) * self.scale
 
     @property
     def sd_rows(self) -> float | None:
-        """See `Additive.sd_rows`: the count has Laplace noise."""
+        """The count has Laplace noise."""
         return math.sqrt(2) * self._count_scale if self.parameters.publishes_noisy_count else None
 
     @property
@@ -90,7 +90,6 @@ class MatrixLaplace(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(
             family="matrix-laplace",
@@ -101,7 +100,6 @@ class MatrixLaplace(Additive):
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return _trace_sensitivity(self.parameters)
 
     @property

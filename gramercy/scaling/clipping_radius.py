@@ -21,13 +21,10 @@ _QUARTERS = np.array([1.0, math.sqrt(math.sqrt(2)), math.sqrt(2), math.sqrt(2 * 
 def length_edges(q: int) -> Array:
     """Return the edges of the bins of row lengths: quarter octaves from 1.
 
-    Returns
-    -------
-    ndarray of float64, shape (K,)
-        Bin k is [edges[k], edges[k + 1]); the last is unbounded. A length x is in bin
-        ``max(searchsorted(edges, x, side="right") - 1, 0)``. With an intercept only malformed
-        lines are shorter than 1. The last edge is 16 times the length of the longest winsorised
-        row, because the lengths of persons cover all their rows.
+    Returns shape (K,): bin k is [edges[k], edges[k + 1]); the last is unbounded. A length x is in
+    bin ``max(searchsorted(edges, x, side="right") - 1, 0)``. With an intercept only malformed lines
+    are shorter than 1. The last edge is 16 times the length of the longest winsorised row, because
+    the lengths of persons cover all their rows.
     """
     octaves = math.ceil(math.log2(LARGEST_WINSOR * _PERSONS_ROOM)) + (q.bit_length() + 1) // 2
     edges: Array = (np.ldexp(1.0, np.arange(octaves))[:, None] * _QUARTERS).ravel()
@@ -37,21 +34,12 @@ def length_edges(q: int) -> Array:
 def clipping_radius(counts: NDArray[np.int64], sd: float, n: float, q: int, noise: float) -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
 
-    Parameters
-    ----------
-    counts
-        Noisy histogram over `length_edges`, shape (K,).
-    noise
-        Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
-        rows in the unit ball: 1/mu under replace-one.
+    `counts`: noisy histogram over `length_edges`, shape (K,). `noise`: standard deviation of the
+    noise off the diagonal of the sum of rows' outer products, for rows in the unit ball: 1/mu under
+    replace-one.
 
-    Returns
-    -------
-    float
-        In units of the scaled columns, rounded to three digits.
+    The result is in units of the scaled columns, rounded to three digits.
 
-    Notes
-    -----
     Among all edges r, that with the least ``(.04)^2 lost(r) + (r^2 noise / (n v(r)))^2`` is
     chosen: lost(r) is the share of the sum of squared lengths that clipping removes, and v(r) the
     mean of what remains per column. The square root of lost(r) predicted the bias of correlations
@@ -76,20 +64,11 @@ def _weights(counts: NDArray[np.int64], sd: float, n: float) -> Array:
     """Shares of rows in the bins of the shortest prefix that has nearly all rows."""
     values = counts.astype(np.float64)
     values += (n - float(counts.sum())) / len(values)
-    reached = np.cumsum(values) >= n - sd * _allowances(len(values))
+    # How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
+    bins = len(values)
+    prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
+    reached = np.cumsum(values) >= n - sd * (_SURE * np.sqrt(prefix * (bins - prefix) / bins))
     support = int(np.argmax(reached)) + 1 if reached.any() else len(values)
     weights = np.maximum(values[:support], 0.0)
     total = math.fsum(weights)
     return weights / total if total > 0 else np.ones(1)
-
-
-def _allowances(bins: int) -> Array:
-    """How far below n the sum of a prefix with all rows may be, in standard deviations of a count.
-
-    The counts sum to n, so the noise of the sum of k of K bins has variance k (K - k) / K. Three
-    of its standard deviations: where a prefix with all rows is missed, noise in the bins of the
-    longest rows can hide them all.
-    """
-    prefix = np.minimum(np.arange(1, bins + 1), bins // 2)
-    allowances: Array = _SURE * np.sqrt(prefix * (bins - prefix) / bins)
-    return allowances

@@ -35,8 +35,6 @@ def column_constants(
 ) -> Constants:
     """Choose centre and scale of a column from a noisy histogram.
 
-    Notes
-    -----
     First, all counts are shifted by the same amount, so that their sum is n. Then a run of
     neighbouring bins is chosen, see `runs.best_run`. No count is compared with a threshold, because
     one false bin or one lost tail would spoil the column. Centre and scale are the mean and the
@@ -49,7 +47,9 @@ def column_constants(
     """
     values = counts.astype(np.float64)
     values += (n - float(counts.sum())) / len(values)
-    present = _present(float(values[-1]), sd, n)
+    # Share of rows with a value: 1 unless missing cells exceed their noise.
+    missing = max(float(values[-1]), 0.0) / n
+    present = 1.0 if missing <= 3 * sd / n else min(max(1 - missing, sd / n, 1e-6), 1.0)
     histogram = NoisyHistogram(values[:-1], grid.edges, sd, n * present)
     first, last = best_run(histogram, previous.scale if previous else None)
     centre, scale = _moments(histogram, first, last)
@@ -69,14 +69,6 @@ def column_constants(
         float(f"{winsor:.2g}"),
         _next_bins(last - first, strength),
     )
-
-
-def _present(missing: float, sd: float, n: float) -> float:
-    """Share of rows with a value: 1 unless missing cells exceed their noise."""
-    share = max(missing, 0.0) / n
-    if share <= 3 * sd / n:
-        return 1.0
-    return min(max(1 - share, sd / n, 1e-6), 1.0)
 
 
 def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, float]:
@@ -210,8 +202,6 @@ class NoisyHistogram:
 def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, int]:
     """First and last edge of the run of bins that is short and leaves little out.
 
-    Notes
-    -----
     Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
     (16 s)))`` is chosen: W is its width, z what its mass lacks of 99.9 % of the column's cells, in
     standard deviations of the noise, t the same for the most conspicuous run outside of it, and s
@@ -241,8 +231,6 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
 def size_of_rare_values(histogram: NoisyHistogram, first: int, last: int, usual: float) -> float:
     """The size of the rare cells of a column that are outside of a run.
 
-    Notes
-    -----
     The most conspicuous other run, where wider runs are preferred a little, because a chance
     maximum is more often a single bin, and sizes near the usual one. A size that is too small is
     the lesser evil: cells are clamped, and the column says which rows have a value other than zero.
@@ -359,12 +347,9 @@ class LevelGrid:
 def first_grid(lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the first stage, which depend on the bounds only.
 
-    Returns
-    -------
-    Grid
-        With bounds: 64 equal bins, and where zero is within, half octaves on both sides of it and
-        a narrow bin around it, because many columns have most of their cells at or near zero.
-        Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
+    With bounds: 64 equal bins, and where zero is within, half octaves on both sides of it
+    and a narrow bin around it, because many columns have most of their cells at or near zero.
+    Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
     """
     if lower is None or upper is None:
         octaves = np.ldexp(1.0, np.arange(_SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
@@ -382,11 +367,8 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
 def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the next stage, around published constants.
 
-    Returns
-    -------
-    Grid
-        `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
-        bounds, and a narrow bin around zero, where values often coincide.
+    Returns `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
+    bounds, and a narrow bin around zero, where values often coincide.
     """
     least = -UNBOUNDED if lower is None else lower
     largest = UNBOUNDED if upper is None else upper

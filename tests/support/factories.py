@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,14 @@ MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
 def at_scale(reduced: int, full: int) -> int:
     """The size of a test: `full` in ``make acceptance``, `reduced` in ``make test``."""
     return full if FULL else reduced
+
+
+@contextmanager
+def home_at(path: Path) -> Iterator[Path]:
+    """Use another home, as the fixtures of a module do."""
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(path))
+        yield path
 
 
 def write_table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:

@@ -31,8 +31,8 @@ from gramercy.archive.bundles.rows_file import RowWriter, read_rows, rows_per_ba
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
-from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.pipeline.plan.calibration import (

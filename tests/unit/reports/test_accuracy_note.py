@@ -39,15 +39,8 @@ def level(evidence: Evidence) -> str:
     assert accuracy is not None
     note = correlation_note(accuracy, evidence, "")
     assert note.level == correlation_level(accuracy, evidence)
-    codes = {
-        "good": {""},
-        "warning": {families.NOISE.code, families.READING.code},
-        "danger": {
-            families.NOISE.code,
-            families.READING.code,
-        },
-    }
-    assert note.code in codes[note.level]
+    codes = {""} if note.level == "good" else {families.NOISE.code, families.READING.code}
+    assert note.code in codes
     assert f"{accuracy.typical_noise:.2g}" in note.text
     return note.level
 
