@@ -21,17 +21,17 @@ from gramercy.schemas.evidence import Histogram
 Array = NDArray[np.float64]
 
 _TERMS = 40
-_GRID = np.linspace(-8.0, 8.0, 3201)
+_HERMITE_GRID = np.linspace(-8.0, 8.0, 3201)
 _CORRELATION_STEPS = 30  # of bisection
 _LARGEST = 0.999  # latent correlation
 
 
 def _polynomials() -> Array:
     """Normalised Hermite polynomials on the grid, times normal weights; shape (terms + 1, grid)."""
-    weights = np.exp(-(_GRID**2) / 2)
-    polynomials = [np.ones_like(_GRID), _GRID]
+    weights = np.exp(-(_HERMITE_GRID**2) / 2)
+    polynomials = [np.ones_like(_HERMITE_GRID), _HERMITE_GRID]
     for k in range(1, _TERMS):
-        following = _GRID * polynomials[k] - np.sqrt(k) * polynomials[k - 1]
+        following = _HERMITE_GRID * polynomials[k] - np.sqrt(k) * polynomials[k - 1]
         polynomials.append(following / np.sqrt(k + 1))
     weighted: Array = np.stack(polynomials) * (weights / weights.sum())
     return weighted
@@ -46,7 +46,7 @@ def hermite_coefficients(marginal: Marginal) -> Array:
     Returns shape (terms + 2,): the first one is the mean, and the last number is the variance of
     g(z).
     """
-    values = marginal.values(_GRID)
+    values = marginal.values(_HERMITE_GRID)
     mean = float(_WEIGHTED[0] @ values)
     coefficients = _WEIGHTED @ (values - mean)  # a large mean would cost digits
     coefficients[0] = mean
@@ -83,7 +83,7 @@ class Marginal(Protocol):
         ...
 
 
-_STEPS = 60  # of bisection
+_STEPS = 60  # of bisection, and of a fixed point
 _WIDEST, _NARROWEST = 1e3, 1e-6  # standard deviations of a latent normal, in ranges of the bounds
 _TWO_VALUES = 0.98  # share of the largest variance from which all cells are at the bounds
 _FAR = 1e9  # standard deviation of their latent normal, in ranges
@@ -159,11 +159,10 @@ def _clamped_moments(m: float, s: float) -> tuple[float, float]:
 
 
 _TAIL = 0.1  # share of the rows
-_EXPLAINED = 1.5  # standard deviations of noise that explain the count beyond the end of a tail
+_TAIL_EXPLAINED = 1.5  # standard deviations of noise that explain the count beyond the end of a tail
 _SPIKE, _ROUNDS = 4.0, 4  # standard deviations above a smooth density; searches for such bins
 _ATOM = 1e-6  # width of a bin in scales, below which all of its cells are equal
 _WIDER, _PARTS, _STEEPEST = 1.5, 8, 50.0  # of bins that are split
-_STEPS = 60  # of a fixed point
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ def _tail(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float) ->
             break
         smooth &= ~spikes
     kept = np.where(smooth, np.maximum(fitted, 0.0), np.where(counts > _SPIKE * sd, counts, 0.0))
-    explained = np.cumsum(counts) <= _EXPLAINED * sd * np.sqrt(np.arange(1, counts.size + 1))
+    explained = np.cumsum(counts) <= _TAIL_EXPLAINED * sd * np.sqrt(np.arange(1, counts.size + 1))
     kept[: counts.size if explained.all() else int(np.argmin(explained))] = 0.0
     mass = float(kept.sum())
     total = max(float(counts.sum()), 0.0)

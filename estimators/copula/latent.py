@@ -88,9 +88,7 @@ class Indicators:
         return np.array([float(squares[own].sum()) for own in self.slices])
 
 
-# The latent correlations with which the columns of a copula have the released correlations.
-#
-# For two numeric columns they are exact (see `hermite`). For columns of levels they start from
+# For two numeric columns they are exact (see `latent_correlations`). For columns of levels they start from
 # covariances with normal variables, which are exact to first order, and are corrected by simulation
 # with a public seed. Where no correlation matrix has all of them, the nearest one is taken.
 
