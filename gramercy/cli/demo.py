@@ -40,13 +40,6 @@ def demo() -> None:
     done = flow_runner.publish(context, planned)
     release = Release(context.archive, *split_name(done.release))
     terminal.say("")
-    _print_regression(release)
-    terminal.say("")
-    _print_outcome(context, release, done)
-
-
-def _print_regression(release: Release) -> None:
-    """The regression of blood pressure, next to what the table was made with."""
     fitted = release.regression(FORMULA)
     intervals = fitted.conf_int()
     lines = {"": f"{'estimate':>9}  {'95 % interval':>17}  {'made with':>9}"}
@@ -55,6 +48,8 @@ def _print_regression(release: Release) -> None:
         interval = f"{lower:.3f} to {upper:.3f}"
         lines[term] = f"{fitted.params[term]:9.3f}  {interval:>17}  {PRESSURE[term]:9.3g}"
     terminal.facts_table(f"From the release alone: {FORMULA}", lines)
+    terminal.say("")
+    _print_outcome(context, release, done)
 
 
 def _print_outcome(context: Context, release: Release, done: flow_runner.Published) -> None:

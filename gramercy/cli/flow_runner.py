@@ -96,22 +96,18 @@ def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: l
         if plan.averaging:
             done = _run(aggregate_as_planned(context, plan), request, list(reports))
         else:
-            _load_ahead()
+            # Load what a release will need while its server starts.
+            import matplotlib.backends.backend_svg
+            import matplotlib.figure  # noqa: F401
+            import networkx  # noqa: F401
+
+            sampler.self_test()
             done = _run(release_as_planned(context, plan), request)
         with collect_problems(problems):
             _run(estimate_flow, done, request.estimates)
         with collect_problems(problems):
             _run(report_flow, done, request.estimates)
     return split_name(done)[1]
-
-
-def _load_ahead() -> None:
-    """Load what a release will need while its server starts."""
-    import matplotlib.backends.backend_svg
-    import matplotlib.figure  # noqa: F401
-    import networkx  # noqa: F401
-
-    sampler.self_test()
 
 
 @contextlib.contextmanager

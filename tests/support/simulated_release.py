@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import Grid
@@ -18,9 +19,9 @@ from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.request_parts import ScalingFacts
+from tests.support.noisy_matrices import gaussian_law, goe
 
 Array = NDArray[np.float64]
 
@@ -57,9 +58,8 @@ def released(
     factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
     rows = rows * factor[:, None]
     moment = rows.T @ rows / len(rows)
-    half = np.random.default_rng(seed).normal(size=moment.shape) * sd / math.sqrt(2)
-    raw = moment + half + half.T
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+    raw = moment + goe(np.random.default_rng(seed), len(moment), sd)
+    law = gaussian_law(sd)
     return Evidence(
         raw,
         denoise(raw, law, unit=radius is None),
@@ -70,6 +70,13 @@ def released(
         radius=radius,
         present=present,
     )
+
+
+def units_of(release: Evidence) -> TableUnits:
+    """The units of the columns of a release that has them."""
+    units = table_units(release)
+    assert units is not None
+    return units
 
 
 def privately_scaled(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from gramercy.cli.draft.drafting import default_delta, default_id, draft, yaml_scalar
-from gramercy.cli.draft.files import write
+from gramercy.cli.new import write
 from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.schemas import families
 from gramercy.schemas.periods import Span, is_label
