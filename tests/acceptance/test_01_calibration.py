@@ -21,7 +21,7 @@ from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, Sensitivi
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from tests.support.conformance import CASES, PAIRS
-from tests.support.factories import at_scale
+from tests.support.factories import FULL, at_scale
 from tests.support.problems import raises
 
 RANGES = SensitivityBounds(squared_row=275, squared_cell=100, squared_norm=900)
@@ -314,6 +314,8 @@ def test_published_wishart_is_not_pure(epsilon: float, delta: float) -> None:
     # Below that delta there is no finite epsilon.
     for level in (0.0, 1e-6, exact * (1 - 1e-9)):
         assert guarantee.epsilon(level) == math.inf
+    if epsilon != 1.0 and not FULL:  # its bound of the replaced row takes most of the time
+        return
     replace_one = published("wishart", "replace-one", epsilon=epsilon, delta=0.0).guarantee
     assert replace_one.delta(epsilon) == pytest.approx(exact, rel=1e-9)
     assert replace_one.epsilon(1e-6) == math.inf

@@ -49,12 +49,12 @@ def home(bundles: Bundles, monkeypatch: pytest.MonkeyPatch) -> Path:
 def refusal(sealed: Path, read: Callable[[Path], Any], name: str, data: bytes) -> set[str]:
     """The names of files in the error for a copy in which one file is changed."""
     copy = sealed.parents[4] / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(sealed, copy)
     (copy / name).chmod(0o644)
     (copy / name).write_bytes(data)
     with pytest.raises(BundleError) as caught:
         read(copy)
-    shutil.rmtree(copy)
     return {Path(str(fact)).name for fact in caught.value.facts.values()}
 
 

@@ -150,7 +150,8 @@ def sums(plan: Plan, order: list[int], fold_of: dict[int, int]) -> list[Any]:
     return [np.append(part.gram.astype(float) / unit, weight * part.rows) for part in parts]
 
 
-@pytest.mark.parametrize("turn", range(at_scale(8, 50)))
+# A flaw of one layout, relation and unit (a pair in 30) is missed by 100 pairs with 3 %.
+@pytest.mark.parametrize("turn", range(at_scale(5, 50)))
 def test_changed_record_changes_few_parts_within_the_claim(turn: int, tmp_path: Path) -> None:
     """Twenty pairs of tables per turn, over every layout, format, relation, unit and grouping.
 

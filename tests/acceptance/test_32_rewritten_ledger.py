@@ -94,10 +94,6 @@ def rewritten_with_an_older_anchor(home: Home) -> None:
     rewrite(ledger, cheaper("v2-r2"))
 
 
-def without_anchors(home: Home) -> None:
-    remove_anchors(home)
-
-
 def without_last_entries(home: Home) -> None:
     ledger = Ledger.of(home)
     last = ledger.head().seq
@@ -131,7 +127,7 @@ CHANGES: dict[Callable[[Home], None], Family[Any]] = {
     rewritten_with_anchor_unsigned: families.ANCHOR,
     rewritten_with_anchor_of_another_key: families.SIGNER,
     rewritten_with_an_older_anchor: families.ENTRY,
-    without_anchors: families.UNTRUSTED,
+    remove_anchors: families.UNTRUSTED,
     without_last_entries: families.ENTRY,
     without_estimate: families.REPLACED,
     without_report: families.REPLACED,

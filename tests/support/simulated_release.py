@@ -40,6 +40,23 @@ def scaled_rows(table: Array, columns: Sequence[ColumnFacts], intercept: bool) -
     return np.nan_to_num(np.column_stack(ones + cells))
 
 
+def noisy_moment(
+    table: Array,
+    columns: Sequence[ColumnFacts],
+    radius: float | None,
+    sd: float,
+    intercept: bool,
+    seed: int,
+) -> Array:
+    """The second moment of rows, clipped or of unit length, with Gaussian noise."""
+    rows = scaled_rows(table, columns, intercept)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+    factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
+    rows = rows * factor[:, None]
+    moment = rows.T @ rows / len(rows)
+    return np.asarray(moment + goe(np.random.default_rng(seed), len(moment), sd))
+
+
 def released(
     table: Array,
     columns: Sequence[ColumnFacts],
@@ -53,18 +70,13 @@ def released(
 
     Rows are clipped at `radius`, or divided by their length if it is None.
     """
-    rows = scaled_rows(table, columns, intercept)
-    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
-    factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
-    rows = rows * factor[:, None]
-    moment = rows.T @ rows / len(rows)
-    raw = moment + goe(np.random.default_rng(seed), len(moment), sd)
+    raw = noisy_moment(table, columns, radius, sd, intercept, seed)
     law = gaussian_law(sd)
     return Evidence(
         raw,
         denoise(raw, law, unit=radius is None),
         law,
-        float(len(rows)),
+        float(len(table)),
         columns=((None,) if intercept else ()) + tuple(columns),
         unit=radius is None,
         radius=radius,

@@ -21,7 +21,7 @@ from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.problems import raises
-from tests.support.simulated_release import declared_columns, released
+from tests.support.simulated_release import declared_columns, noisy_moment, released
 from tests.unit.pipeline.test_groups import COLUMNS as LEVELS
 from tests.unit.pipeline.test_groups import plan_of_groups
 
@@ -76,7 +76,7 @@ def group(
         return replace(evidence, names=NAMES)
     sd = 1e-4 * folds**0.5  # the sum of all folds has the noise of the whole
     parts = [
-        released(part, COLUMNS, radius=4.0, sd=sd, seed=seed + 10_000 * k).raw
+        noisy_moment(part, COLUMNS, 4.0, sd, intercept=True, seed=seed + 10_000 * k)
         for k, part in enumerate(np.split(cells, folds), 1)
     ]
     moments = tuple(Fold(part, rows / folds) for part in parts)

@@ -22,7 +22,6 @@ from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
-from gramercy.archive.store.staging import LOCK_SUFFIX
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
@@ -73,7 +72,6 @@ def test_bundles_are_listed_and_read_at_any_url(
     release, original = catalogue["toy/v1-r1"], Release(source, "toy", "v1-r1")
     assert (release.second_moment == original.second_moment).all(axis=None)
     assert release.estimates.keys() == original.estimates.keys()
-    assert release.report is not None
     assert release.report.read_bytes() == original.report.read_bytes()
     assert public_key(published_home).stem == release.signed_by
     assert release.withdrawn is None
@@ -82,21 +80,6 @@ def test_bundles_are_listed_and_read_at_any_url(
         catalogue["toy/v2-r1"]
     # The staging area is empty.
     assert not list((tmp_path / "staging").glob("*"))
-
-
-def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
-    archive = archive_at(url, tmp_path)
-    place = archive.root / "toy/v1-r1/release"
-    first = seal_bundle(tmp_path / "first", "first")
-    archive.commit(tmp_path / "first", place)
-    assert not (tmp_path / "first").exists()
-    seal_bundle(tmp_path / "second", "second")
-    for another in (archive, archive_at(url, tmp_path)):
-        with raises(families.EXISTS):
-            another.commit(tmp_path / "second", another.root / "toy/v1-r1/release")
-    assert (tmp_path / "second").exists()
-    fresh = archive_at(url, tmp_path)
-    assert check(fresh.release("toy", "v1-r1")) == first
 
 
 def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None:
@@ -208,23 +191,6 @@ def test_killed_publisher_can_be_finished(s3: str, tmp_path: Path) -> None:
     assert len(archive.store.sizes()) == 3
     archive.commit(archive.sealed_leftover("toy", digest), archive.root / "toy/v1-r1/release")
     assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
-
-
-def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path: Path) -> None:
-    """Sealed folders are committed; incomplete ones are removed."""
-    archive = open_archive(tmp_path / "archive")
-    digest = seal_bundle(tmp_path / "archive/.staging/toy.dead", "dead")
-    (tmp_path / "archive/.staging/toy.half").mkdir()
-    (tmp_path / "archive/.staging/toy.half/a.csv").write_text("1")
-    leftover = archive.sealed_leftover("toy", digest)
-    assert leftover == tmp_path / "archive/.staging/toy.dead"
-    archive.commit(leftover, archive.release("toy", "v1-r1"))
-    assert check(archive.release("toy", "v1-r1")) == digest
-    with archive.staging("toy", sweep_first=True) as staged:
-        assert {each.name for each in staged.parent.iterdir()} == {
-            staged.name,
-            staged.name + LOCK_SUFFIX,
-        }
 
 
 def test_errors_name_the_tampered_file(published_home: Path, tmp_path: Path) -> None:

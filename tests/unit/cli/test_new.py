@@ -171,16 +171,10 @@ def test_draft_of_a_wide_table_and_of_chosen_columns(
     assert list(load(cwd / "all/contract.yaml")["columns"]) == names == made["columns"]
     words = ("new", "wide.csv", "--folder", "some", "--columns", 'marker 7,"a,b",marker 7')
     assert run_json(*words, capsys=capsys)["columns"] == ["marker 7", "a,b"]
-    for wrong, problem in (
-        ("marker 701", families.DRAFT),
-        ("", families.DRAFT),
-        ("a,", families.DRAFT),
-    ):
-        code, _, err = run_command(
-            "new", "wide.csv", "--folder", "x", "--columns", wrong, capsys=capsys
-        )
-        assert code == 2
-        assert problem.code in err
+    for wrong in ("marker 701", "", "a,"):
+        words = ("new", "wide.csv", "--folder", "x", "--columns", wrong)
+        code, _, err = run_command(*words, capsys=capsys)
+        assert (code, families.DRAFT.code in err) == (2, True)
     assert not (cwd / "x").exists()
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import uuid
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from gramercy.api.release import Release
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.object_store import UrlStore, is_url
+from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.table_comparison import change, comparable
@@ -287,6 +286,7 @@ def test_pages_are_never_written_through_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_pages_of_an_archive_at_a_url(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,8 +298,7 @@ def test_pages_of_an_archive_at_a_url(
     assert unknown_files(archive) == []
     reader = open_archive(url)
     text = reader.store.read("toy/v1-r1/index.html").decode()
-    location = reader.location if is_url(url) else "path/to/archive"
-    assert f'gramercy.open("{location}")' in text
+    assert f'gramercy.open("{reader.location}")' in text
     if url.startswith("s3:"):
         system, root = reader.store._system
         assert system.info(f"{root}/index.html")["ContentType"] == "text/html"
@@ -414,9 +413,9 @@ def test_catalogue_search_in_a_browser(catalogue: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_remote_listing_fetches_only_descriptions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = f"{s3}/{uuid.uuid4().hex}"
+    place = "memory://described"
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", place)
     run_release(write_request(tmp_path))
     run_release(write_request(tmp_path, request={"version": "v2", "mechanism": LITTLE}))

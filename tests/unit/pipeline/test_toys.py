@@ -139,7 +139,6 @@ def test_toys_are_published_charged_estimated_and_verified(
     context = Context.default()
     ledger = context.ledger
     charge = ledger.charge_of("toy", folder.name)
-    assert charge is not None
     assert charge.guarantee == Guarantee(gaussian_mu(2, 2 * needed))
     assert charge.guarantee.mu == release.manifest.guarantee.mu
 

@@ -167,20 +167,13 @@ def test_forged_estimates_fail_verification(
 
 @pytest.mark.parametrize(
     "budget",
-    [
-        {"failure_share": 2e-6},
-        {"delta": 0.5, "failure_share": 0.05},
-        {"epsilon": -1.0},
-    ],
+    [{"failure_share": 2e-6}, {"delta": 0.5, "failure_share": 0.05}, {"epsilon": -1.0}],
 )
 def test_impossible_budget_in_a_manifest_fails_verification(
     tmp_path: Path, budget: dict[str, float]
 ) -> None:
     place = archive_of(Home.default()).release("toy", run_release(write_request(tmp_path)))
     edit_json(place / "datapackage.json", lambda facts: facts["dp"]["budget"].update(budget))
-    for path in place.iterdir():
-        path.chmod(0o644)
-    (place / "SHA256SUMS").unlink()
     seal(place)
     with raises(families.MANIFEST):
         verify_release(archive_of(Home.default()), "toy", "v1-r1", None)

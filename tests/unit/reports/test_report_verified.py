@@ -53,9 +53,9 @@ def forge(place: Path, file: str, change: Change) -> None:
 
 @pytest.mark.slow
 def test_forged_reports_fail_verification(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, home: Path, published_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = run_pipeline(write_request(tmp_path))
+    root = shutil.copytree(published_home, home) / "archive/toy/v1-r1"
     (place,) = (root / "reports").iterdir()
     shutil.copytree(place, tmp_path / "whole")
 
