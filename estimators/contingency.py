@@ -204,7 +204,7 @@ def _enclosed(label: str, depth: int) -> str:
 # Levels whose share noise may explain are left out. Rows beyond the clipping radius count less than
 # others, so that with many of them sampling errors are larger than multinomial ones.
 
-_CLEAR = 3.0  # standard deviations of the noise that the share of a level must exceed
+_CLEAR = 3.0  # standard deviations of the noise that the share or weight of a level must exceed
 
 
 @dataclass(frozen=True)
@@ -276,8 +276,6 @@ def _clear(table: NoisyTable, cells: NDArray[np.intp], axis: int) -> NDArray[np.
 # With the weights of level k, S_0k and S_kk, which estimate the same number, the mean of column x
 # in level k is S_kx / w_k for their average w_k by inverse variances. If a share o of the cells of
 # x is present, it is divided by o: missing cells are zero in scaled units.
-
-_CLEAR = 3.0  # standard deviations of the noise that the weight of a level must exceed
 
 
 def group_means(

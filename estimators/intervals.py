@@ -108,20 +108,21 @@ class Intervals(Estimator):
             **({"folds": float(folds)} if folds else {}),
         }
         matrices = dict(zip(names, bounds, strict=True))
-        tables = {"clearest": _clearest(matrices, evidence), "laws": error_laws(evidence)}
+        # The pairs with the largest ratio of estimate to standard error.
+        row, column = np.triu_indices(len(evidence.raw), 1)
+        labels = np.array(
+            evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object
+        )
+        values = {key: matrix[row, column] for key, matrix in matrices.items()}
+        ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
+        top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
+        numbers = {key: value[top] for key, value in values.items()}
+        table = pd.DataFrame({"row": labels[row[top]], "column": labels[column[top]], **numbers})
+        tables = {
+            "clearest": table.assign(law=describe_sampling(evidence)),
+            "laws": error_laws(evidence),
+        }
         return Estimate("intervals", matrices, tuning, tables)
-
-
-def _clearest(matrices: dict[str, Array], evidence: Evidence) -> pd.DataFrame:
-    """The pairs with the largest ratio of estimate to standard error."""
-    row, column = np.triu_indices(len(evidence.raw), 1)
-    names = np.array(evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object)
-    values = {key: matrix[row, column] for key, matrix in matrices.items()}
-    ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
-    top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
-    numbers = {key: value[top] for key, value in values.items()}
-    table = pd.DataFrame({"row": names[row[top]], "column": names[column[top]], **numbers})
-    return table.assign(law=describe_sampling(evidence))
 
 
 def error_laws(evidence: Evidence) -> pd.DataFrame:

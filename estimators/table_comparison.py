@@ -82,10 +82,7 @@ def numbers(evidence: Evidence) -> pd.DataFrame:
 
 
 def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
-    """The numbers of one release, or of a pool, in the order of `numbers`.
-
-    `evidence`: a release or a pool.
-    """
+    """The numbers of one release, or of a pool, in the order of `numbers`."""
     parts = [_parts(each, level, choice) for each, choice in _chosen(evidence)]
     estimate, error, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
     freedom = np.inf
@@ -174,11 +171,10 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
 def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
     """The numbers of two groups of one release, or of two releases, and their differences.
 
-     A number of the first that the second lacks is unknown there.
-    Returns one line for each number: ``kind``, ``column``, ``other`` (of correlations), ``first``,
-    ``second``, ``difference`` (the first minus the second), its ``standard_error``, ``lower``,
-    ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where noise
-    hides a number.
+    A number of the first that the second lacks is unknown there. Returns one line for each number:
+    ``kind``, ``column``, ``other`` (of correlations), ``first``, ``second``, ``difference`` (the
+    first minus the second), its ``standard_error``, ``lower``, ``upper``, the ``p_value`` of no
+    difference, and ``adjusted`` as in `changes`. NaN where noise hides a number.
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])

@@ -180,9 +180,12 @@ def normalisation_bias(
     columns = np.flatnonzero(known)
     facts = [moments.facts[j] if moments.facts else None for j in columns.tolist()]
     is_level = np.array([isinstance(each, LevelsFacts) for each in facts]) & moments.intercept
+    unit = 1.0  # squared scaled units in a unit of the moments
+    if evidence.radius is not None and not (moments.intercept or evidence.unit):
+        unit = evidence.radius**2 / rows_per_person  # nothing divides them
     target = Target(
         moments.mean[columns],
-        np.sqrt(moments.variance[columns] * _unit(evidence, moments, rows_per_person)),
+        np.sqrt(moments.variance[columns] * unit),
         as_correlation(moments.denoised[np.ix_(columns, columns)]),
         is_level,
     )
@@ -228,13 +231,6 @@ def _families(marginals: tuple[Marginal | None, ...], weight_known: bool) -> dic
     for name, (law, shapes) in _HEAVY_TAILS.items():
         families[name] = [law(shape) for shape in (shapes if weight_known else [_ASSUMED[name]])]
     return families
-
-
-def _unit(evidence: Evidence, moments: ScaledMoments, rows_per_person: int) -> float:
-    """Squared scaled units in a unit of the moments: without an intercept, nothing divides them."""
-    if moments.intercept or evidence.unit or evidence.radius is None:
-        return 1.0
-    return evidence.radius**2 / rows_per_person
 
 
 def _within(marginals: tuple[Marginal | None, ...], reach: float, degrees: float = 0.0) -> Law:

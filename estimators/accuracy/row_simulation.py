@@ -68,7 +68,20 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
     A column without a histogram stays Gaussian.
     """
-    return partial(_copula, marginals, degrees)
+
+    def law(cells: Array) -> Array:
+        if degrees is None:
+            levels = ndtr(cells)
+        else:
+            ranks = _student(degrees, cells).argsort(axis=0).argsort(axis=0)
+            levels = (ranks + 0.5) / len(cells)
+        drawn = cells.copy()
+        for j, marginal in enumerate(marginals):
+            if marginal is not None:
+                drawn[:, j] = marginal.quantiles(levels[:, j])
+        return drawn
+
+    return law
 
 
 def _student(degrees: float, cells: Array) -> Array:
@@ -88,19 +101,6 @@ def _mixing(degrees: float, rows: int) -> Array:
 def _lognormal(shape: float, every: int, cells: Array) -> Array:
     drawn = cells.copy()
     drawn[:, ::every] = np.exp(shape * cells[:, ::every]) / shape
-    return drawn
-
-
-def _copula(marginals: tuple[Marginal | None, ...], degrees: float | None, cells: Array) -> Array:
-    if degrees is None:
-        levels = ndtr(cells)
-    else:
-        ranks = _student(degrees, cells).argsort(axis=0).argsort(axis=0)
-        levels = (ranks + 0.5) / len(cells)
-    drawn = cells.copy()
-    for j, marginal in enumerate(marginals):
-        if marginal is not None:
-            drawn[:, j] = marginal.quantiles(levels[:, j])
     return drawn
 
 
@@ -192,11 +192,9 @@ def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
     return continued
 
 
-# Simulated rows with the moments of a release, before and after their normalisation.
-#
 # A release does not publish the law of its rows, so several are assumed; each has the released
 # means, variances and correlations after normalisation. Rows are z = mean + deviation * u, where u
-# has correlated columns of mean 0 and variance 1, by one of the laws of `row_laws`. They are
+# has correlated columns of mean 0 and variance 1, by one of the laws above. They are
 # weighted by w = 1 / |x|^2 (``unit``) or min(1, r^2 / |x|^2) (``clip``), where x = (1, z) with an
 # intercept and x = z without. A moment after normalisation is E[w z z^T] up to a known factor.
 

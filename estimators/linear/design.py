@@ -11,20 +11,17 @@ contain them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from formulaic.parser.types import Term, Token
-from collections.abc import Mapping
-from dataclasses import field
-
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 
 def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:

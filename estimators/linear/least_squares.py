@@ -114,8 +114,6 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
     return max(0.0, 1 - dimension * (deviation / length) ** 2)
 
 
-# Coefficients of a linear regression in the columns' own units, with their errors.
-#
 # If the residuals of the population do not depend on the regressors, intervals cover the
 # coefficients of the population. With folds they need no such assumption: the variance is that of
 # the jackknife, whose regularisation is that of all rows, and at least that of the noise.

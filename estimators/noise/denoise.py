@@ -145,7 +145,11 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
     residual, deviations = _residuals(values, np.full(p, mean), noise_at)
     sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
     width = np.interp(sure, _SURE, _HALF_WIDTHS)
-    share = _signal_share(values, law, trace, rows)
+    # Share of the eigenvalues' sum of squares about their mean that is not noise.
+    flat = law.row_deviations(np.full(p, mean), rows)
+    noise = float((flat**2).sum() - (np.diag(flat) ** 2).mean())  # without its trace
+    total = float(((values - mean) ** 2).sum())
+    share = max(0.0, 1 - noise * (1 + _MARGIN / p) / total) if total > 0 else 0.0
     spectrum = project_to_trace(mean + math.sqrt(share) * (values - mean), trace)
     for _ in range(_STEPS if p <= _FEW_STEPS_ABOVE else _FEW_STEPS):
         residual, deviations = _residuals(values, spectrum, noise_at)
@@ -166,16 +170,6 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
 def number_of_draws(most: int, p: int) -> int:
     """Number of simulated p x p matrices, which cost about p^3 each."""
     return max(_FEWEST_DRAWS, round(most * min(1.0, SIMULATED_UP_TO / p) ** 3))
-
-
-def _signal_share(values: Array, law: NoiseLaw, trace: float, rows: float) -> float:
-    """Share of the released eigenvalues' sum of squares about their mean that is not noise."""
-    p = values.size
-    mean = trace / p
-    deviations = law.row_deviations(np.full(p, mean), rows)
-    noise = float((deviations**2).sum() - (np.diag(deviations) ** 2).mean())  # without its trace
-    total = float(((values - mean) ** 2).sum())
-    return max(0.0, 1 - noise * (1 + _MARGIN / p) / total) if total > 0 else 0.0
 
 
 def _residuals(

@@ -61,23 +61,18 @@ def ebic(evidence: Evidence, path: Path, grid: Array) -> Choice:
             continue
         key = np.packbits(edges).tobytes()
         if key not in cache:
-            precision = _refit_to_score(matrix, edges)
+            # Dense graphs are refitted by the graphical lasso, many times as fast and nearly as
+            # accurate. Sparse graphs are chosen, so that theirs must be the exact scores.
+            precision = None
+            if edges.sum() <= _DENSE * len(edges):
+                precision = refit_or_none(matrix, edges)
+            else:
+                with contextlib.suppress(RequestError):
+                    precision = _by_graphical_lasso(matrix, edges)
             cache[key] = np.inf if precision is None else rows * loss(evidence.raw, precision)
             cache[key] += edges.sum() / 2 * cost_per_edge
         scores[k] = cache[key]
     return best_choice(grid, scores, estimates)
-
-
-def _refit_to_score(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
-    """`refit`; for dense graphs by the graphical lasso, many times as fast and nearly as accurate.
-
-    Sparse graphs are chosen, so that theirs are the scores that must be exact.
-    """
-    if edges.sum() <= _DENSE * len(edges):
-        return refit_or_none(matrix, edges)
-    with contextlib.suppress(RequestError):
-        return _by_graphical_lasso(matrix, edges)
-    return None
 
 
 def effective_sample_size(evidence: Evidence) -> float:

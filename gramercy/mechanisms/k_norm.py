@@ -50,12 +50,7 @@ class KNormSpec(PureSpec):
 class KNorm(Additive):
     """Frobenius K-norm noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        Delta_F / epsilon.
+    `scale`: Delta_F / epsilon.
     """
 
     name: ClassVar[str] = "k-norm"
@@ -101,10 +96,6 @@ class KNorm(Additive):
     def law(self) -> NoiseLaw:
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
-
-    @property
-    def sensitivity(self) -> float:
-        return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p = self.parameters.p

@@ -45,12 +45,7 @@ class LaplaceSpec(PureSpec):
 class Laplace(Additive):
     """Laplace noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        b, the mean absolute value of the noise on an entry of the Gram matrix of unit-ball rows.
+    `scale`: b, the mean absolute value of the noise on an entry, for rows of the unit ball.
     """
 
     name: ClassVar[str] = "laplace"

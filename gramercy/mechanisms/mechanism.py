@@ -297,9 +297,9 @@ class Additive(Mechanism):
         """Standard deviation of the noise on a diagonal entry of the Gram matrix."""
 
     @property
-    @abstractmethod
     def sensitivity(self) -> float:
         """Largest change of the Gram matrix by one protected unit, in the mechanism's norm."""
+        return math.sqrt(squared_sensitivity(self.parameters))
 
     def constants(self) -> dict[str, float]:
         constants = {"scale": self.scale, "sensitivity": self.sensitivity}

@@ -57,12 +57,7 @@ class WishartSpec(ClaimedPureSpec):
 class Wishart(Additive):
     """Wishart noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s^2: the noise is W_p(dof, s^2 I), for rows of the unit ball.
+    `scale`: s^2: the noise is W_p(dof, s^2 I), for rows of the unit ball.
     """
 
     dof: float  # m, degrees of freedom: a real number, at least p + 1

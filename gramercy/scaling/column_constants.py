@@ -36,14 +36,14 @@ def column_constants(
     """Choose centre and scale of a column from a noisy histogram.
 
     First, all counts are shifted by the same amount, so that their sum is n. Then a run of
-    neighbouring bins is chosen, see `runs.best_run`. No count is compared with a threshold, because
+    neighbouring bins is chosen, see `best_run`. No count is compared with a threshold, because
     one false bin or one lost tail would spoil the column. Centre and scale are the mean and the
     standard deviation of the run. If those of the stage before are similar, they count for a
     quarter, because their noise is independent.
 
     Where nearly all cells are in the narrow bin around zero, other values are rare, and the noise
     hides how rare. The scale then follows from the mass outside of the run and from the size of
-    rare values, see `runs.size_of_rare_values`.
+    rare values, see `size_of_rare_values`.
     """
     values = counts.astype(np.float64)
     values += (n - float(counts.sum())) / len(values)
@@ -54,7 +54,13 @@ def column_constants(
     first, last = best_run(histogram, previous.scale if previous else None)
     centre, scale = _moments(histogram, first, last)
     if _is_zero_alone(histogram, first, last, _reference(previous, lower, upper)):
-        scale = _scale_of_rare_values(histogram, first, last, lower, upper)
+        # Scale of a column that is zero except for rare values outside of a run.
+        inside = math.fsum(histogram.counts[first:last])
+        share = min(max(histogram.mass - inside, histogram.sd) / histogram.mass, 1.0)
+        usual = 1.0
+        if lower is not None and upper is not None:
+            usual = max(abs(lower), abs(upper)) * _RARE_SIZE
+        scale = math.sqrt(share) * size_of_rare_values(histogram, first, last, usual)
     if previous is not None:
         centre, scale = _with_memory(centre, scale, previous)
     centre, scale = rounded(centre, max(scale, abs(centre) * _SMALLEST_RATIO))
@@ -112,18 +118,6 @@ def _is_zero_alone(histogram: NoisyHistogram, first: int, last: int, reference: 
     rest = math.fsum(counts[first:last]) - float(counts[zero])
     noise = histogram.sd * math.sqrt(last - first - 1)
     return widths[0] < _NARROW * reference and widths[1] < _SHORT * reference and rest <= 2 * noise
-
-
-def _scale_of_rare_values(
-    histogram: NoisyHistogram, first: int, last: int, lower: float | None, upper: float | None
-) -> float:
-    """Scale of a column that is zero except for rare values outside of a run."""
-    inside = math.fsum(histogram.counts[first:last])
-    share = min(max(histogram.mass - inside, histogram.sd) / histogram.mass, 1.0)
-    usual = 1.0
-    if lower is not None and upper is not None:
-        usual = max(abs(lower), abs(upper)) * _RARE_SIZE
-    return math.sqrt(share) * size_of_rare_values(histogram, first, last, usual)
 
 
 def _with_memory(centre: float, scale: float, previous: Constants) -> tuple[float, float]:

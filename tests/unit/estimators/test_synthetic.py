@@ -11,15 +11,16 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.copula.distributions import (
+from gramercy.estimators.copula.released import (
+    FreeChoice,
+    LevelChoice,
+    OrderedChoice,
     clamped_normal,
     hermite_coefficients,
     histogram_marginal,
     latent_correlations,
 )
-from gramercy.estimators.copula.latent import nearest_correlation
-from gramercy.estimators.copula.released import FreeChoice, LevelChoice, OrderedChoice
-from gramercy.estimators.copula.rows import Copula
+from gramercy.estimators.copula.rows import Copula, nearest_correlation
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.synthetic import Synthetic
 from gramercy.schemas import families
