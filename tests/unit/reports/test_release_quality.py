@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from gramercy.pipeline.publish.estimating import make_estimate
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_estimate, read_release
 from gramercy.estimators import registry
@@ -20,6 +19,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.reports.correlations import correlations, effective_rows
 from gramercy.reports.estimate_summary import EstimateSummary, edge_stability, meaningless_pairs
 from gramercy.reports.release_report import release_page
