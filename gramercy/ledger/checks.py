@@ -48,7 +48,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     elif anchor.ledger != head.ledger:
         raise families.UNTRUSTED(
             "{ledger}: {witness} belongs to another ledger.",
-            remedy,
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             witness=witness,
         )
@@ -56,7 +57,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry "
             "{anchored}.",
-            remedy,
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             last=head.seq,
             witness=witness,
@@ -65,7 +67,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     elif db.scalar(select(entries.c.hash).where(entries.c.seq == anchor.seq)) != anchor.hash:
         raise families.UNTRUSTED(
             "{ledger}: entry {entry} differs from the anchor in {witness}.",
-            remedy,
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             entry=anchor.seq,
             witness=witness,
@@ -133,13 +136,16 @@ def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) 
     """Refuse a new budget that is not larger, or not smaller if `lower`, than the current one."""
     smaller, larger = (new, current) if lower else (current, new)
     if new == current or smaller.epsilon > larger.epsilon or smaller.delta > larger.delta:
-        wanted, other, numbers = ("lower", "raise", "smaller")
-        if not lower:
-            wanted, other, numbers = ("raise", "lower", "larger")
+        wanted, other, numbers = (
+            ("lower", "raise", "smaller") if lower else ("raise", "lower", "larger")
+        )
         raise families.CHANGE(
-            f"--{wanted} must not {other} epsilon or delta, and must change one of them: the "
+            "--{wanted} must not {other} epsilon or delta, and must change one of them: the "
             "budget of '{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
-            f"Give {numbers} numbers, or use --{other}.",
+            "Give {numbers} numbers, or use --{other}.",
+            wanted=wanted,
+            other=other,
+            numbers=numbers,
             dataset=dataset,
             epsilon=current.epsilon,
             delta=current.delta,

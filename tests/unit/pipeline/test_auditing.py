@@ -306,7 +306,7 @@ def test_audit_finds_changes_to_any_ledger_column(audited: Home, column: str) ->
 
 
 @pytest.mark.parametrize("value", ["NULL", "x'00ff'"])
-def test_data_set_that_is_not_text_is_found_beside_others(audited: Home, value: str) -> None:
+def test_data_set_that_is_not_text_is_found_among_others(audited: Home, value: str) -> None:
     Ledger.of(audited).charge(contract(id="ward"), "v1", "another", Guarantee(0.01), "")
     execute_on_ledger(audited.root, f"UPDATE entries SET dataset = {value} WHERE seq = 2")
     assert ("ledger", families.ENTRY.code) in audit_findings()
