@@ -28,6 +28,7 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.table_units import weight_lost
+from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.estimators.uncertainty.moment_errors import (
     additive_noise,
     completed_moments,
@@ -66,7 +67,18 @@ class DependenceEstimator(Estimator):
         if not self.conditional:
             return centred.with_intercept(self.fit_columns(centred.evidence))
         used = conditional_columns(evidence)
-        estimate = self.fit_columns(_selected(centred.evidence, used))
+        own = centred.evidence
+        square = np.ix_(used, used)
+        estimate = self.fit_columns(
+            replace(
+                own,
+                raw=own.raw[square],
+                repaired=own.repaired[square],
+                names=tuple(own.names[k] for k in used if own.names),
+                columns=tuple(own.columns[k] for k in used if own.columns),
+                folds=tuple(replace(fold, moment=fold.moment[square]) for fold in own.folds),
+            )
+        )
         return centred.with_intercept(_completed(estimate, centred.evidence, used))
 
     @abstractmethod
@@ -147,8 +159,9 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         centred, denoised = (completed_moments(evidence, each) for each in (raw, repaired))
     shares = np.outer(inverse, inverse)
     np.fill_diagonal(shares, inverse)
+    about = np.column_stack([-of_folds, np.eye(len(of_folds))])
     folds = tuple(
-        Fold(centred + shares * _centred(fold.moment - raw, of_folds), fold.rows)
+        Fold(centred + shares * congruence(about, fold.moment - raw), fold.rows)
         for fold in evidence.folds
     )
     reduced = replace(
@@ -177,19 +190,6 @@ def conditional_columns(evidence: Evidence) -> Indices:
         used[:] = True
     leave_out_references(used, levels_of(evidence.columns[moments.offset :]))
     return np.flatnonzero(used if np.count_nonzero(used) > 1 else np.ones_like(used))
-
-
-def _selected(evidence: Evidence, used: Indices) -> Evidence:
-    """Evidence of some of the columns about their means."""
-    square = np.ix_(used, used)
-    return replace(
-        evidence,
-        raw=evidence.raw[square],
-        repaired=evidence.repaired[square],
-        names=tuple(evidence.names[k] for k in used if evidence.names),
-        columns=tuple(evidence.columns[k] for k in used if evidence.columns),
-        folds=tuple(replace(fold, moment=fold.moment[square]) for fold in evidence.folds),
-    )
 
 
 def _completed(estimate: Estimate, evidence: Evidence, used: Indices) -> Estimate:
@@ -225,10 +225,3 @@ def _law(evidence: Evidence, means: Array, inverse: Array) -> NoiseLaw:
     entries = ~np.eye(q, dtype=bool) if q > 1 else np.eye(1, dtype=bool)
     sd = float(np.sqrt(noise.variance(q)[entries].mean()))
     return law.divided_by(float(law.deviations(q)[entries][0]) / sd) if sd > 0 else law
-
-
-def _centred(matrix: Array, means: Array) -> Array:
-    """A second moment of all columns, about given means; shape (q, q)."""
-    linear = np.column_stack([-means, np.eye(len(means))])
-    product: Array = linear @ matrix @ linear.T
-    return (product + product.T) / 2

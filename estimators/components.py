@@ -417,10 +417,16 @@ class Components(Estimator):
 
     def fit(self, evidence: Evidence) -> Estimate:
         """Raises RequestError if one of `columns` is not a column of the release."""
-        wanted = _wanted(evidence, self.columns)
+        names, facts = _names(evidence), evidence.columns[int(has_intercept(evidence)) :]
+        sources = [column.name for column in facts if column is not None] or names
+        _check_names(self.columns, tuple(dict.fromkeys(sources)))
+        if self.columns is None:
+            numeric = [k for k, each in enumerate(facts) if not isinstance(each, LevelsFacts)]
+            wanted = numeric or list(range(len(names)))
+        else:
+            wanted = [k for k, source in enumerate(sources) if source in self.columns]
         moments = column_moments(evidence, wanted, self.scale)
         found = principal_components(evidence, moments, self.level)
-        names = _names(evidence)
         tables = {
             "eigenvalues": _eigenvalues(found),
             "shares": _shares(found, describe_sampling(evidence)),
@@ -453,17 +459,6 @@ def _names(evidence: Evidence) -> list[str]:
     offset = int(has_intercept(evidence))
     names = evidence.names or tuple(f"x{k}" for k in range(len(evidence.raw)))
     return list(names[offset:])
-
-
-def _wanted(evidence: Evidence, columns: tuple[str, ...] | None) -> list[int]:
-    """Indices of the wanted matrix columns, without the intercept."""
-    names, facts = _names(evidence), evidence.columns[int(has_intercept(evidence)) :]
-    sources = [column.name for column in facts if column is not None] or names
-    _check_names(columns, tuple(dict.fromkeys(sources)))
-    if columns is not None:
-        return [k for k, source in enumerate(sources) if source in columns]
-    numeric = [k for k, column in enumerate(facts) if not isinstance(column, LevelsFacts)]
-    return numeric or list(range(len(names)))
 
 
 def _eigenvalues(found: PrincipalComponents) -> pd.DataFrame:

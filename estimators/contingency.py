@@ -204,7 +204,7 @@ def _enclosed(label: str, depth: int) -> str:
 # Levels whose share noise may explain are left out. Rows beyond the clipping radius count less than
 # others, so that with many of them sampling errors are larger than multinomial ones.
 
-_CLEAR = 3.0  # standard deviations of the noise that the share of a level must exceed
+_CLEAR = 3.0  # standard deviations of the noise that the share or weight of a level must exceed
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,8 @@ def independence(table: NoisyTable, sample: float) -> Independence:
     if min(k, size) < 2 or not total > 0:
         return Independence(math.nan, 0, math.nan, math.nan, math.nan, k, size)
     shares = table.unbiased.ravel()[cells] / total
-    rows, columns = (_margin(shares, axis) for axis in (1, 0))
+    margins = [np.maximum(shares.sum(axis=axis), 0.0) for axis in (1, 0)]
+    rows, columns = (margin / margin.sum() for margin in margins)
     expected = np.outer(rows, columns)
     contrasts = np.kron(np.eye(k) - rows[:, None], np.eye(size) - columns[:, None])
     noise = table.noise[np.ix_(cells.ravel(), cells.ravel())] / total**2
@@ -270,19 +271,11 @@ def _clear(table: NoisyTable, cells: NDArray[np.intp], axis: int) -> NDArray[np.
     return clear
 
 
-def _margin(shares: Array, axis: int) -> Array:
-    margin = np.maximum(shares.sum(axis=axis), 0.0)
-    normalised: Array = margin / margin.sum()
-    return normalised
-
-
 # Means of the numeric columns within each level of a column, with intervals.
 #
 # With the weights of level k, S_0k and S_kk, which estimate the same number, the mean of column x
 # in level k is S_kx / w_k for their average w_k by inverse variances. If a share o of the cells of
 # x is present, it is divided by o: missing cells are zero in scaled units.
-
-_CLEAR = 3.0  # standard deviations of the noise that the weight of a level must exceed
 
 
 def group_means(

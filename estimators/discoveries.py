@@ -63,7 +63,13 @@ class Discoveries(Estimator):
     def fit(self, evidence: Evidence) -> Estimate:
         errors, p = edge_errors(evidence, self.of), len(evidence.raw)
         p_values = errors.p_values
-        adjusted = _adjusted_p_values(p_values, self.dependence)
+        # The smallest rate at which each pair is discovered; symmetric, 1 on the diagonal.
+        adjusted = np.ones_like(p_values)
+        upper = np.triu_indices_from(p_values, 1)
+        if upper[0].size:
+            method = "bh" if self.dependence == "independent" else "by"
+            adjusted[upper] = scipy.stats.false_discovery_control(p_values[upper], method=method)
+        adjusted = np.minimum(adjusted, adjusted.T)
         discovered = np.triu(adjusted <= self.rate, 1)
         q, count = len(discovered), float(discovered.sum())
         pairs = q * (q - 1) // 2
@@ -84,16 +90,6 @@ class Discoveries(Estimator):
         table = table.assign(law=describe_sampling(evidence))
         tables = {"discoveries": table, "laws": error_laws(evidence)}
         return Estimate("graph", matrices, tuning, tables, edges)
-
-
-def _adjusted_p_values(p_values: Array, dependence: str) -> Array:
-    """The smallest rate at which each pair is discovered; symmetric, 1 on the diagonal."""
-    adjusted = np.ones_like(p_values)
-    pairs = np.triu_indices_from(p_values, 1)
-    if pairs[0].size:
-        method = "bh" if dependence == "independent" else "by"
-        adjusted[pairs] = scipy.stats.false_discovery_control(p_values[pairs], method=method)
-    return np.minimum(adjusted, adjusted.T)
 
 
 def _edge_table(

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator
@@ -108,19 +108,19 @@ class Discriminant(Estimator):
                 classes=facts.name,
             )
         rest = _remaining_rows(evidence, used)
-        raw, denoised = (
+        (raw, _), (denoised, total) = (
             _within_classes(m, x, used, rest) for m in (evidence.raw, evidence.repaired)
         )
         within = Evidence(
-            raw.scatter,
-            project(denoised.scatter, math.inf),
+            raw,
+            project(denoised, math.inf),
             evidence.law,
             evidence.rows,
             unit=evidence.unit,
         )
         spec = Ridge if self.precision == "ridge" else GraphicalLasso
         fitted = spec(penalty=self.penalty).fit(within)
-        precision = fitted.matrix * denoised.weight
+        precision = fitted.matrix * total
         weight = np.diag(evidence.repaired)[used]
         means = evidence.repaired[np.ix_(used, x)] / weight[:, None]
         slopes = means @ precision
@@ -134,7 +134,12 @@ class Discriminant(Estimator):
             dict(fitted.tuning),
             {
                 "coefficients": units.coefficients(labels, constants, slopes),
-                "classes": class_shares(evidence, facts, indicators, used),
+                "classes": class_shares(
+                    facts.levels,
+                    np.isin(indicators, used),
+                    np.diag(evidence.raw)[indicators],
+                    deviation[indicators],
+                ),
                 "means": units.means(evidence, labels, x, used),
                 "precision": units.precision(precision),
             },
@@ -181,36 +186,36 @@ def _remaining_rows(evidence: Evidence, used: Indices) -> Indices:
     return []
 
 
-@dataclass(frozen=True)
-class _WithinClasses:
-    scatter: Array  # second moment about the class means, in the units of the matrix
-    weight: float  # total weight of its rows
+def _within_classes(matrix: Array, x: Indices, used: Indices, rest: Indices) -> tuple[Array, float]:
+    """Second moment about the class means, and the total weight of its rows.
 
-
-def _within_classes(matrix: Array, x: Indices, used: Indices, rest: Indices) -> _WithinClasses:
-    """Pooled over the classes; the remaining rows count as one more class."""
+    The remaining rows count as one more class.
+    """
     weights = np.diag(matrix)[used]
     sums = matrix[np.ix_(used, x)]
     for i in rest:
         weights = np.append(weights, matrix[i, i] - weights.sum())
         sums = np.vstack([sums, matrix[i, x] - sums.sum(axis=0)])
     scatter: Array = matrix[np.ix_(x, x)] - (sums.T / weights) @ sums
-    return _WithinClasses((scatter + scatter.T) / 2, float(weights.sum()))
+    return (scatter + scatter.T) / 2, float(weights.sum())
 
 
 def class_shares(
-    evidence: Evidence, facts: LevelsFacts, indicators: Indices, used: Indices
+    classes: Sequence[str | float], kept: NDArray[np.bool_], weight: ArrayLike, sd: ArrayLike
 ) -> pd.DataFrame:
-    """Share of each class among those in use, with the first-order error of the noise."""
-    kept = np.isin(indicators, used)
-    weight = np.where(kept, np.diag(evidence.raw)[indicators], 0.0)
-    variance = np.where(kept, np.diag(evidence.deviations)[indicators] ** 2, 0.0)
+    """Share of each class among those in use, with the first-order error of the noise.
+
+    `kept`: which classes are in use. `weight`, `sd`: of every class, with the deviation of its
+    noise.
+    """
+    weight = np.where(kept, weight, 0.0)
+    variance = np.where(kept, np.asarray(sd) ** 2, 0.0)
     share = weight / weight.sum()
     # The error of w_k / sum w is (e_k - share_k sum e) / sum w, to first order.
     share_variance = (1 - 2 * share) * variance + share**2 * variance.sum()
     return pd.DataFrame(
         {
-            "class": list(facts.levels),
+            "class": list(classes),
             "status": np.where(kept, "used", "lost in noise"),
             "share": np.where(kept, share, np.nan),
             "share_sd": np.where(kept, np.sqrt(share_variance) / weight.sum(), np.nan),

@@ -117,10 +117,17 @@ class Estimator(EstimatorSpec, ABC):
         return f"{self.name}-{digest(self.model_dump())[:8]}"
 
 
-def precision_estimate(matrix: NDArray[np.float64], **tuning: float) -> Estimate:
-    """Estimate from a precision matrix; its graph has the partial correlations as weights."""
+def precision_estimate(
+    matrix: NDArray[np.float64], *, definite: bool = True, **tuning: float
+) -> Estimate:
+    """Estimate from a precision matrix; its graph has the partial correlations as weights.
+
+    If it is not positive definite, it is a graph with coefficients.
+    """
     edges = partial_correlations(matrix) if np.isfinite(matrix).all() else None
-    return Estimate("precision", {"precision": matrix}, tuning, edges=edges)
+    if definite:
+        return Estimate("precision", {"precision": matrix}, tuning, edges=edges)
+    return Estimate("graph", {"coefficients": matrix}, tuning, edges=edges)
 
 
 def partial_correlations(precision: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,7 +33,6 @@ from pydantic import Field
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import (
-    CorrelationKind,
     correlation,
     covariance,
     second_moment,
@@ -49,7 +48,6 @@ from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 _CLEAREST_PAIRS = 25
-Bounds = tuple[Array, Array, Array, Array]  # estimate, standard error, lower, upper
 
 Level = Annotated[float, Field(strict=True, gt=0.5, lt=1, allow_inf_nan=False)]
 
@@ -88,33 +86,43 @@ class Intervals(Estimator):
     level: Level = 0.95
 
     def fit(self, evidence: Evidence) -> Estimate:
+        bounds: tuple[Array, ...]
         if self.of == "covariance":
-            bounds, unknown = _covariance_bounds(evidence, self.level)
+            entries = covariance(evidence)
+            bounds = inner = _finite_bounds(entries, self.level)
+            if has_intercept(evidence):
+                bounds = _finite_bounds(second_moment(evidence), self.level)
+                for outer, own in zip(bounds, inner, strict=True):
+                    outer[1:, 1:] = own
         else:
-            bounds, unknown = _correlation_bounds(evidence, self.of, self.level)
+            entries, p = correlation(evidence, self.of), len(evidence.raw)
+            fills = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # for the intercept
+            own_bounds = zip(_finite_bounds(entries, self.level), fills, strict=True)
+            bounds = tuple(padded(matrix, p, *fill) for matrix, fill in own_bounds)
         names = ("estimate", "standard_error", "lower", "upper")
         folds = len(evidence.folds) if has_jackknife(evidence) else 0
         tuning = {
             "level": self.level,
             "critical_value": student_quantile(self.level, folds - 1 if folds else math.inf),
-            "unknown": float(unknown),
+            "unknown": float(np.triu(~entries.estimable).sum()),
             **({"folds": float(folds)} if folds else {}),
         }
         matrices = dict(zip(names, bounds, strict=True))
-        tables = {"clearest": _clearest(matrices, evidence), "laws": error_laws(evidence)}
+        # The pairs with the largest ratio of estimate to standard error.
+        row, column = np.triu_indices(len(evidence.raw), 1)
+        labels = np.array(
+            evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object
+        )
+        values = {key: matrix[row, column] for key, matrix in matrices.items()}
+        ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
+        top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
+        numbers = {key: value[top] for key, value in values.items()}
+        table = pd.DataFrame({"row": labels[row[top]], "column": labels[column[top]], **numbers})
+        tables = {
+            "clearest": table.assign(law=describe_sampling(evidence)),
+            "laws": error_laws(evidence),
+        }
         return Estimate("intervals", matrices, tuning, tables)
-
-
-def _clearest(matrices: dict[str, Array], evidence: Evidence) -> pd.DataFrame:
-    """The pairs with the largest ratio of estimate to standard error."""
-    row, column = np.triu_indices(len(evidence.raw), 1)
-    names = np.array(evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object)
-    values = {key: matrix[row, column] for key, matrix in matrices.items()}
-    ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
-    top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
-    numbers = {key: value[top] for key, value in values.items()}
-    table = pd.DataFrame({"row": names[row[top]], "column": names[column[top]], **numbers})
-    return table.assign(law=describe_sampling(evidence))
 
 
 def error_laws(evidence: Evidence) -> pd.DataFrame:
@@ -139,28 +147,7 @@ def padded(matrix: Array, p: int, fill: float, diagonal: float) -> Array:
     return full
 
 
-def _correlation_bounds(
-    evidence: Evidence, of: CorrelationKind, level: float
-) -> tuple[Bounds, int]:
-    entries, p = correlation(evidence, of), len(evidence.raw)
-    bounds = _finite_bounds(entries, level)
-    fills = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # for the intercept
-    filled = tuple(padded(m, p, *fill) for m, fill in zip(bounds, fills, strict=True))
-    return (filled[0], filled[1], filled[2], filled[3]), int(np.triu(~entries.estimable).sum())
-
-
-def _covariance_bounds(evidence: Evidence, level: float) -> tuple[Bounds, int]:
-    entries = covariance(evidence)
-    bounds = _finite_bounds(entries, level)
-    if has_intercept(evidence):
-        full = _finite_bounds(second_moment(evidence), level)
-        for outer, inner in zip(full, bounds, strict=True):
-            outer[1:, 1:] = inner
-        bounds = full
-    return bounds, int(np.triu(~entries.estimable).sum())
-
-
-def _finite_bounds(entries: Entries, level: float) -> Bounds:
+def _finite_bounds(entries: Entries, level: float) -> tuple[Array, Array, Array, Array]:
     """Estimate, standard error and bounds; 0 with standard error 1 where not estimable."""
     lower, upper = entries.interval(level)
     estimate = np.where(entries.estimable, entries.estimate, 0.0)

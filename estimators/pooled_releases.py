@@ -118,7 +118,8 @@ class PooledReleases(Estimator):
 
 
 def _table(parts: Sequence[PoolPart]) -> pd.DataFrame:
-    noise, sampling = (np.array([getattr(each, key) for each in parts]) for key in _ERRORS)
+    noise = np.array([each.noise for each in parts])
+    sampling = np.array([each.sampling for each in parts])
     return pd.DataFrame(
         {
             "release": pd.Series([each.release for each in parts], dtype="str"),
@@ -129,6 +130,3 @@ def _table(parts: Sequence[PoolPart]) -> pd.DataFrame:
             "standard_error": np.hypot(noise, sampling),
         }
     )
-
-
-_ERRORS = ("noise", "sampling")

@@ -11,7 +11,6 @@ Rows longer than the clipping radius count less, in every group by the same rule
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.about_means import about_means
-from gramercy.estimators.discriminant import ColumnUnits
+from gramercy.estimators.discriminant import ColumnUnits, class_shares
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
@@ -117,7 +116,9 @@ class QuadraticDiscriminant(Estimator):
             precision.insert(0, "feature", units.names)
             precision.insert(0, "class", name)
             precisions.append(precision)
-        table = _shares(groups, used)
+        rows, rows_sd = zip(*((each.rows, each.rows_sd) for each in groups.values()), strict=True)
+        kept = np.array([name in used for name in groups])
+        table = class_shares(list(groups), kept, rows, rows_sd)
         prior = table["share"] if self.prior == "shares" else 1 / len(used)
         table["constant"] = table["class"].map(pd.Series(constants)) + np.log(prior)
         tables = {
@@ -132,20 +133,3 @@ def _lost(group: Evidence) -> bool:
     """Whether the noise hides the number of rows of a group, or their weight."""
     few = group.rows <= _LOST * group.rows_sd
     return few or any(weight_lost(m, group.deviations) for m in (group.raw, group.repaired))
-
-
-def _shares(groups: dict[str, Evidence], used: dict[str, Evidence]) -> pd.DataFrame:
-    """Share of each class among those in use, with the first-order error of the noise."""
-    kept = np.array([name in used for name in groups])
-    rows = np.where(kept, [group.rows for group in groups.values()], 0.0)
-    variance = np.where(kept, [group.rows_sd**2 for group in groups.values()], 0.0)
-    share = rows / rows.sum()
-    of_share = (1 - 2 * share) * variance + share**2 * variance.sum()
-    return pd.DataFrame(
-        {
-            "class": list(groups),
-            "status": np.where(kept, "used", "lost in noise"),
-            "share": np.where(kept, share, np.nan),
-            "share_sd": np.where(kept, np.sqrt(of_share) / rows.sum(), math.nan),
-        }
-    )

@@ -117,10 +117,28 @@ class LinearRegression(Estimator):
         if self.selection is not None:
             selected = np.zeros(len(labels), dtype=bool) if result is None else result.selected
             coefficients["selected"] = np.where(selected, "yes", "no")
+        # Facts about the whole fit, one a line.
+        weight = mean_weight(evidence)
+        facts = {
+            "R squared of the fitted coefficients": np.nan if result is None else result.r_squared,
+            "residual standard deviation": np.nan if result is None else result.residual_sd,
+            "rows": evidence.rows,
+            "mean weight of a row": 1.0 if weight is None else weight,
+            "noise in a moment": np.nan if result is None else result.noise,
+            "regularisation": np.nan if result is None else result.delta,
+            "factor for heavy tails": np.nan if result is None else result.tails,
+            "folds": float(len(evidence.folds)) if has_jackknife(evidence) else 1.0,
+        }
         tables = {
             "coefficients": coefficients,
             "standardised": standardised(result, coefficients),
-            "fit": _fit_table(evidence, result),
+            "fit": pd.DataFrame(
+                {
+                    "quantity": list(facts),
+                    "value": list(facts.values()),
+                    "errors": describe_sampling(evidence),
+                }
+            ),
             "terms": pd.DataFrame(
                 {
                     "role": ["outcome", *["reference"] * len(columns.references)],
@@ -157,28 +175,6 @@ class LinearRegression(Estimator):
         else:
             terms = Terms(self.outcome, tuple(dict.fromkeys(self.predictors)))
         return design(terms, names, columns)
-
-
-def _fit_table(evidence: Evidence, result: Regression | None) -> pd.DataFrame:
-    """Facts about the whole fit, one a line."""
-    weight = mean_weight(evidence)
-    facts = {
-        "R squared of the fitted coefficients": np.nan if result is None else result.r_squared,
-        "residual standard deviation": np.nan if result is None else result.residual_sd,
-        "rows": evidence.rows,
-        "mean weight of a row": 1.0 if weight is None else weight,
-        "noise in a moment": np.nan if result is None else result.noise,
-        "regularisation": np.nan if result is None else result.delta,
-        "factor for heavy tails": np.nan if result is None else result.tails,
-        "folds": float(len(evidence.folds)) if has_jackknife(evidence) else 1.0,
-    }
-    return pd.DataFrame(
-        {
-            "quantity": list(facts),
-            "value": list(facts.values()),
-            "errors": describe_sampling(evidence),
-        }
-    )
 
 
 LOST = "noise hides the outcome"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate, precision_estimate
+from gramercy.estimators.noise.denoise import with_spectrum
 from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
 from gramercy.estimators.tuning.penalty_rule import grid_around
 from gramercy.schemas import wordings
@@ -68,7 +69,6 @@ class Ridge(DependenceEstimator):
         return evidence.repaired if self.input == "denoised" else evidence.raw
 
     def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """See `estimators.tuning.penalty_rule.Path`."""
         return list(ridge_path(self.matrix(evidence), grid))
 
 
@@ -103,8 +103,7 @@ def _minimiser(phi: Array, vectors: Array, penalty: float) -> Array:
     root = np.hypot(phi, math.sqrt(8 * penalty))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         t = np.where(phi > 0, 2 / (phi + root), (root - phi) / (4 * penalty))
-        product: Array = (vectors * t) @ vectors.T
-    return (product + product.T) / 2
+        return with_spectrum(vectors, t)
 
 
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gramercy.estimators.about_means import DependenceEstimator
-from gramercy.estimators.estimator import Estimate, partial_correlations, precision_estimate
+from gramercy.estimators.estimator import Estimate, precision_estimate
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.neighbourhood import auto_penalty, symmetrised
 from gramercy.estimators.solvers.columnwise import columnwise
@@ -62,11 +62,10 @@ class Scio(DependenceEstimator):
         matrix = scaled / np.outer(root, root)
         own = np.sqrt(np.diagonal(scaled))
         smallest = float(np.linalg.eigvalsh(scaled / np.outer(own, own))[0])
-        if smallest > _ROUNDING * len(scaled):
-            return precision_estimate(matrix, penalty=penalty, smallest_eigenvalue=smallest)
-        tuning = {"penalty": penalty, "smallest_eigenvalue": smallest}
-        edges = partial_correlations(matrix)
-        return Estimate("graph", {"coefficients": matrix}, tuning, edges=edges)
+        definite = smallest > _ROUNDING * len(scaled)
+        return precision_estimate(
+            matrix, definite=definite, penalty=penalty, smallest_eigenvalue=smallest
+        )
 
 
 def scio(S: Array, penalty: float) -> Array:

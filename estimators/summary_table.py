@@ -16,7 +16,6 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
-from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
@@ -74,7 +73,16 @@ class SummaryTable(Estimator):
             tables["levels"] = _levels(evidence, list(dict.fromkeys(facts)), self.level)
         marginals = _numeric_marginals(evidence)
         if marginals:
-            tables["quantiles"] = _quantiles(marginals, _rows(evidence), self.level)
+            rows = _rows(evidence)
+            lines = [
+                (each.column, probability, found.value, found.lower, found.upper)
+                for each in marginals
+                for probability, found in zip(
+                    PROBABILITIES, quantiles(each, rows, PROBABILITIES, self.level), strict=True
+                )
+            ]
+            names = ["column", "probability", "value", "lower", "upper"]
+            tables["quantiles"] = pd.DataFrame(lines, columns=names).astype({"column": "str"})
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)
@@ -106,19 +114,14 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
     table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):
-        for key, values in _with_interval(entries, level).items():
-            table[f"{name}_{key}" if key else name] = values[numeric]
+        lower, upper = entries.interval(level)
+        values = (entries.estimate, entries.standard_error, lower, upper)
+        for key, each in zip(("", "_error", "_lower", "_upper"), values, strict=True):
+            table[name + key] = np.where(entries.estimable, each, np.nan)[numeric]
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
     return table.assign(law=means.law)
-
-
-def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
-    """Estimates, errors and intervals; NaN where noise hides the estimate."""
-    lower, upper = entries.interval(level)
-    values = {"": entries.estimate, "error": entries.standard_error, "lower": lower, "upper": upper}
-    return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
 
 
 def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.DataFrame:
@@ -129,18 +132,6 @@ def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.Da
         frame.insert(0, "column", column.name)
         frames.append(frame.rename(columns={"row": "level"}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _quantiles(marginals: list[Histogram], rows: RowsFacts, level: float) -> pd.DataFrame:
-    lines = [
-        (each.column, probability, found.value, found.lower, found.upper)
-        for each in marginals
-        for probability, found in zip(
-            PROBABILITIES, quantiles(each, rows, PROBABILITIES, level), strict=True
-        )
-    ]
-    names = ["column", "probability", "value", "lower", "upper"]
-    return pd.DataFrame(lines, columns=names).astype({"column": "str"})
 
 
 def _numeric_marginals(evidence: Evidence) -> list[Histogram]:

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
@@ -79,10 +79,7 @@ def numbers(evidence: Evidence) -> pd.DataFrame:
 
 
 def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
-    """The numbers of one release, or of a pool, in the order of `numbers`.
-
-    `evidence`: a release or a pool.
-    """
+    """The numbers of one release, or of a pool, in the order of `numbers`."""
     parts = [_parts(each, level, choice) for each, choice in _chosen(evidence)]
     estimate, error, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
     freedom = np.inf
@@ -103,21 +100,14 @@ def _numeric(evidence: Evidence) -> NDArray[np.bool_]:
 
 def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
     """Entries of each kind, and which of them are numbers of their own."""
-    units = table_units(evidence)
+    units, correlations = table_units(evidence), correlation(evidence, "correlation")
     if units is not None:
+        # Correlations are not estimable where noise hides the columns.
+        hidden = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
+        correlations = replace(correlations, estimable=correlations.estimable & ~hidden)
         yield table_means(evidence, units), (np.arange(len(units.names)),)
         yield table_deviations(evidence, units), np.nonzero(_numeric(evidence))
-    correlations = _known_correlations(evidence, units)
     yield correlations, np.triu_indices(len(correlations.estimate), 1)
-
-
-def _known_correlations(evidence: Evidence, units: TableUnits | None) -> Entries:
-    """Correlations that are not estimable where noise hides the columns."""
-    entries = correlation(evidence, "correlation")
-    if units is None:
-        return entries
-    hidden = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
-    return replace(entries, estimable=entries.estimable & ~hidden)
 
 
 def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array, Array, Array]:
@@ -178,11 +168,10 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
 def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
     """The numbers of two groups of one release, or of two releases, and their differences.
 
-     A number of the first that the second lacks is unknown there.
-    Returns one line for each number: ``kind``, ``column``, ``other`` (of correlations), ``first``,
-    ``second``, ``difference`` (the first minus the second), its ``standard_error``, ``lower``,
-    ``upper``, the ``p_value`` of no difference, and ``adjusted`` as in `changes`. NaN where noise
-    hides a number.
+    A number of the first that the second lacks is unknown there. Returns one line for each number:
+    ``kind``, ``column``, ``other`` (of correlations), ``first``, ``second``, ``difference`` (the
+    first minus the second), its ``standard_error``, ``lower``, ``upper``, the ``p_value`` of no
+    difference, and ``adjusted`` as in `changes`. NaN where noise hides a number.
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])

@@ -32,6 +32,7 @@ from pydantic import Field
 
 from gramercy.estimators.about_means import DependenceEstimator, Source
 from gramercy.estimators.estimator import Estimate
+from gramercy.estimators.noise.denoise import with_spectrum
 from gramercy.estimators.solvers.block import soft_threshold
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import Positive
@@ -83,27 +84,27 @@ class ThresholdedCovariance(DependenceEstimator):
         return "raw"
 
     def fit_columns(self, evidence: Evidence) -> Estimate:
-        tuning, threshold = self._threshold(evidence)
+        threshold: Array | float
+        if isinstance(self.threshold, float):
+            threshold = self.threshold
+            tuning = {"threshold": threshold}
+        elif self.threshold == "auto":
+            tuning = {"level": auto_level(len(evidence.raw))}
+            threshold = tuning["level"] * entry_standard_errors(evidence)
+        else:
+            constant = self.constant
+            if constant == "auto":
+                constant = paper_constant(evidence, self.threshold)
+            log = math.log(len(evidence.raw))
+            sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
+            threshold = sampling + 4 * evidence.typical_noise * math.sqrt(log)
+            tuning = {"threshold": threshold, "constant": constant}
         sparse = threshold_entries(
             evidence.raw, threshold, self.rule, keep_diagonal=self.keep_diagonal
         )
         matrices = {"covariance": psd_projection(sparse), "thresholded": sparse}
         edges = _correlations(sparse, np.diagonal(evidence.repaired))
         return Estimate("covariance", matrices, tuning, edges=edges)
-
-    def _threshold(self, evidence: Evidence) -> tuple[dict[str, float], Array | float]:
-        if isinstance(self.threshold, float):
-            return {"threshold": self.threshold}, self.threshold
-        if self.threshold == "auto":
-            level = auto_level(len(evidence.raw))
-            return {"level": level}, level * entry_standard_errors(evidence)
-        constant = self.constant
-        if constant == "auto":
-            constant = paper_constant(evidence, self.threshold)
-        log = math.log(len(evidence.raw))
-        sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
-        threshold = sampling + 4 * evidence.typical_noise * math.sqrt(log)
-        return {"threshold": threshold, "constant": constant}, threshold
 
 
 def threshold_entries(
@@ -135,8 +136,7 @@ def psd_projection(matrix: Array) -> Array:
     values, vectors = np.linalg.eigh(matrix)
     if values[0] >= -_ROUNDING * len(matrix) * values[-1]:
         return matrix
-    product: Array = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return (product + product.T) / 2
+    return with_spectrum(vectors, np.maximum(values, 0.0))
 
 
 def paper_constant(evidence: Evidence, name: PaperThreshold) -> float:

@@ -20,7 +20,7 @@ from pydantic import Field
 from scipy.special import multigammaln, ndtri
 
 from gramercy.estimators.about_means import DependenceEstimator
-from gramercy.estimators.estimator import Estimate, partial_correlations, precision_estimate
+from gramercy.estimators.estimator import Estimate, precision_estimate
 from gramercy.estimators.input_matrix import correlation_matrix, retained_share
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import Positive
@@ -61,12 +61,9 @@ class WishartPrior(DependenceEstimator):
         scaled = decided(unit, rows, strength, self.level)
         matrix = scaled / np.outer(root, root)
         smallest = float(np.linalg.eigvalsh(scaled)[0])
+        definite = smallest > _ROUNDING * len(scaled) * float(np.abs(scaled).max())
         tuning = {"strength": strength, "rows": rows, "smallest_eigenvalue": smallest}
-        if smallest > _ROUNDING * len(scaled) * float(np.abs(scaled).max()):
-            return precision_estimate(matrix, **tuning)
-        return Estimate(
-            "graph", {"coefficients": matrix}, tuning, edges=partial_correlations(matrix)
-        )
+        return precision_estimate(matrix, definite=definite, **tuning)
 
 
 def effective_rows(evidence: Evidence, root: Array) -> float:

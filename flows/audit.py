@@ -9,9 +9,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.tasks import steps
-from gramercy.tasks.history import read_history
+from gramercy.tasks.history import attach_audit, read_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import attach_audit
 
 
 @private_flow

@@ -35,7 +35,7 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.request import PERIOD
-from gramercy.tasks.run_artifacts import HOME
+from gramercy.tasks.history import HOME
 
 POOL = "gramercy"
 _PAGE = 100  # deployments that are fetched at a time
@@ -101,7 +101,20 @@ def deployments(
 
 def _release_facts(context: Context, request: Request, cron: str, timezone: str) -> dict[str, Any]:
     """The facts in which the release deployment of a request differs from prefect.yaml."""
-    _check_schedule(cron, timezone)
+    invalid = ""
+    try:
+        CronSchedule(cron=cron, timezone=timezone)
+    except ValidationError as caught:
+        invalid = str(caught.errors()[0]["loc"][0])
+    if invalid == "timezone" or not timezone:
+        raise families.USAGE(
+            "--timezone must be the name of a time zone.", "Write one such as Europe/Berlin."
+        )
+    if invalid or len(cron.split()) != 5:
+        raise families.USAGE(
+            "--cron must be a schedule of five fields.",
+            "Write one such as '0 6 * * 1': every Monday at 6:00.",
+        )
     request = registered_request(context.home, request.model_copy(update={"timezone": timezone}))
     check_request(context, request)
     plan = make_plan(context, request)
@@ -139,7 +152,13 @@ def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeploy
         load_flow_from_entrypoint(facts["entrypoint"]),
         name=facts["name"] if pool == POOL else f"{facts['name']}@{pool}",
         description=facts["description"],
-        schedules=[_schedule(**each) for each in facts.get("schedules", [])],
+        schedules=[
+            DeploymentScheduleCreate(
+                slug=each["slug"],
+                schedule=CronSchedule(cron=each["cron"], timezone=each["timezone"]),
+            )
+            for each in facts.get("schedules", [])
+        ],
         concurrency_limit=ConcurrencyLimitConfig(**limit) if limit else None,
         parameters=facts.get("parameters"),
         triggers=[
@@ -149,27 +168,6 @@ def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeploy
         work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-
-
-def _schedule(slug: str, cron: str, timezone: str) -> DeploymentScheduleCreate:
-    return DeploymentScheduleCreate(slug=slug, schedule=CronSchedule(cron=cron, timezone=timezone))
-
-
-def _check_schedule(cron: str, timezone: str) -> None:
-    invalid = ""
-    try:
-        CronSchedule(cron=cron, timezone=timezone)
-    except ValidationError as caught:
-        invalid = str(caught.errors()[0]["loc"][0])
-    if invalid == "timezone" or not timezone:
-        raise families.USAGE(
-            "--timezone must be the name of a time zone.", "Write one such as Europe/Berlin."
-        )
-    if invalid or len(cron.split()) != 5:
-        raise families.USAGE(
-            "--cron must be a schedule of five fields.",
-            "Write one such as '0 6 * * 1': every Monday at 6:00.",
-        )
 
 
 def job_template() -> dict[str, Any]:
@@ -203,7 +201,9 @@ class WorkPool:
         reason = ""
         try:
             self.check_owner(deployments)
-            self._create()
+            pool = WorkPoolCreate(name=self.name, type="process", base_job_template=job_template())
+            with self._client() as client:
+                client.create_work_pool(pool, overwrite=True)
             removed = self.remove_unserved(deployments)
             with self._client():
                 for each in deployments:
@@ -258,11 +258,6 @@ class WorkPool:
                     client.delete_deployment(each.id)
                     removed.append(f"release/{each.name}")
         return removed
-
-    def _create(self) -> None:
-        pool = WorkPoolCreate(name=self.name, type="process", base_job_template=job_template())
-        with self._client() as client:
-            client.create_work_pool(pool, overwrite=True)
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:

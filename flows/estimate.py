@@ -10,8 +10,8 @@ from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
+from gramercy.tasks.history import attach_estimates, tag_run
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import attach_estimates, tag_run
 
 
 @private_flow

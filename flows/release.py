@@ -12,15 +12,15 @@ from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
-from gramercy.tasks.history import verify_against_history
-from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import (
+from gramercy.tasks.history import (
     attach_release,
     emit_published,
     log_ledger_head,
     scheduled_time,
     tag_run,
+    verify_against_history,
 )
+from gramercy.tasks.policy import private_flow
 
 
 @private_flow

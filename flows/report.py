@@ -9,8 +9,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.request_model import AnyEstimator
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks import steps
+from gramercy.tasks.history import attach_report, tag_run
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import attach_report, tag_run
 
 
 @private_flow

@@ -7,34 +7,28 @@ parameters are checked by `flows.untrusted`.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-from prefect import get_client
-from prefect.engine import handle_engine_signals
-from prefect.flow_engine import run_flow
-from prefect.states import Failed
-
-from gramercy.flows.audit import audit
-from gramercy.flows.estimate import estimate
-from gramercy.flows.release import release
-from gramercy.flows.report import report
-from gramercy.flows.untrusted import estimate_minutes
-from gramercy.schemas import families
-
-_FLOWS: dict[str, Any] = {
-    "release": release,
-    "estimate": estimate,
-    "report": report,
-    "audit": audit,
-}
+_FLOWS = ("release", "estimate", "report", "audit")
 _TIMED = {"estimate", "report"}
 
 
 def main() -> None:
     """Run the flow of the run that the variable ``PREFECT__FLOW_RUN_ID`` names."""
+    gc.disable()  # the imports make a million objects, which stay
+    from prefect import get_client
+    from prefect.engine import handle_engine_signals
+    from prefect.flow_engine import run_flow
+    from prefect.states import Failed
+
+    from gramercy.flows.untrusted import estimate_minutes
+    from gramercy.schemas import families
+
     run_id = UUID(os.environ["PREFECT__FLOW_RUN_ID"])
     with handle_engine_signals(run_id):
         with get_client(sync_client=True) as client:
@@ -46,17 +40,20 @@ def main() -> None:
                         families.DEPLOYMENT(
                             "A worker of Gramercy runs these flows only: {flows}.",
                             "Deploy one of them, as prefect.yaml does.",
-                            flows=tuple(_FLOWS),
+                            flows=_FLOWS,
                         )
                     )
                 )
                 client.set_flow_run_state(run_id, state, force=True)
                 return
+        flow = getattr(import_module(f"gramercy.flows.{name}"), name)
+        gc.freeze()
+        gc.enable()
         if name in _TIMED:
             # The kernel ends the process, even while compiled code runs.
             signal.setitimer(signal.ITIMER_REAL, 60 * estimate_minutes())
         # A state, because a result could be loaded from where the server says.
-        run_flow(_FLOWS[name], flow_run=flow_run, return_type="state")
+        run_flow(flow, flow_run=flow_run, return_type="state")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ a shared server, without pages and schedules, which ends by itself: see `cli.pre
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import os
@@ -14,12 +15,8 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import uvicorn
-import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from prefect.settings import (
     PREFECT_API_AUTH_STRING,
@@ -29,6 +26,9 @@ from prefect.settings import (
     get_current_settings,
     temporary_settings,
 )
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _STOP_SECONDS = 10
 _LOOK_SECONDS = 2.0
@@ -47,6 +47,12 @@ def main(handle: int, users: str | None = None, minutes: str = "0") -> None:
     minutes
         How long a shared server waits for another user.
     """
+    lock = None
+    if users is not None:
+        try:
+            lock = os.open(users, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:  # with its folder: no command can find this server
+            return
     gc.disable()  # the imports make a million objects, which stay
     # So that idle connections of others cannot use up the handles of files.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -62,19 +68,14 @@ def main(handle: int, users: str | None = None, minutes: str = "0") -> None:
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_STOP_SECONDS)
     )
-    if users is not None:
+    if lock is not None:
         threading.Thread(
-            target=_end_unused, args=(server, users, 60 * float(minutes)), daemon=True
+            target=_end_unused, args=(server, lock, 60 * float(minutes)), daemon=True
         ).start()
     server.run(sockets=[socket.socket(fileno=handle)])
 
 
-def _end_unused(server: uvicorn.Server, users: str, seconds: float) -> None:
-    try:
-        lock = os.open(users, os.O_RDWR | os.O_CREAT, 0o600)
-    except FileNotFoundError:  # with its folder: no command can find this server
-        server.should_exit = True
-        return
+def _end_unused(server: uvicorn.Server, lock: int, seconds: float) -> None:
     unused_since = time.monotonic()
     while True:
         time.sleep(_LOOK_SECONDS)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gramercy.schemas import families
 from gramercy.schemas.model import Delta, Epsilon, Model
-from gramercy.schemas.periods import Per, example_label, leading_label
+from gramercy.schemas.periods import EXAMPLES, Per, leading_label
 
 
 class Budget(Model):
@@ -53,7 +53,7 @@ def budget_window(budget: Budget, version: str) -> str:
             "Start it with the {per}, such as {example}; for a schedule, write '{{period}}'.",
             version=version,
             per=budget.per,
-            example=example_label(budget.per),
+            example=EXAMPLES[budget.per],
         )
     return label
 

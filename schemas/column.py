@@ -26,15 +26,10 @@ _LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 
-def _required(expected: str) -> BeforeValidator:
-    """A validator that refuses an empty value, and says what to write instead."""
-
-    def check(value: Any) -> Any:
-        if value is None:
-            raise wordings.value_empty(expected)
-        return value
-
-    return BeforeValidator(check)
+def _not_empty(value: Any) -> Any:
+    if value is None:
+        raise wordings.value_empty("the levels from knowledge of the field, such as [A, B]")
+    return value
 
 
 class ColumnKind(Model):
@@ -155,13 +150,10 @@ class Column(ColumnKind):
         lower, upper = self.limits
         if not lower < upper:
             raise families.BOUNDS(
-                "'lower' must be less than 'upper'.",
-                "Swap them; write decimals with a point.",
+                "'lower' must be less than 'upper'.", "Swap them; write decimals with a point."
             )
         if not lower <= self.effective_centre <= upper:
-            raise families.BOUNDS(
-                "'centre' must be between 'lower' and 'upper'.",
-            )
+            raise families.BOUNDS("'centre' must be between 'lower' and 'upper'.")
         centre, scale = self.effective_centre, self.effective_scale
         largest = max(upper - centre, centre - lower)
         if not (scale > 0 and math.isfinite(largest) and math.isfinite(largest / scale)):
@@ -256,9 +248,7 @@ class Levels(ColumnKind):
     key: ClassVar[str] = "levels"
 
     levels: Annotated[
-        tuple[str | Real, ...],
-        Field(min_length=1, max_length=1000),
-        _required("the levels from knowledge of the field, such as [A, B]"),
+        tuple[str | Real, ...], Field(min_length=1, max_length=1000), BeforeValidator(_not_empty)
     ]
 
     @model_validator(mode="after")
@@ -269,10 +259,7 @@ class Levels(ColumnKind):
                 "Put the numbers in quotes if the column is text.",
             )
         if len(set(self.levels)) < len(self.levels):
-            raise families.LEVELS(
-                "'levels' lists a level twice.",
-                "Remove one of the two.",
-            )
+            raise families.LEVELS("'levels' lists a level twice.", "Remove one of the two.")
         if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
             raise families.LEVELS(
                 "'levels' has a level that is read as missing, or has blanks around it.",

@@ -135,9 +135,7 @@ class Contract(Model):
                 column=self.privacy_unit,
             )
         if self.persons > self.rows:
-            raise families.PERSONS(
-                "'persons' must not exceed 'rows'.",
-            )
+            raise families.PERSONS("'persons' must not exceed 'rows'.")
         if self.budget.per != "lifetime":
             raise families.PERSONS(
                 "'budget.per: {per}' cannot be combined with 'privacy_unit: {column}': a person "
@@ -158,7 +156,11 @@ class Contract(Model):
         count = max(self.count, *(self.rows_by_period or {}).values(), 1)
         if self.budget.delta >= 1 / count:
             raise wordings.delta_too_large(self.count_key, 1 / count)
-        self._check_periods()
+        per, place = self.budget.per, location(self.source)
+        check_source(place, per, has_date_column=self.period is not None)
+        changes_rows = self.protected_unit == "row" and not self.neighbours.count_is_public
+        check_date_column(self.period, per, self.columns, adds_or_removes_rows=changes_rows)
+        check_rows_by_period(self.rows_by_period, per, counts_rows=self.person_column is None)
         for name in self.exclude:
             if name in self.columns:
                 raise families.COLUMNS(
@@ -174,14 +176,11 @@ class Contract(Model):
         if not self.columns:
             raise wordings.no_entries()
         if any(not name or name != name.strip() for name in self.columns):
-            raise families.COLUMNS(
-                "A column's name is empty, or starts or ends with a blank.",
-            )
+            raise families.COLUMNS("A column's name is empty, or starts or ends with a blank.")
         published = [c for n, column in self.columns.items() for c in column.matrix_names(n)]
         if any(has_unprintable(name) for name in published):
             raise families.COLUMNS(
-                "A name in 'columns' has a control character.",
-                "Rename the column.",
+                "A name in 'columns' has a control character.", "Rename the column."
             )
         counts = Counter([INTERCEPT, *published])
         if repeated := [name for name, times in counts.items() if times > 1]:
@@ -192,16 +191,8 @@ class Contract(Model):
             )
         if len(published) > MAX_COLUMNS:
             raise families.COLUMNS(
-                "The matrix would have more than {most} columns.",
-                most=MAX_COLUMNS,
+                "The matrix would have more than {most} columns.", most=MAX_COLUMNS
             )
-
-    def _check_periods(self) -> None:
-        per, rows = self.budget.per, self.protected_unit == "row"
-        check_source(location(self.source), per, has_date_column=self.period is not None)
-        changes_rows = rows and not self.neighbours.count_is_public
-        check_date_column(self.period, per, self.columns, adds_or_removes_rows=changes_rows)
-        check_rows_by_period(self.rows_by_period, per, counts_rows=self.person_column is None)
 
     @property
     def protected_unit(self) -> ProtectedUnit:

@@ -14,21 +14,12 @@ from pydantic import (
 )
 
 from gramercy.schemas import families
-from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.model import Model, single_line
 from gramercy.schemas.periods import placeholders_in
 from gramercy.schemas.url import has_secrets
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
-
-
-def _key_of_other_relation() -> InvalidValue:
-    return families.DATABASE(
-        "'where' and 'assertion' cannot be combined like this: 'where' belongs to a 'table' or a "
-        "'view', and 'assertion' to a 'query'.",
-        "Remove the one that does not belong.",
-    )
 
 
 ASSERTION = (
@@ -75,19 +66,21 @@ class RowSelection(Model):
                 "A database needs exactly one of 'table', 'view' and 'query'.",
                 "Write for example: source: {{url: 'env:CLINIC_DB', table: visits}}.",
             )
-        if self.query is None:
-            if self.assertion is not None:
-                raise _key_of_other_relation()
-        elif self.where is not None:
-            raise _key_of_other_relation()
-        elif " ".join((self.assertion or "").split()) != ASSERTION:
+        if (self.assertion if self.query is None else self.where) is not None:
+            raise families.DATABASE(
+                "'where' and 'assertion' cannot be combined like this: 'where' belongs to a "
+                "'table' or a 'view', and 'assertion' to a 'query'.",
+                "Remove the one that does not belong.",
+            )
+        is_query = self.query is not None
+        if is_query and " ".join((self.assertion or "").split()) != ASSERTION:
             raise families.DATABASE(
                 "A free 'query' needs 'assertion', with exactly these words: {words}",
                 "Assert it if it is true of the query. Otherwise name a 'table' or a 'view', with "
                 "'where'.",
                 words=ASSERTION,
             )
-        elif not _SELECT.match(self.query) or ";" in self.query:
+        if self.query is not None and (not _SELECT.match(self.query) or ";" in self.query):
             raise families.DATABASE(
                 "A query must be one SELECT statement, without semicolons.",
                 "Start it with SELECT or WITH.",

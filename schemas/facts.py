@@ -70,7 +70,7 @@ class BudgetFacts(Model):
         budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
         if self.failure_share != budget.failure_share:
             raise families.INCOMPLETE_FACTS(
-                "'failure_share' must be the share of 'delta' that is set aside for failures.",
+                "'failure_share' must be the share of 'delta' that is set aside for failures."
             )
         return self
 

@@ -29,12 +29,20 @@ def describe_schema(schema: dict[str, Any], model: type[Any]) -> None:
     schema["title"] = next(
         (keys[tag]["const"] for tag in _TAGS if "const" in keys.get(tag, {})), schema.get("title")
     )
-    if summary := _first_paragraph(model):
-        schema["description"] = summary
+    first = _plain(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0])
+    tagged, colon, rest = first.partition("': ")  # "'gaussian': the default"
+    if colon and tagged.startswith("'"):
+        first = rest[:1].upper() + rest[1:]
+    if first:
+        schema["description"] = first
     parameters = _parameters(model)
     for key, facts in keys.items():
-        if not model.form_keeps_null:
-            _leave_out_null(facts)
+        # A key that is null by default is a field to fill in, or to leave empty.
+        other = [each for each in facts.get("anyOf", ()) if each != {"type": "null"}]
+        is_null = "default" in facts and facts["default"] is None
+        if len(other) == 1 and is_null and not model.form_keeps_null:
+            del facts["anyOf"], facts["default"]
+            facts.update(other[0])
         description = "Set by the choice above." if "const" in facts else parameters.get(key)
         if description:
             facts["description"] = description
@@ -45,20 +53,6 @@ def number_keys(keys: dict[str, dict[str, Any]]) -> None:
     """State the order of the keys, in place: a server's database may not keep it."""
     for position, facts in enumerate(keys.values()):
         facts["position"] = position
-
-
-def _leave_out_null(facts: dict[str, Any]) -> None:
-    """A key that is null by default: in a form it is a field to fill in, or to leave empty."""
-    other = [each for each in facts.get("anyOf", ()) if each != {"type": "null"}]
-    if len(other) == 1 and "default" in facts and facts["default"] is None:
-        del facts["anyOf"], facts["default"]
-        facts |= other[0]
-
-
-def _first_paragraph(model: type[Any]) -> str:
-    first = _plain(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0])
-    tagged, colon, rest = first.partition("': ")  # "'gaussian': the default"
-    return rest[:1].upper() + rest[1:] if colon and tagged.startswith("'") else first
 
 
 def _parameters(model: type[Any]) -> dict[str, str]:
@@ -153,7 +147,14 @@ class Tabs:
     ) -> dict[str, Any]:
         union = handler(core_schema)
         keys = [set(handler.resolve_ref_schema(each)["properties"]) for each in union["oneOf"]]
-        return {"anyOf": [union["oneOf"][place] for place in _smaller_first(keys)]}
+        # The given order, but a member comes before those that have all of its keys and more:
+        # after them it would never be the first of those that share most keys with a value.
+        left, order = list(range(len(keys))), list[int]()
+        while left:
+            first = next(i for i in left if not any(keys[other] < keys[i] for other in left))
+            left.remove(first)
+            order.append(first)
+        return {"anyOf": [union["oneOf"][place] for place in order]}
 
 
 def widest(schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -168,17 +169,3 @@ def widest(schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
         elif key not in ("description", "title"):
             del first[key]
     return first
-
-
-def _smaller_first(keys: Sequence[set[str]]) -> list[int]:
-    """The given order, but a member comes before those that have all of its keys and more.
-
-    After them it would never be the first of those that share most keys with a value.
-    """
-    left = list(range(len(keys)))
-    order: list[int] = []
-    while left:
-        first = next(i for i in left if not any(keys[other] < keys[i] for other in left))
-        left.remove(first)
-        order.append(first)
-    return order

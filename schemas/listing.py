@@ -50,19 +50,7 @@ class Withdrawal(Model):
 
 
 class ListedFacts(Model):
-    """The facts of a release by which it is listed and found; from its manifest.
-
-    Parameters
-    ----------
-    dataset, kind, release, published, normalisation, neighbours, privacy_unit, rows
-        As in the manifest.
-    mechanism, guarantee
-        The name of the mechanism, and the main numbers of the guarantee.
-    period
-        The label of the period of the data; null with a budget for a lifetime.
-    names
-        Names of the matrix columns.
-    """
+    """The facts of a release by which it is listed and found; from its manifest."""
 
     dataset: DatasetFacts
     kind: ReleaseKind
@@ -74,8 +62,8 @@ class ListedFacts(Model):
     privacy_unit: ProtectedUnit
     rows: RowsFacts
     guarantee: ListedGuarantee
-    period: Label | None = None
-    names: Names = ()
+    period: Label | None = None  # label of the period; null with a budget for a lifetime
+    names: Names = ()  # of the matrix columns
 
     @property
     def publication(self) -> Publication:
@@ -110,52 +98,29 @@ class ListedFacts(Model):
 
 
 class ListingEntry(Model):
-    """A release in a listing.
+    """A release in a listing, with the digests of the SHA256SUMS of its bundles."""
 
-    Parameters
-    ----------
-    facts
-        Its facts, without the names of its columns.
-    columns
-        Index of these names in `ReleaseTable.columns`.
-    sha256
-        Digest of the SHA256SUMS of the release.
-    withdrawn
-        Its notice of withdrawal, if there is one.
-    estimates, reports
-        Digests of the SHA256SUMS of its estimates and reports, by their ids.
-    page
-        Digest of its page in the catalogue; null until it is written.
-    """
-
-    facts: ListedFacts
-    columns: Annotated[int, Field(strict=True, ge=0)]
+    facts: ListedFacts  # without the names of its columns
+    columns: Annotated[int, Field(strict=True, ge=0)]  # index of them in `ReleaseTable.columns`
     sha256: Digest
     withdrawn: Withdrawal | None = None
+    # of its estimates and reports, by their ids
     estimates: Annotated[dict[Label, Digest], Field(default_factory=dict)]
     reports: Annotated[dict[Label, Digest], Field(default_factory=dict)]
-    page: Digest | None = None
+    page: Digest | None = None  # its page in the catalogue; null until it is written
 
 
 class ReleaseTable(Model):
-    """Releases of one data set, in the order of publication.
+    """Releases of one data set, in the order of publication, oldest first."""
 
-    Parameters
-    ----------
-    columns
-        The different lists of column names.
-    releases
-        The releases, oldest first.
-    """
-
-    columns: tuple[Names, ...] = ()
+    columns: tuple[Names, ...] = ()  # the different lists of column names
     releases: tuple[ListingEntry, ...] = ()
 
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
         if any(each.columns >= len(self.columns) for each in self.releases):
             raise families.INCOMPLETE_FACTS(
-                "A release refers to columns that the listing does not have.",
+                "A release refers to columns that the listing does not have."
             )
         return self
 
@@ -168,43 +133,21 @@ class ListingPart(ReleaseTable):
 
 
 class DatasetListing(Model):
-    """A data set in the root of a listing.
+    """A data set in the root of a listing."""
 
-    Parameters
-    ----------
-    parts
-        SHA-256 of the parts, oldest releases first.
-    releases
-        Number of its releases.
-    newest
-        The newest of them.
-    superseded
-        Parts of the root before, which are kept until the next one is written.
-    """
-
-    parts: tuple[Digest, ...]
-    releases: Annotated[int, Field(strict=True, ge=1)]
-    newest: ReleaseTable
-    superseded: tuple[Digest, ...] = ()
+    parts: tuple[Digest, ...]  # digests of the parts, oldest releases first
+    releases: Annotated[int, Field(strict=True, ge=1)]  # number of its releases
+    newest: ReleaseTable  # the newest of them
+    superseded: tuple[Digest, ...] = ()  # parts of the root before, kept until the next is written
 
 
 class ListingRoot(Model):
-    """The root of a listing, which is signed.
-
-    Parameters
-    ----------
-    ledger
-        The last entry of the ledger when the listing was written; null without a ledger.
-    datasets
-        The data sets by their ids.
-    pages
-        Digests of the pages of the catalogue and of its data sets, by their names; those of
-        releases are in their entries.
-    """
+    """The root of a listing, which is signed."""
 
     format: Literal[1]
-    ledger: Anchor | None = None
+    ledger: Anchor | None = None  # its last entry at that time; null without a ledger
     datasets: dict[Slug, DatasetListing]
+    # of the catalogue and of its data sets, by their names; those of releases are in their entries
     pages: Annotated[dict[PageName, Digest], Field(default_factory=dict)]
 
     def is_of(self, ledger: str) -> bool:

@@ -51,17 +51,13 @@ def _day(text: str) -> str:
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:
-        raise families.VALUE(
-            "Must be a day such as 2031-01-31.",
-        )
+        raise families.VALUE("Must be a day such as 2031-01-31.")
     return text
 
 
 def _named(facts: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(facts.get("name"), str):
-        raise families.VALUE(
-            "'name' must be a text.",
-        )
+        raise families.VALUE("'name' must be a text.")
     return facts
 
 
@@ -289,25 +285,17 @@ class ReleaseManifest(ReleaseSpec):
         has_lost = scaling is not None and scaling.cut is not None
         complete = complete and has_lost == (self.lost is not None)
         if not complete or self.normalisation.lacks_radius:
-            raise families.INCOMPLETE_FACTS(
-                "The facts about estimated constants are incomplete.",
-            )
+            raise families.INCOMPLETE_FACTS("The facts about estimated constants are incomplete.")
         return self
 
     @model_validator(mode="after")
     def _check_texts(self) -> Self:
         if len(self.names) > MAX_COLUMNS + self.intercept:
-            raise families.VALUE(
-                "There must be at most {most} columns.",
-                most=MAX_COLUMNS,
-            )
+            raise families.VALUE("There must be at most {most} columns.", most=MAX_COLUMNS)
         shown = {*CARD_TEXTS} | ({"groups"} if self.groups else set())
         for key in sorted(shown):
             if not isinstance(self.card.get(key), str):
-                raise families.VALUE(
-                    "The card lacks {missing}.",
-                    missing=key,
-                )
+                raise families.VALUE("The card lacks {missing}.", missing=key)
         return self
 
     @model_validator(mode="after")
@@ -317,21 +305,13 @@ class ReleaseManifest(ReleaseSpec):
         complete = all(len(group.fold_rows) == folds for group in self.groups)
         if tuple(group.level for group in self.groups) != names or not complete:
             raise families.INCOMPLETE_FACTS(
-                "The facts about groups are not those of the declared levels.",
+                "The facts about groups are not those of the declared levels."
             )
         return self
 
 
 class ReportManifest(Model):
-    """The manifest of a report on a release and its estimates.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release, and the digest of its SHA256SUMS.
-    estimates
-        Digests of the estimates in the report, by their ids.
-    """
+    """The manifest of a report on a release and its estimates, which it names by their digests."""
 
     format: Literal[1]
     kind: Literal["report"]
@@ -361,22 +341,7 @@ EstimateKind = Literal[
 
 
 class EstimateManifest(Model):
-    """The manifest of an estimate.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release it was computed from, and the digest of that release's SHA256SUMS.
-    sources
-        For an estimate from several releases, the digest of SHA256SUMS of each other release, by
-        its name.
-    estimator, tuning
-        Requested settings, and the numbers in use.
-    matrices, tables
-        Names of the estimate's matrices and tables; the main matrix is first.
-    graph
-        Whether the estimate has a graph.
-    """
+    """The manifest of an estimate; releases are named by the digests of their SHA256SUMS."""
 
     format: Literal[1]
     kind: EstimateKind
@@ -384,13 +349,13 @@ class EstimateManifest(Model):
     dataset: DatasetFacts
     release: Label
     release_sha256: str
-    sources: Annotated[dict[str, Digest], Field(default_factory=dict)]
+    sources: Annotated[dict[str, Digest], Field(default_factory=dict)]  # the other releases
     names: Annotated[tuple[str, ...], Field(max_length=MAX_COLUMNS + 1)]
-    estimator: Named
-    tuning: dict[str, float]
-    matrices: tuple[Label, ...]
+    estimator: Named  # the requested settings
+    tuning: dict[str, float]  # the numbers in use
+    matrices: tuple[Label, ...]  # names; the main matrix is first
     tables: tuple[Label, ...]
-    graph: bool
+    graph: bool  # whether it has one
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]
 
@@ -404,17 +369,7 @@ class EstimateManifest(Model):
 
 
 class WithdrawalManifest(Model):
-    """The manifest of a withdrawal: the release should no longer be used. It stays charged.
-
-    Parameters
-    ----------
-    release, release_sha256
-        Id of the release, and the digest of its SHA256SUMS.
-    reason
-        The curator's reason.
-    date
-        Day of the withdrawal.
-    """
+    """The manifest of a withdrawal: the release should no longer be used. It stays charged."""
 
     format: Literal[1]
     kind: Literal["withdrawal"]

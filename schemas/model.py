@@ -16,13 +16,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import (
-    BundleError,
-    ContractError,
-    Invalid,
-    InvalidValue,
-    RequestError,
-)
+from gramercy.schemas.errors import BundleError, ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.form import describe_schema
 from gramercy.schemas.problem import Wording
 from gramercy.schemas.url import without_secrets
@@ -71,10 +65,7 @@ def label(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
         return value
     if isinstance(value, float):  # 1.10 would become 1.1
-        raise families.VALUE(
-            "This label is read as a number.",
-            "Put it in quotes.",
-        )
+        raise families.VALUE("This label is read as a number.", "Put it in quotes.")
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
@@ -101,9 +92,7 @@ def single_line(text: str) -> str:
     breaks_line = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
     changes_direction = any(unicodedata.bidirectional(each) in _DIRECTION_MARKS for each in text)
     if has_unprintable(text) or breaks_line or changes_direction:
-        raise families.VALUE(
-            "Must be a single line without control characters.",
-        )
+        raise families.VALUE("Must be a single line without control characters.")
     return text
 
 
@@ -147,9 +136,7 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     if not isinstance(data, Mapping):
         details.append(
             families.KEY(
-                "Expected keys and values.",
-                "Known keys: {known}.",
-                known=tuple(model.model_fields),
+                "Expected keys and values.", "Known keys: {known}.", known=tuple(model.model_fields)
             )
         )
     else:
@@ -189,32 +176,23 @@ def details_of(error: ValidationError) -> list[InvalidValue]:
     return list({(each.key, each.message): each for each in details}.values())
 
 
-def _without_tags(loc: list[str | int]) -> list[str]:
-    """The path in the file, without the tags of unions, which pydantic adds after some parts."""
-    path = [
-        part
-        for before, part in zip([None, *loc], loc, strict=False)
-        if isinstance(part, int)
-        or not (isinstance(before, int) or before in {"normalisation", "mechanism", "engine"})
-    ]
-    return [str(part) for part in path]
-
-
 _BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-|source-of-)")
 
 
 def _detail(error: Any) -> InvalidValue:
     """The problem for one pydantic error; it never contains the input."""
     # The location also names branches of unions, such as "literal['auto']" or "float".
-    path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
+    loc = [part for part in error["loc"] if not _BRANCH.match(str(part))]
+    # And it has the tags of unions, which pydantic adds after some parts.
+    tagged = {"normalisation", "mechanism", "engine"}
+    path = [
+        str(part)
+        for before, part in zip([None, *loc], loc, strict=False)
+        if isinstance(part, int) or not (isinstance(before, int) or before in tagged)
+    ]
     if path[-1:] == ["[key]"]:
-        detail, path = (
-            families.VALUE(
-                "This name is read as a number or a date.",
-                "Put it in quotes.",
-            ),
-            path[:-1],
-        )
+        detail = families.VALUE("This name is read as a number or a date.", "Put it in quotes.")
+        path = path[:-1]
     else:
         path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
         detail = _problem_of(error)
@@ -233,54 +211,25 @@ _EXPECTED = {
     "tuple_type": "a list",
     "finite_number": "a finite number",
 }
+_IN_QUOTES = re.compile("'([^']*)'")
 _RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
 
 
-def _unknown_choice(context: Mapping[str, Any]) -> InvalidValue:
-    """The problem for an unknown name of a mechanism, an estimator, or the like."""
-    names = _quoted(context["expected_tags"])
-    return _misspelt(context["tag"], names) or families.KEY(
-        "'name' or 'kind' must be one of: {known}.",
-        known=names,
-    )
-
-
-def _misspelt(value: Any, known: tuple[str, ...]) -> InvalidValue | None:
-    """The problem for a word that resembles a known one; None if there is no such word."""
-    similar = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
-    return (
-        families.KEY(
-            "Unknown value.",
-            "Did you mean '{suggestion}'?",
-            suggestion=similar[0],
-        )
-        if similar
-        else None
-    )
-
-
-def _quoted(text: str) -> tuple[str, ...]:
-    """The words in quotes."""
-    return tuple(re.findall("'([^']*)'", text))
-
-
 _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
-    "missing": lambda _: families.KEY(
-        "This key is required.",
-        "Add it.",
-    ),
+    "missing": lambda _: families.KEY("This key is required.", "Add it."),
     "too_long": lambda context: families.KEY(
-        "Must not have more than {most} entries.",
-        most=context["max_length"],
+        "Must not have more than {most} entries.", most=context["max_length"]
     ),
     "too_short": lambda _: wordings.no_entries(),
-    "union_tag_invalid": _unknown_choice,
+    "union_tag_invalid": lambda context: families.KEY(
+        "'name' or 'kind' must be one of: {known}.",
+        known=tuple(_IN_QUOTES.findall(context["expected_tags"])),
+    ),
     "union_tag_not_found": lambda _: families.KEY(
-        "The key 'name' or 'kind' is required here.",
-        "Add it.",
+        "The key 'name' or 'kind' is required here.", "Add it."
     ),
     "string_pattern_mismatch": lambda _: families.VALUE(
-        "Use letters, digits and inner hyphens only (labels: also '.' and '_'), at most 63.",
+        "Use letters, digits and inner hyphens only (labels: also '.' and '_'), at most 63."
     ),
     "value_error": lambda context: copy(context["error"]),
 }
@@ -288,29 +237,26 @@ _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
 
 def _problem_of(error: Any) -> InvalidValue:
     kind, context = error["type"], error.get("ctx", {})
-    if kind in {"literal_error", "enum"}:
-        misspelt = _misspelt(error["input"], _quoted(context["expected"]))
-        if misspelt is not None:
-            return misspelt
+    if kind in {"literal_error", "enum", "union_tag_invalid"}:
+        known = _IN_QUOTES.findall(context.get("expected_tags") or context["expected"])
+        value = context.get("tag", error["input"])
+        if isinstance(value, str) and (similar := difflib.get_close_matches(value, known, n=1)):
+            return families.KEY(
+                "Unknown value.", "Did you mean '{suggestion}'?", suggestion=similar[0]
+            )
     if error["input"] is None and kind.endswith("_type"):
         return wordings.value_empty("one")
     if kind in _EXPECTED:
-        return families.VALUE(
-            "Must be {expected}.",
-            expected=_EXPECTED[kind],
-        )
+        return families.VALUE("Must be {expected}.", expected=_EXPECTED[kind])
     has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
     if kind in _PROBLEMS and has_problem:
         return _PROBLEMS[kind](context)
     for short, relation in _RELATIONS.items():
         if short in context:
             return families.VALUE(
-                "Must be {relation} {bound:g}.",
-                relation=relation,
-                bound=context[short],
+                "Must be {relation} {bound:g}.", relation=relation, bound=context[short]
             )
     reason = error["msg"].removeprefix("Value error, ").rstrip(".")
     return families.VALUE(
-        "Value not allowed: {reason}.",
-        reason=reason.replace("Input should be", "Must be"),
+        "Value not allowed: {reason}.", reason=reason.replace("Input should be", "Must be")
     )

@@ -41,7 +41,7 @@ LABEL_PATTERNS: dict[Span, str] = {
     "week": "[0-9]{4}-W[0-9]{2}",
     "day": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
 }
-_EXAMPLES: dict[Span, str] = {
+EXAMPLES: dict[Span, str] = {  # of labels, for messages
     "year": "2026",
     "quarter": "2026-Q3",
     "month": "2026-11",
@@ -49,11 +49,6 @@ _EXAMPLES: dict[Span, str] = {
     "day": "2026-11-23",
 }
 _ONE_DAY = datetime.timedelta(days=1)
-
-
-def example_label(span: Span) -> str:
-    """A label of this kind, for messages."""
-    return _EXAMPLES[span]
 
 
 def leading_label(span: Span, text: str) -> str | None:
@@ -89,7 +84,7 @@ def label_of(span: Span, day: datetime.date) -> str:
         return f"{year:04}-W{week:02}"
     if span == "quarter":
         return f"{day.year:04}-Q{(day.month + 2) // 3}"
-    return day.isoformat()[: len(_EXAMPLES[span])]
+    return day.isoformat()[: len(EXAMPLES[span])]
 
 
 def days_of(span: Span, label: str) -> tuple[datetime.date, datetime.date] | None:
@@ -171,13 +166,12 @@ def keeps_periods_apart(source: str) -> bool:
     parts = source.split("/")  # in globs of fsspec, a backslash is not a separator
     if len(set(found)) < len(found) or {"..", "**"} & {*parts}:
         return False
-    return all(_has_fixed_place(part, mark) for part in parts for mark in placeholders_in(part))
-
-
-def _has_fixed_place(part: str, mark: str) -> bool:
-    before, _, after = part.partition(mark)
-    in_brackets = "[" in before and "]" in after
-    return not in_brackets and not (glob.has_magic(before) and glob.has_magic(after))
+    for part in parts:
+        for mark in placeholders_in(part):
+            before, _, after = part.partition(mark)
+            if ("[" in before and "]" in after) or all(map(glob.has_magic, (before, after))):
+                return False
+    return True
 
 
 def with_period(source: str, span: Span, label: str) -> str:
@@ -200,10 +194,7 @@ def _known(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise families.VALUE(
-            "Unknown time zone.",
-            "Write one such as Europe/Berlin.",
-        ) from None
+        raise families.VALUE("Unknown time zone.", "Write one such as Europe/Berlin.") from None
     return name
 
 
@@ -314,5 +305,5 @@ def check_rows_by_period(rows: Mapping[str, int] | None, per: Per, *, counts_row
                 "Write it such as {example}.",
                 label=each,
                 per=per,
-                example=example_label(per),
+                example=EXAMPLES[per],
             )

@@ -7,7 +7,7 @@ returns an exception, or a warning, with the code of its family.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -60,8 +60,8 @@ class Family(Generic[T]):
         """The exception or the warning with these facts."""
         plain = {name: _plain(value) for name, value in facts.items()}
         # Sealed pages contain warnings: their sentences stay as they are.
-        shown = len if issubclass(self.kind, Notice) else _shown_of
-        formatted = {name: _FormattedFact(value, shown) for name, value in plain.items()}
+        most = None if issubclass(self.kind, Notice) else _LISTED
+        formatted = {name: _FormattedFact(value, most) for name, value in plain.items()}
         said, remedy = (printable(each.format(**formatted)) for each in (sentence, hint))
         return self.kind(said, remedy, code=self.code, facts=plain)
 
@@ -103,33 +103,21 @@ def _reference() -> dict[str, dict[str, str]]:
     return tomllib.loads(Path(__file__).with_name("error_codes.toml").read_text("utf-8"))
 
 
-_LISTED = 12  # entries of a sequence in the sentence of an error
-
-
-def _shown_of(entries: tuple[Any, ...]) -> int:
-    """How many entries of a sequence a sentence names; the facts of the error have all."""
-    return min(len(entries), _LISTED)
+# Entries of a sequence that the sentence of an error names; the facts of the error have all.
+_LISTED = 12
 
 
 class _FormattedFact:
-    """A fact in a sentence: a sequence is joined by commas, other facts have their own format.
+    """A fact in a sentence: a sequence is joined by commas, other facts have their own format."""
 
-    Parameters
-    ----------
-    value
-        The fact.
-    shown
-        How many entries of a sequence are named.
-    """
-
-    def __init__(self, value: Any, shown: Callable[[tuple[Any, ...]], int]) -> None:
-        self._value, self._shown = value, shown
+    def __init__(self, value: Any, most: int | None) -> None:
+        self._value, self._most = value, most
 
     def __format__(self, spec: str) -> str:
         if isinstance(self._value, tuple):
-            most = self._shown(self._value)
-            rest = len(self._value) - most
-            names = ", ".join(format(each, spec) for each in self._value[:most])
+            shown = self._value[: self._most]
+            rest = len(self._value) - len(shown)
+            names = ", ".join(format(each, spec) for each in shown)
             return f"{names}, and {rest} more" if rest else names
         if isinstance(self._value, float) and not spec:
             return format(self._value, "g")

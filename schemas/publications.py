@@ -151,10 +151,7 @@ publications: dict[str, Publication] = {
 
 def _known(name: str) -> str:
     if name not in publications:
-        raise families.VALUE(
-            "Must be one of {kinds}.",
-            kinds=tuple(publications),
-        )
+        raise families.VALUE("Must be one of {kinds}.", kinds=tuple(publications))
     return name
 
 

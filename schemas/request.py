@@ -21,7 +21,7 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.model import Label, Model, digest, label
 from gramercy.schemas.normalisation import Clip, Normalisation, Unit
-from gramercy.schemas.periods import TimeZone, example_label, is_label, last_complete
+from gramercy.schemas.periods import EXAMPLES, TimeZone, is_label, last_complete
 from gramercy.schemas.request_parts import (
     DeclaredScaling,
     Engine,
@@ -43,8 +43,7 @@ def _pattern(version: str) -> str:
     """The version, if it is a label or a pattern that gives a label at any time."""
     if "%" in _DIRECTIVES.sub("", version):
         raise families.VERSION(
-            "The version's pattern has an unknown directive.",
-            "Use %Y %m %d %G %V %H %M %j only.",
+            "The version's pattern has an unknown directive.", "Use %Y %m %d %G %V %H %M %j only."
         )
     TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version.replace(PERIOD, "0000")))
     return version
@@ -193,7 +192,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
                 "Write it such as {example}.",
                 period=self.period,
                 per=per,
-                example=example_label(per),
+                example=EXAMPLES[per],
             )
         label = self.period or last_complete(per, self.day_of(contract, moment))
         version = self.version.replace(PERIOD, label)

@@ -62,12 +62,11 @@ class MechanismSpec(Model):
         given = [key for key in ("epsilon", "mu", "snr") if getattr(self, key, None) is not None]
         if len(given) != 1 or given[0] not in self.level_keys:
             raise families.REQUEST_KEYS(
-                "Exactly one of these keys is required: {keys}.",
-                keys=self.level_keys,
+                "Exactly one of these keys is required: {keys}.", keys=self.level_keys
             )
         if self.calibration == "published" and given == ["mu"]:
             raise families.REQUEST_KEYS(
-                "'calibration: published' needs 'epsilon' and 'delta', and not 'mu'.",
+                "'calibration: published' needs 'epsilon' and 'delta', and not 'mu'."
             )
         return self
 
@@ -94,7 +93,7 @@ class ClaimedPureSpec(PureSpec):
     def _check_delta(self) -> Self:
         if self.calibration == "exact" and self.delta == 0:
             raise families.VALUE(
-                "'delta' must be greater than 0: the mechanism is not pure epsilon-DP.",
+                "'delta' must be greater than 0: the mechanism is not pure epsilon-DP."
             )
         return self
 

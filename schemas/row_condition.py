@@ -66,7 +66,9 @@ def parse_condition(text: str) -> exp.Expr:
         if isinstance(node, _JOINS):
             todo += node.iter_expressions()
         elif not _is_predicate(node):
-            raise _condition_not_understood(_start(node) + 1)
+            # sqlglot keeps where names and values begin, and not where others do.
+            starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+            raise _condition_not_understood(min(starts, default=0) + 1)
     # sqlglot accepts more than it writes: a missing value, BETWEEN without AND.
     if sorted(_grammar(text)) != sorted(_grammar(condition.sql())):
         raise _condition_not_understood(1)
@@ -141,8 +143,3 @@ def _is_constant(node: exp.Expr) -> bool:
 
 def _stated(node: exp.Expr) -> list[str]:
     return [name for name, value in node.args.items() if value]
-
-
-def _start(node: exp.Expr) -> int:
-    """Where its first name or value begins; sqlglot does not keep where others do."""
-    return min((each.meta["start"] for each in node.walk() if "start" in each.meta), default=0)

@@ -77,11 +77,6 @@ class Files(CsvFormat):
         """The format of CSV files."""
         return CsvFormat(separator=self.separator, decimal=self.decimal, encoding=self.encoding)
 
-    @property
-    def is_any_text(self) -> bool:
-        """Whether files with other names than .csv are read as CSV as well."""
-        return "separator" in self.model_fields_set
-
 
 class CopiedFiles(Files):
     """A source of files that was copied to a private place; never in a contract.
@@ -96,13 +91,6 @@ class CopiedFiles(Files):
 
 
 Copied = CopiedTable | CopiedFiles
-
-
-def copied_source(source: AnySource, folder: str) -> Copied:
-    """The same source, of which a private copy is in a folder."""
-    if isinstance(source, DatabaseTable):
-        return CopiedTable(**source.model_dump(), copied_to=folder)
-    return CopiedFiles(path=location(source), copied_to=folder)
 
 
 def _kind(source: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gramercy.schemas import families
 from gramercy.schemas.problem import Wording
+from gramercy.schemas.url import USE_ENVIRONMENT
 
 conflicting_options = Wording(
     families.USAGE,
@@ -88,14 +89,12 @@ not_an_address = Wording(
 user_in_url = Wording(
     families.NOT_AN_ARCHIVE,
     "{url}: {protocol}:// URLs must not contain a user or password.",
-    "Put credentials into the environment variables or configuration files of the driver (for S3:"
-    " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+    USE_ENVIRONMENT,
 )
 query_in_url = Wording(
     families.NOT_AN_ARCHIVE,
     "{url}: the URL of an archive must not have a query.",
-    "Put credentials into the environment variables or configuration files of the driver (for S3:"
-    " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+    USE_ENVIRONMENT,
 )
 store_failed = Wording(
     families.STORE,
@@ -106,9 +105,7 @@ no_release = Wording(
     families.UNKNOWN_RELEASE, "{archive} has no release yet.", "Publish one first."
 )
 not_a_file = Wording(
-    families.SEAL,
-    "{path} is not a regular file.",
-    "Fetch the bundle again from its curator.",
+    families.SEAL, "{path} is not a regular file.", "Fetch the bundle again from its curator."
 )
 file_unreadable = Wording(
     families.SEAL,
@@ -132,9 +129,7 @@ formats_differ = Wording(
     "Fetch the bundle again from its curator.",
 )
 not_a_table = Wording(
-    families.CONTENT,
-    "{path} is not a table.",
-    "Fetch the bundle again from its curator.",
+    families.CONTENT, "{path} is not a table.", "Fetch the bundle again from its curator."
 )
 not_histograms = Wording(
     families.CONTENT,
@@ -142,9 +137,7 @@ not_histograms = Wording(
     "Fetch the bundle again from its curator.",
 )
 bundle_file_too_large = Wording(
-    families.SEAL,
-    "{path} is larger than {most} bytes.",
-    "Fetch the bundle again from its curator.",
+    families.SEAL, "{path} is larger than {most} bytes.", "Fetch the bundle again from its curator."
 )
 not_as_listed = Wording(
     families.LISTING,
@@ -173,14 +166,10 @@ noise_too_large = Wording(
 )
 argument_out_of_range = Wording(families.ARGUMENT, "'{argument}' must be {allowed}.")
 outcome_predicts_itself = Wording(
-    families.FORMULA,
-    "'{outcome}' is on both sides of the regression.",
-    "Remove one of them.",
+    families.FORMULA, "'{outcome}' is on both sides of the regression.", "Remove one of them."
 )
 rows_lack_columns = Wording(
-    families.ANALYSIS,
-    "The rows have no columns {missing}.",
-    "Name them as in {known}.",
+    families.ANALYSIS, "The rows have no columns {missing}.", "Name them as in {known}."
 )
 analysis_needs_means = Wording(
     families.ANALYSIS,
@@ -199,9 +188,7 @@ pool_of_rows = Wording(
     "Put the published rows of all releases together, and estimate from these.",
 )
 pool_too_small = Wording(
-    families.POOL,
-    "A pool needs two or more different releases.",
-    "Given: {release}.",
+    families.POOL, "A pool needs two or more different releases.", "Given: {release}."
 )
 pool_of_withdrawn = Wording(
     families.POOL,
@@ -222,9 +209,7 @@ not_square = Wording(
     families.MATRIX, "{argument} must be a square matrix with at least one column."
 )
 not_finite = Wording(
-    families.MATRIX,
-    "{argument} must be finite.",
-    "Remove NaN and infinite entries.",
+    families.MATRIX, "{argument} must be finite.", "Remove NaN and infinite entries."
 )
 not_symmetric = Wording(families.MATRIX, "{argument} must be symmetric.", "Pass (A + A.T) / 2.")
 not_positive = Wording(families.MATRIX, "{argument} must be positive and finite.")
@@ -241,9 +226,7 @@ groups_missing = Wording(
     "Write 'by: COLUMN' in the request of the release, and no 'group' in that of the estimate.",
 )
 level_out_of_range = Wording(
-    families.ANALYSIS,
-    "'level' must be greater than 0.5 and less than 1.",
-    "0.95 is usual.",
+    families.ANALYSIS, "'level' must be greater than 0.5 and less than 1.", "0.95 is usual."
 )
 no_own_units = Wording(
     families.ANALYSIS,

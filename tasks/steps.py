@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from gramercy.pipeline.catalogue import catalogue_pages
-from gramercy.pipeline.plan import table_header
-from gramercy.pipeline.publish import attachments, charging, estimating, private_table, report_sum
+from gramercy.pipeline.plan import checking
+from gramercy.pipeline.publish import attachments, charging, drawing, private_table
 from gramercy.pipeline.verify import auditing
 from gramercy.tasks.policy import private_task
 
 replay = private_task(charging.replay)
 copy_table = private_task(private_table.copy_table)
-validate = private_task(table_header.validate)
+validate = private_task(checking.validate)
 accumulate = private_task(private_table.accumulate)
-sum_reports = private_task(report_sum.sum_reports)
-check_same_sources = private_task(report_sum.check_same_sources)
+sum_reports = private_task(drawing.sum_reports)
+check_same_sources = private_task(drawing.check_same_sources)
 publish = private_task(charging.publish)
-estimate = private_task(estimating.estimate)
+estimate = private_task(attachments.estimate)
 report = private_task(attachments.report)
 catalogue = private_task(catalogue_pages.catalogue)
 audit = private_task(auditing.audit)

@@ -35,6 +35,8 @@ if is_worker():
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+gc.disable()  # the imports make millions of objects, which stay: see pytest_collection_finish
+
 # Before anything imports Prefect, which reads its settings once.
 os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
@@ -115,6 +117,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

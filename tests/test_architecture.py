@@ -47,15 +47,6 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "formats": set(),
     },
 }
-# Circles that are still to be removed.
-CIRCLES = [
-    # Only for the types of annotations.
-    {
-        "gramercy.mechanisms.gaussian",
-        "gramercy.mechanisms.histograms",
-        "gramercy.mechanisms.mechanism",
-    },
-]
 TOP_LEVEL = {"__init__.py": {"schemas", "api"}, "__main__.py": {"cli"}}
 # They define and run the expectation suite of a contract.
 USES_GREAT_EXPECTATIONS = {"gramercy/pipeline/publish/expectations.py"}
@@ -143,7 +134,7 @@ def circles(imports: dict[str, set[str]]) -> list[set[str]]:
 
 def test_no_modules_import_each_other() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
-    assert [group for group in circles(module_imports()) if group not in CIRCLES] == []
+    assert circles(module_imports()) == []
 
 
 @pytest.mark.parametrize("package", INSIDE)

@@ -113,8 +113,7 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
     """
     import gramercy
     from benchmarks.load import synthetic
-    from gramercy.pipeline.catalogue.catalogue_pages import write_site
-    from gramercy.pipeline.catalogue.listing_update import read_entries, write_listing
+    from gramercy.pipeline.catalogue.catalogue_pages import read_entries, write_listing, write_site
     from gramercy.pipeline.context import Context
 
     context, (dataset, _, number) = Context.default(), last

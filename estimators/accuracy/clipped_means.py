@@ -51,7 +51,14 @@ def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array
     """
     numeric = [k for k, each in enumerate(evidence.columns) if isinstance(each, ColumnFacts)]
     weight = mean_weight(evidence)
-    if weight is None or evidence.radius is None or _longest_row(evidence) <= evidence.radius:
+    # Length of the longest row that the bounds allow, in scaled units.
+    lengths = [
+        max(facts.upper - facts.centre, facts.centre - facts.lower) / facts.scale
+        if isinstance(facts, ColumnFacts)
+        else 1.0  # the intercept, or at most one level
+        for facts in dict.fromkeys(evidence.columns)
+    ]
+    if weight is None or evidence.radius is None or math.hypot(*lengths) <= evidence.radius:
         return np.zeros(len(numeric))
     if weight_lost(evidence.raw, evidence.deviations):
         return np.full(len(numeric), np.nan)
@@ -64,17 +71,6 @@ def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array
     with_missing = centre + present * (mean - centre)
     furthest: Array = np.maximum(upper - with_missing, with_missing - lower)
     return lost * furthest / present
-
-
-def _longest_row(evidence: Evidence) -> float:
-    """Length of the longest row that the bounds allow, in scaled units."""
-    lengths = [
-        max(facts.upper - facts.centre, facts.centre - facts.lower) / facts.scale
-        if isinstance(facts, ColumnFacts)
-        else 1.0  # the intercept, or at most one level
-        for facts in dict.fromkeys(evidence.columns)
-    ]
-    return math.hypot(*lengths)
 
 
 def clamped_columns(evidence: Evidence) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from gramercy.estimators.accuracy.row_simulation import (
 )
 from gramercy.estimators.table_units import mean_weight, table_units
 from gramercy.estimators.uncertainty.moment_errors import schur_complement
-from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
@@ -180,9 +180,12 @@ def normalisation_bias(
     columns = np.flatnonzero(known)
     facts = [moments.facts[j] if moments.facts else None for j in columns.tolist()]
     is_level = np.array([isinstance(each, LevelsFacts) for each in facts]) & moments.intercept
+    unit = 1.0  # squared scaled units in a unit of the moments
+    if evidence.radius is not None and not (moments.intercept or evidence.unit):
+        unit = evidence.radius**2 / rows_per_person  # nothing divides them
     target = Target(
         moments.mean[columns],
-        np.sqrt(moments.variance[columns] * _unit(evidence, moments, rows_per_person)),
+        np.sqrt(moments.variance[columns] * unit),
         as_correlation(moments.denoised[np.ix_(columns, columns)]),
         is_level,
     )
@@ -204,7 +207,12 @@ def normalisation_bias(
     bias = {}
     for name, family in _families(marginals, weight is not None).items():
         law = _lightest(family, lambda law: simulated(law).mean_weight, weight)
-        result = _fitted(simulated(law), law, target, how)
+        # Rows whose correlations after normalisation, too, are those of the target, or nearly so.
+        result = simulated(law)
+        correlation = target.correlation
+        for _ in range(_CORRELATION_STEPS):
+            correlation = np.clip(correlation + target.correlation - result.normalised, -1.0, 1.0)
+            result = simulate(standard_rows(correlation), law, target, how)
         bias[name] = LawBias(np.zeros(moments.released.shape), np.ones(len(moments.mean)))
         change = result.normalised - result.correlation
         bias[name].correlation[np.ix_(columns, columns)] = change
@@ -223,25 +231,6 @@ def _families(marginals: tuple[Marginal | None, ...], weight_known: bool) -> dic
     for name, (law, shapes) in _HEAVY_TAILS.items():
         families[name] = [law(shape) for shape in (shapes if weight_known else [_ASSUMED[name]])]
     return families
-
-
-def _unit(evidence: Evidence, moments: ScaledMoments, rows_per_person: int) -> float:
-    """Squared scaled units in a unit of the moments: without an intercept, nothing divides them."""
-    if moments.intercept or evidence.unit or evidence.radius is None:
-        return 1.0
-    return evidence.radius**2 / rows_per_person
-
-
-def _fitted(result: Simulated, law: Law, target: Target, how: Normalisation) -> Simulated:
-    """Rows whose correlations after normalisation, too, are those of the target, or nearly so.
-
-    `result` is of rows with the correlations of the target before normalisation.
-    """
-    correlation = target.correlation
-    for _ in range(_CORRELATION_STEPS):
-        correlation = np.clip(correlation + target.correlation - result.normalised, -1.0, 1.0)
-        result = simulate(standard_rows(correlation), law, target, how)
-    return result
 
 
 def _within(marginals: tuple[Marginal | None, ...], reach: float, degrees: float = 0.0) -> Law:
@@ -284,25 +273,21 @@ def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
     if radius is None:
         return None
     if lengths is not None and lengths.count.sum() > 0:
-        return _by_lengths(lengths, radius)
+        # The same from a histogram of lengths; of a bin, the geometric mean of its ends.
+        upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
+        lost = 1 - np.minimum(1.0, radius**2 / (lengths.lower * upper))
+        counts = lengths.count.astype(np.float64)
+        edges = np.append(lengths.lower, upper[-1])
+        visible = np.flatnonzero(seen(edges, counts, _NOISE * lengths.sd, body=0.0))
+        beyond = int(np.searchsorted(lengths.lower, radius * (1 - 1e-9))) + _BEYOND
+        last = max(beyond, int(visible[-1]) + 1 if visible.size else 0)
+        share = float(lost[:last] @ counts[:last]) / float(counts.sum())
+        return min(1.0, max(0.0, 1 - share))
     weight = mean_weight(evidence)
     if weight is None:
         return None
     sd = radius**2 * float(evidence.deviations[0, 0]) / rows_per_person
     return min(1.0, weight / rows_per_person) - _NOISE * sd
-
-
-def _by_lengths(lengths: Histogram, radius: float) -> float:
-    """The same from a histogram of lengths; of a bin, the geometric mean of its ends."""
-    upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
-    lost = 1 - np.minimum(1.0, radius**2 / (lengths.lower * upper))
-    counts = lengths.count.astype(np.float64)
-    edges = np.append(lengths.lower, upper[-1])
-    visible = np.flatnonzero(seen(edges, counts, _NOISE * lengths.sd, body=0.0))
-    beyond = int(np.searchsorted(lengths.lower, radius * (1 - 1e-9))) + _BEYOND
-    last = max(beyond, int(visible[-1]) + 1 if visible.size else 0)
-    share = float(lost[:last] @ counts[:last]) / float(counts.sum())
-    return min(1.0, max(0.0, 1 - share))
 
 
 _LEAST_REACH = 2.0  # standard deviations of the noise

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtr, ndtri
 
-from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.noise.draws import stream, symmetric_root
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
@@ -68,7 +68,20 @@ def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None)
 
     A column without a histogram stays Gaussian.
     """
-    return partial(_copula, marginals, degrees)
+
+    def law(cells: Array) -> Array:
+        if degrees is None:
+            levels = ndtr(cells)
+        else:
+            ranks = _student(degrees, cells).argsort(axis=0).argsort(axis=0)
+            levels = (ranks + 0.5) / len(cells)
+        drawn = cells.copy()
+        for j, marginal in enumerate(marginals):
+            if marginal is not None:
+                drawn[:, j] = marginal.quantiles(levels[:, j])
+        return drawn
+
+    return law
 
 
 def _student(degrees: float, cells: Array) -> Array:
@@ -88,19 +101,6 @@ def _mixing(degrees: float, rows: int) -> Array:
 def _lognormal(shape: float, every: int, cells: Array) -> Array:
     drawn = cells.copy()
     drawn[:, ::every] = np.exp(shape * cells[:, ::every]) / shape
-    return drawn
-
-
-def _copula(marginals: tuple[Marginal | None, ...], degrees: float | None, cells: Array) -> Array:
-    if degrees is None:
-        levels = ndtr(cells)
-    else:
-        ranks = _student(degrees, cells).argsort(axis=0).argsort(axis=0)
-        levels = (ranks + 0.5) / len(cells)
-    drawn = cells.copy()
-    for j, marginal in enumerate(marginals):
-        if marginal is not None:
-            drawn[:, j] = marginal.quantiles(levels[:, j])
     return drawn
 
 
@@ -176,33 +176,25 @@ def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
     if last + 1 == len(weights) or first < 0 or edges[first] <= 0:
         return weights
     start = edges[last]
-    power = _tail_power(
-        float(weights[first:last].sum() / weights[last]),
-        float(start / edges[first]),
-        float(start / edges[last + 1]),
-    )
-    reached = (edges[last:] / start) ** -power
+    # The power a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection.
+    ratio = float(weights[first:last].sum() / weights[last])
+    inside = float(start / edges[first])
+    outside = float(start / edges[last + 1])
+    low, high = _POWERS
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        too_low = inside**middle - 1 < ratio * (1 - outside**middle)
+        low, high = (middle, high) if too_low else (low, middle)
+    reached = (edges[last:] / start) ** -high
     mass = weights[last] / (1 - reached[1])  # beyond the start of that bin
     continued = weights.copy()
     continued[last + 1 :] = np.minimum(mass * -np.diff(reached[1:]), hidden)
     return continued
 
 
-def _tail_power(ratio: float, inside: float, outside: float) -> float:
-    """The a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection."""
-    low, high = _POWERS
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        too_low = inside**middle - 1 < ratio * (1 - outside**middle)
-        low, high = (middle, high) if too_low else (low, middle)
-    return high
-
-
-# Simulated rows with the moments of a release, before and after their normalisation.
-#
 # A release does not publish the law of its rows, so several are assumed; each has the released
 # means, variances and correlations after normalisation. Rows are z = mean + deviation * u, where u
-# has correlated columns of mean 0 and variance 1, by one of the laws of `row_laws`. They are
+# has correlated columns of mean 0 and variance 1, by one of the laws above. They are
 # weighted by w = 1 / |x|^2 (``unit``) or min(1, r^2 / |x|^2) (``clip``), where x = (1, z) with an
 # intercept and x = z without. A moment after normalisation is E[w z z^T] up to a known factor.
 
@@ -262,8 +254,7 @@ def standard_rows(correlation: Array) -> Array:
     """Correlated standard normal cells from a public seed; as many rows as take a moment."""
     q = len(correlation)
     rows = _number_of_rows(q)
-    values, vectors = np.linalg.eigh(correlation)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # equal on every machine
+    root = symmetric_root(correlation)
     length = np.sqrt(np.maximum((root**2).sum(axis=1), 1e-12))
     cells: Array = _white_rows(rows, q) @ (root / length[:, None]).T
     return cells

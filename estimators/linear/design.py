@@ -11,20 +11,17 @@ contain them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from formulaic.parser.types import Term, Token
-from collections.abc import Mapping
-from dataclasses import field
-
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 
 def _formula_not_parsed(formula: str, reason: str) -> InvalidValue:
@@ -79,21 +76,6 @@ def all_others(outcome: str, columns: Sequence[str]) -> Terms:
 def is_level_of(name: str, column: str) -> bool:
     """Whether a name such as ``kind=a`` is that of a level of the column."""
     return name.startswith(f"{column}=")
-
-
-def checked_name(name: str, known: Sequence[str]) -> str:
-    """The name if it is known.
-
-    Raises RequestError with the most similar known names.
-    """
-    if name in known:
-        return name
-    raise families.ANALYSIS(
-        "The release has no column '{column}'.",
-        "Its columns, most similar first: {known}.",
-        column=name,
-        known=most_similar_first(name, known),
-    )
 
 
 def _terms(formula: str, columns: Sequence[str]) -> Terms:
@@ -195,7 +177,13 @@ def design(terms: Terms, names: Sequence[str], columns: Sequence[Facts]) -> Desi
     table = predictor_names(columns)
     known = [*table, *(name for name in names[1:] if name not in table)]
     for name in (terms.outcome, *terms.predictors, *terms.excluded):
-        checked_name(name, known)
+        if name not in known:
+            raise families.ANALYSIS(
+                "The release has no column '{column}'.",
+                "Its columns, most similar first: {known}.",
+                column=name,
+                known=most_similar_first(name, known),
+            )
     outcome = _indices(terms.outcome, names, columns)
     if len(outcome) != 1 or names[outcome[0]] != terms.outcome:
         raise families.ANALYSIS(

@@ -114,8 +114,6 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
     return max(0.0, 1 - dimension * (deviation / length) ** 2)
 
 
-# Coefficients of a linear regression in the columns' own units, with their errors.
-#
 # If the residuals of the population do not depend on the regressors, intervals cover the
 # coefficients of the population. With folds they need no such assumption: the variance is that of
 # the jackknife, whose regularisation is that of all rows, and at least that of the noise.
@@ -250,10 +248,12 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
     spread = max(float(spread), 2 * centring.noise)
     rows, tails = max(evidence.rows, 1.0), tail_factor(evidence)
     if (centring.present < 1).any():
-        present = centring.present
-        centred = incomplete_scores(moments, fit.positive, residual, spread, present)
+        centred = incomplete_scores(moments, fit.positive, residual, spread, centring.present)
     else:
-        centred = sampling_of_scores(moments, fit.positive, spread)
+        # Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
+        centred = np.zeros_like(moments.covariance)
+        centred[0, 0] = spread * moments.weight
+        centred[1:, 1:] = spread * fit.positive
     freedom = max(rows - 1 - k, 1.0)
     about_means = units.response(np.column_stack([np.zeros(k), fit.inverse]))
     sampling = _diagonal(about_means, centred * (tails / freedom))
@@ -469,18 +469,6 @@ def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
     for c, linear in noise.quartic:
         covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
     return covariance
-
-
-def sampling_of_scores(moments: Moments, positive: Array, variance: float) -> Array:
-    """Sampling covariance of sqrt(n) times (u_0, u_x - m_x u_0); shape (1 + k, 1 + k).
-
-    `moments`: moments of the outcome, first, and the k regressors, of whose cells none is missing.
-    `positive`: C_xx without negative eigenvalues, shape (k, k). `variance`: of the residuals.
-    """
-    scores = np.zeros_like(moments.covariance)
-    scores[0, 0] = variance * moments.weight
-    scores[1:, 1:] = variance * positive
-    return scores
 
 
 def incomplete_scores(

@@ -145,11 +145,19 @@ def shrunken_spectrum(values: Array, law: NoiseLaw, trace: float, rows: float) -
     residual, deviations = _residuals(values, np.full(p, mean), noise_at)
     sure = np.abs(residual) / np.maximum(deviations, np.finfo(np.float64).tiny)
     width = np.interp(sure, _SURE, _HALF_WIDTHS)
-    share = _signal_share(values, law, trace, rows)
+    # Share of the eigenvalues' sum of squares about their mean that is not noise.
+    flat = law.row_deviations(np.full(p, mean), rows)
+    noise = float((flat**2).sum() - (np.diag(flat) ** 2).mean())  # without its trace
+    total = float(((values - mean) ** 2).sum())
+    share = max(0.0, 1 - noise * (1 + _MARGIN / p) / total) if total > 0 else 0.0
     spectrum = project_to_trace(mean + math.sqrt(share) * (values - mean), trace)
     for _ in range(_STEPS if p <= _FEW_STEPS_ABOVE else _FEW_STEPS):
         residual, deviations = _residuals(values, spectrum, noise_at)
-        change = residual - _within_noise(residual, width * deviations)
+        # The part of the residuals that is ignored: at most `zone` each, less if all are larger.
+        zone = width * deviations
+        size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(zone))
+        limit = zone * (noise / size if size > noise else 1.0)
+        change = residual - np.clip(residual, -limit, limit)
         spectrum = project_to_trace(spectrum + _STEP_LENGTH * change, trace)
     noise_at = _simulated_noise(source, number_of_draws(_MEAN_DRAWS, p), p, law, rows)
     noisy, vectors = np.linalg.eigh(np.diag(spectrum) + noise_at(spectrum))
@@ -164,29 +172,12 @@ def number_of_draws(most: int, p: int) -> int:
     return max(_FEWEST_DRAWS, round(most * min(1.0, SIMULATED_UP_TO / p) ** 3))
 
 
-def _signal_share(values: Array, law: NoiseLaw, trace: float, rows: float) -> float:
-    """Share of the released eigenvalues' sum of squares about their mean that is not noise."""
-    p = values.size
-    mean = trace / p
-    deviations = law.row_deviations(np.full(p, mean), rows)
-    noise = float((deviations**2).sum() - (np.diag(deviations) ** 2).mean())  # without its trace
-    total = float(((values - mean) ** 2).sum())
-    return max(0.0, 1 - noise * (1 + _MARGIN / p) / total) if total > 0 else 0.0
-
-
 def _residuals(
     values: Array, spectrum: Array, noise_at: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
     """Released eigenvalues minus the mean of simulated ones, whose deviations are returned too."""
     noisy = np.linalg.eigvalsh(np.diag(spectrum) + noise_at(spectrum))
     return values - noisy.mean(axis=0), noisy.std(axis=0, ddof=1)
-
-
-def _within_noise(residual: Array, width: Array) -> Array:
-    """The part of the residuals that is ignored: at most `width` each, less if all are larger."""
-    size, noise = float(np.linalg.norm(residual)), float(np.linalg.norm(width))
-    limit = width * (noise / size if size > noise else 1.0)
-    return np.clip(residual, -limit, limit)
 
 
 def _simulated_noise(
@@ -265,7 +256,7 @@ def denoise(
     with single_blas_thread():
         values, vectors = np.linalg.eigh(matrix)
         if repair_name(law, rows) == "projected":
-            return _assemble(vectors, project_spectrum(values, trace))
+            return with_spectrum(vectors, project_spectrum(values, trace))
         # The trace without noise, from the released one and its error at a flat spectrum.
         p, released, n = values.size, float(values.sum()), rows or 1.0
         likely = trace if unit and math.isfinite(trace) else min(max(released, 0.0), trace)
@@ -273,15 +264,16 @@ def denoise(
         sd = math.sqrt(float((np.diag(deviations) ** 2).sum()))
         wanted = estimate_trace(released, sd, trace, unit)
         shrunk = shrunken_spectrum(values + (wanted - released) / p, law, wanted, n)
-        return _assemble(vectors, shrunk)
+        return with_spectrum(vectors, shrunk)
 
 
 def project(matrix: Array, trace: float = 1.0) -> Array:
     """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
     values, vectors = np.linalg.eigh(matrix)
-    return _assemble(vectors, project_spectrum(values, trace))
+    return with_spectrum(vectors, project_spectrum(values, trace))
 
 
-def _assemble(vectors: Array, values: Array) -> Array:
+def with_spectrum(vectors: Array, values: Array) -> Array:
+    """The symmetric matrix with these eigenvectors and eigenvalues."""
     product: Array = (vectors * values) @ vectors.T
     return (product + product.T) / 2

@@ -21,6 +21,16 @@ def stream() -> Stream:
     return Stream(20160301)
 
 
+def symmetric_root(moment: Array) -> Array:
+    """The symmetric root of a positive semidefinite matrix; shape (p, p).
+
+    It does not depend on the signs of the eigenvectors or on ties, so it is equal on all machines.
+    """
+    values, vectors = np.linalg.eigh(moment)
+    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
+
+
 def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
     """One draw of the noise minus its mean, shape (p, p).
 
@@ -34,7 +44,15 @@ def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
         difference: Array = wishart(source, p, dof) - wishart(source, p, dof)
         return difference * (law.sd_off_diagonal / math.sqrt(2 * dof))
     if law.family in {"gaussian-iid", "laplace"}:
-        return _independent(source, p, law)
+        # A symmetric matrix with independent entries.
+        size = (p, p)
+        drawn = (
+            source.standard_normal(size)
+            if law.family == "gaussian-iid"
+            else source.laplace(scale=math.sqrt(0.5), size=size)
+        )
+        upper = np.triu(drawn)
+        return (upper + np.triu(drawn, 1).T) * law.deviations(p)
     half = source.standard_normal((p, p)) * (law.sd_off_diagonal / math.sqrt(2))
     white: Array = half + half.T
     if law.family == "k-norm":
@@ -99,15 +117,3 @@ def wishart(source: Stream, p: int, dof: float) -> Array:
     factor = np.tril(source.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(source.chisquare(dof - np.arange(p))))
     return factor @ factor.T
-
-
-def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
-    """A symmetric matrix with independent entries."""
-    size = (p, p)
-    drawn = (
-        source.standard_normal(size)
-        if law.family == "gaussian-iid"
-        else source.laplace(scale=math.sqrt(0.5), size=size)
-    )
-    upper = np.triu(drawn)
-    return (upper + np.triu(drawn, 1).T) * law.deviations(p)

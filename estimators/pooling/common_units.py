@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.uncertainty.entry_covariance import sampling_covariance
+from gramercy.estimators.uncertainty.entry_covariance import congruence, sampling_covariance
 from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import Family, NoiseLaw
@@ -46,8 +46,7 @@ class MatrixMap:
 
     def __call__(self, matrix: Array) -> Array:
         """The matrix in common units; symmetric, shape (p, p)."""
-        mapped: Array = self.linear @ matrix @ self.linear.T
-        mapped = (mapped + mapped.T) / 2
+        mapped = congruence(self.linear, matrix)
         own = matrix[np.ix_(self.order, self.order)]
         with_first = matrix[0, self.order]
         entries = np.column_stack([np.diag(own), with_first, np.full(len(own), matrix[0, 0])])
@@ -118,11 +117,16 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
     off = ~np.eye(p, dtype=bool)
     diagonal = float(np.diag(variance).mean())
     shares = [float(np.diag(each).mean()) for each in variances]
+    # The Gaussian family of all terms, or else the largest term's that is not Gaussian.
+    order = sorted(range(len(terms)), key=lambda k: -shares[k])
+    families: list[Family] = [terms[k].law.family for k in order]
+    known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
+    inverse = sum(share**2 / dof for share, dof in known if dof is not None)
     law = NoiseLaw(
-        family=_family(terms, shares),
+        family=next((each for each in families if not each.startswith("gaussian")), families[0]),
         sd_diagonal=diagonal**0.5,
         sd_off_diagonal=float(variance[off].mean()) ** 0.5 if p > 1 else (diagonal / 2) ** 0.5,
-        dof=_degrees_of_freedom(terms, shares),
+        dof=sum(shares) ** 2 / inverse if inverse > 0 else None,
     )
     kinds = {term.law.family in _INDEPENDENT for term in terms}
     if len(kinds) == 1 and all(
@@ -130,19 +134,6 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
     ):
         return law, ()
     return law, tuple(terms)
-
-
-def _family(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> Family:
-    """The Gaussian family of all terms, or else the largest term's that is not Gaussian."""
-    order = sorted(range(len(terms)), key=lambda k: -shares[k])
-    families: list[Family] = [terms[k].law.family for k in order]
-    return next((each for each in families if not each.startswith("gaussian")), families[0])
-
-
-def _degrees_of_freedom(terms: Sequence[NoiseTerm], shares: Sequence[float]) -> float | None:
-    known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
-    inverse = sum(share**2 / dof for share, dof in known if dof is not None)
-    return sum(shares) ** 2 / inverse if inverse > 0 else None
 
 
 # Weights of the releases of a pool: inverse to the variance of their entries.

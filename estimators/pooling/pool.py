@@ -97,7 +97,12 @@ def pooled(
     )
     numbers = np.array([max(each.rows, 1.0) for each in evidences])
     rows = float(share @ numbers if same_rows else 1 / (share**2 / numbers).sum())
-    trace = _trace_bound(evidences, maps, share)
+    # A public bound on the trace: tr(L S L^T) is at most the squared spectral norm of L tr S.
+    norms = [float(np.linalg.norm(to.linear, 2)) ** 2 for to in maps]
+    if all(math.isclose(norm, 1.0, rel_tol=1e-12) for norm in norms):
+        norms = [1.0] * len(norms)
+    bounds = [w * n * each.trace for w, n, each in zip(share, norms, evidences, strict=True)]
+    trace = float(sum(bounds))
     unit = evidences[0].unit
     relative = [w * each.rows_sd / n for w, each, n in zip(share, evidences, numbers, strict=True)]
     fold_sets = _same_folds if same_rows else _strata
@@ -163,15 +168,6 @@ def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool)
         )
         variances = [v + per_row / n for v, n in zip(variances, numbers, strict=True)]
     return weights(variances)
-
-
-def _trace_bound(evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array) -> float:
-    """A public bound on the trace: tr(L S L^T) is at most the squared spectral norm of L tr S."""
-    norms = [float(np.linalg.norm(to.linear, 2)) ** 2 for to in maps]
-    if all(math.isclose(norm, 1.0, rel_tol=1e-12) for norm in norms):
-        norms = [1.0] * len(norms)
-    bounds = [w * n * each.trace for w, n, each in zip(share, norms, evidences, strict=True)]
-    return float(sum(bounds))
 
 
 def _strata(

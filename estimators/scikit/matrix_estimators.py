@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.common.plotting import Picture
 from gramercy.estimators.discoveries import Discoveries
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
@@ -126,8 +126,13 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         for stale in ("covariance_", "precision_"):
             if hasattr(self, stale):
                 delattr(self, stale)
-        for name, matrix in _precision_and_covariance(estimate).items():
-            setattr(self, name, matrix)
+        if estimate.kind in {"precision", "covariance"}:
+            setattr(self, f"{estimate.kind}_", estimate.matrix)
+            values = np.linalg.eigvalsh(estimate.matrix)
+            if not values[0] <= len(values) * _ROUNDING * abs(values[-1]):
+                inverse = np.linalg.inv(estimate.matrix)
+                other = "covariance_" if estimate.kind == "precision" else "precision_"
+                setattr(self, other, (inverse + inverse.T) / 2)
         self.estimate_ = estimate
         self.edges_ = estimate.edges
         self.tuning_ = dict(estimate.tuning)
@@ -240,19 +245,6 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
-
-
-def _precision_and_covariance(estimate: Estimate) -> dict[str, Array]:
-    """The estimated matrix by its attribute's name, and its inverse if it is positive definite."""
-    if estimate.kind not in {"precision", "covariance"}:
-        return {}
-    inverse_name = "covariance_" if estimate.kind == "precision" else "precision_"
-    matrices = {f"{estimate.kind}_": estimate.matrix}
-    values = np.linalg.eigvalsh(estimate.matrix)
-    if values[0] <= len(values) * _ROUNDING * abs(values[-1]):
-        return matrices
-    inverse = np.linalg.inv(estimate.matrix)
-    return matrices | {inverse_name: (inverse + inverse.T) / 2}
 
 
 Auto = Literal["auto"]

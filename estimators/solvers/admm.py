@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.noise.denoise import with_spectrum
 from gramercy.estimators.solvers.block import (
     ROUNDING,
     Outcome,
@@ -76,7 +77,15 @@ def admm(
         interval += 1
         next_balance += interval
         memory = _Memory()
-        state, rho = _rebalanced(S, penalties, state, step, rho)
+        # One unaccelerated step, and the rho that balances the primal and the dual residual.
+        before, after = (
+            soft_threshold(matrix, penalties / rho) for matrix in (state, state + step)
+        )
+        U = state + step - after
+        of_primal = _norm(step) / _OVER_RELAXATION / _norm(after)
+        of_dual = rho * _norm(after - before) / _norm(S + rho * U)
+        factor = min(max(math.sqrt(of_primal / max(of_dual, ROUNDING)), 0.1), 10.0)
+        state, rho = after + U / factor, rho * factor
     return Outcome("unconverged", Z, np.inf, limit)
 
 
@@ -86,20 +95,7 @@ def proximal(matrix: Array, rho: float) -> Array:
     root = np.hypot(values, 2 / np.sqrt(rho))
     # Equal expressions: each avoids the cancellation of the other.
     x = np.where(values > 0, (values + root) / 2, 2 / rho / (root - np.minimum(values, 0)))
-    product: Array = (vectors * x) @ vectors.T
-    return (product + product.T) / 2
-
-
-def _rebalanced(
-    S: Array, penalties: Array, state: Array, step: Array, rho: float
-) -> tuple[Array, float]:
-    """One unaccelerated step, and the rho that balances the primal and the dual residual."""
-    before, after = (soft_threshold(matrix, penalties / rho) for matrix in (state, state + step))
-    U = state + step - after
-    primal = _norm(step) / _OVER_RELAXATION / _norm(after)
-    dual = rho * _norm(after - before) / _norm(S + rho * U)
-    factor = min(max(math.sqrt(primal / max(dual, ROUNDING)), 0.1), 10.0)
-    return after + U / factor, rho * factor
+    return with_spectrum(vectors, x)
 
 
 def _norm(matrix: Array) -> float:

@@ -69,20 +69,10 @@ class Outcome:
 class BlockSolver(Protocol):
     """A solver of one block. It returns a proven result, or ``unconverged``.
 
-    Parameters
-    ----------
-    S
-        Symmetric, unit diagonal, shape (p, p); may be indefinite.
-    penalties
-        Symmetric, not negative, zero on the diagonal, shape (p, p).
-    tol
-        Upper bound on the duality gap per column.
-    limit
-        Upper bound on the number of iterations.
-    start
-        Starting point.
-    conditions
-        Whether the minimiser has to meet the optimality conditions, too; see `is_optimal`.
+    `S`: symmetric, unit diagonal, shape (p, p); may be indefinite. `penalties`: symmetric, not
+    negative, zero on the diagonal, shape (p, p). `tol`: upper bound on the duality gap per column.
+    `limit`: upper bound on the number of iterations. `conditions`: whether the minimiser has to
+    meet the optimality conditions, too; see `is_optimal`.
     """
 
     def __call__(

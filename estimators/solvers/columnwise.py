@@ -26,9 +26,8 @@ _SOLVE_ALL_EVERY = 64  # sweeps between exact solutions for all columns
 _BATCH = 256  # problems at a time: with 1000 columns they fit a processor's cache
 _DIVERGED = 1e10  # coefficients of this size occur only with a singular matrix
 _TOLERANCE = 1e-11  # residual at which the estimates of two machines are equal
-_MIN_EIGENVALUE = (
-    1e-10  # negative eigenvalues above minus this, on a unit diagonal, count as rounding
-)
+# Negative eigenvalues above minus this, on a unit diagonal, count as rounding.
+_MIN_EIGENVALUE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,12 @@ class ColumnSolutions:
     sweeps: int  # largest number of passes over all coefficients
 
 
-def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE) -> ColumnSolutions:
+def columnwise(S: Array, C: Array, penalties: Array) -> ColumnSolutions:
     """Solve k problems together: each step is the product of a row of S and many columns.
 
     `S`: symmetric, positive semidefinite, with a positive diagonal; shape (p, p). `C`: the linear
     terms c_j; shape (p, k). `penalties`: not negative; infinite where a coefficient is fixed at
-    zero; shape (p, k). `tol`: largest residual; see `ColumnSolutions`. Raises ValueError if S is
+    zero; shape (p, k). Raises ValueError if S is
     invalid, or shapes do not match, or a penalty is negative. Raises RequestError if the iteration
     did not converge: S is nearly singular, and the penalties are small.
 
@@ -64,7 +63,18 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     zero, and within the penalty where it is. S is scaled to a unit diagonal first, so the units of
     columns do not matter.
     """
-    unit, root = _unit_diagonal(S)
+    symmetric = checked_symmetric(S)
+    if np.diagonal(S).min() <= 0:
+        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
+    root = np.sqrt(np.diagonal(S))
+    unit: Array = symmetric / np.outer(root, root)
+    np.fill_diagonal(unit, 1.0)
+    if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
+        raise families.MATRIX(
+            "{argument} must be positive semidefinite.",
+            "Use the denoised matrix of the release.",
+            argument="S",
+        )
     if C.shape != penalties.shape:
         raise wordings.shapes_differ("penalties", "C")
     if len(C) != len(S):
@@ -78,31 +88,13 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     for begin in range(0, C.shape[1], _BATCH):
         batch = slice(begin, begin + _BATCH)
         solution[:, batch], batch_residual, batch_sweeps = _solve_batch(
-            unit, linear[:, batch], penalty[:, batch], tol
+            unit, linear[:, batch], penalty[:, batch]
         )
         residual, sweeps = max(residual, batch_residual), max(sweeps, batch_sweeps)
     return ColumnSolutions(solution / root[:, None] + 0.0, residual, sweeps)
 
 
-def _unit_diagonal(S: Array) -> tuple[Array, Array]:
-    symmetric = checked_symmetric(S)
-    if np.diagonal(S).min() <= 0:
-        raise families.MATRIX("{argument} must have a positive diagonal.", argument="S")
-    root = np.sqrt(np.diagonal(S))
-    unit: Array = symmetric / np.outer(root, root)
-    np.fill_diagonal(unit, 1.0)
-    if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
-        raise families.MATRIX(
-            "{argument} must be positive semidefinite.",
-            "Use the denoised matrix of the release.",
-            argument="S",
-        )
-    return unit, root
-
-
-def _solve_batch(
-    unit: Array, linear: Array, penalty: Array, tol: float
-) -> tuple[Array, float, int]:
+def _solve_batch(unit: Array, linear: Array, penalty: Array) -> tuple[Array, float, int]:
     """Minimisers for a matrix with unit diagonal, their largest residual, and the sweeps."""
     solution, remaining = np.zeros_like(linear), np.arange(linear.shape[1])
     b, signs, largest = np.zeros_like(linear), np.zeros_like(linear), 0.0
@@ -117,7 +109,7 @@ def _solve_batch(
         if sweep % _CHECK_EVERY:
             continue
         residuals = _residuals(unit, linear, penalty, b)
-        done = residuals <= tol
+        done = residuals <= _TOLERANCE
         if done.any():
             largest = max(largest, float(residuals[done].max()))
             solution[:, remaining[done]] = b[:, done]

@@ -50,7 +50,19 @@ def coordinate_descent(
     is there, so the gap decreases with the square of the error.
     """
     p = len(S)
-    W = _feasible_start(S, penalties, start)
+    # A positive definite matrix in the dual's box, or None if no candidate is one.
+    off = np.abs(S - np.eye(len(S)))
+    shares = np.divide(penalties, off, out=np.ones_like(S), where=off > penalties)
+    share = float(shares.min(initial=1.0, where=~np.eye(len(S), dtype=bool)))
+    candidates = [
+        soft_threshold(S - np.eye(len(S)), penalties) + np.eye(len(S)),
+        (1 - share) * S + share * np.eye(len(S)),  # works for every positive semidefinite S
+    ]
+    if start is not None:
+        clipped = np.clip(start.dual, S - penalties, S + penalties)
+        np.fill_diagonal(clipped, 1.0)
+        candidates.insert(0, clipped)
+    W = next((matrix for matrix in candidates if is_positive_definite(matrix)), None)
     if W is None:
         return Outcome("unconverged", S, np.inf, 0)
     B = np.zeros((p, p)) if start is None else -start.matrix / np.diagonal(start.matrix)
@@ -65,37 +77,16 @@ def coordinate_descent(
                 return Outcome("unconverged", S, np.inf, sweep)
             w[j] = 1.0
             B[:, j], W[:, j], W[j] = b, w, w
-        T = _precision(B, pivots)
+        # The symmetric precision matrix; an entry is zero if it is zero in either column.
+        T = -B / pivots
+        T = np.where((T != 0) & (T.T != 0), (T + T.T) / 2, 0.0)
+        np.fill_diagonal(T, 1 / pivots)
         boundary = S + penalties * np.sign(T)
         dual = np.where(T != 0, boundary, np.clip(W, S - penalties, S + penalties))
         gap = duality_gap(T, dual)
         if is_optimal(S, penalties, T, gap, tol, conditions):
             return Outcome("minimiser", T, gap, sweep, dual)
     return Outcome("unconverged", T, np.inf, limit)
-
-
-def _feasible_start(S: Array, penalties: Array, start: WarmStart | None) -> Array | None:
-    """A positive definite matrix in the dual's box, or None if no candidate is one."""
-    off = np.abs(S - np.eye(len(S)))
-    shares = np.divide(penalties, off, out=np.ones_like(S), where=off > penalties)
-    share = float(shares.min(initial=1.0, where=~np.eye(len(S), dtype=bool)))
-    candidates = [
-        soft_threshold(S - np.eye(len(S)), penalties) + np.eye(len(S)),
-        (1 - share) * S + share * np.eye(len(S)),  # works for every positive semidefinite S
-    ]
-    if start is not None:
-        clipped = np.clip(start.dual, S - penalties, S + penalties)
-        np.fill_diagonal(clipped, 1.0)
-        candidates.insert(0, clipped)
-    return next((matrix for matrix in candidates if is_positive_definite(matrix)), None)
-
-
-def _precision(B: Array, pivots: Array) -> Array:
-    """The symmetric precision matrix; an entry is zero if it is zero in either column."""
-    T = -B / pivots
-    T = np.where((T != 0) & (T.T != 0), (T + T.T) / 2, 0.0)
-    np.fill_diagonal(T, 1 / pivots)
-    return T
 
 
 def _lasso(W: Array, s: Array, penalties: Array, b: Array, j: int, share: float) -> Array:

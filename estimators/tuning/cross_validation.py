@@ -27,7 +27,6 @@ from gramercy.estimators.tuning.penalty_rule import (
 )
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Scored = Literal["estimate", "graph"]
@@ -57,7 +56,11 @@ def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: in
     held_out, others = evidence.folds[out], training_evidence(evidence, out)
     losses = np.full(len(grid), np.inf)
     for k, T in enumerate(path(others, grid)):
-        precision = None if T is None else _scored_matrix(T, others, scored)
+        precision = T
+        if T is not None and scored == "graph":
+            edges, p = edge_mask(T), len(T)
+            dense = edges.sum() > _MAX_DENSITY * p * (p - 1)
+            precision = None if dense else refit_or_none(with_diagonal_floor(others), edges)
         if precision is not None:
             losses[k] = loss(held_out.moment, precision)
     return losses
@@ -77,22 +80,12 @@ def training_evidence(evidence: Evidence, out: int) -> Evidence:
     rest = [fold for k, fold in enumerate(evidence.folds) if k != out]
     rows = sum(fold.rows for fold in rest)
     raw: Array = sum((fold.rows * fold.moment for fold in rest), np.zeros_like(evidence.raw)) / rows
-    return derived_evidence(evidence, raw, _training_law(evidence, len(rest), rows), rows)
-
-
-def _training_law(evidence: Evidence, kept: int, rows: float) -> NoiseLaw:
-    """Noise law of the second moment of some folds, from that of all."""
-    law, share = evidence.law, kept / len(evidence.folds)
+    law, share = evidence.law, len(rest) / len(evidence.folds)
     if law.cell_variance is not None:  # noise on rows depends on their number only
-        return law.divided_by(math.sqrt(rows / evidence.rows))
+        return derived_evidence(
+            evidence, raw, law.divided_by(math.sqrt(rows / evidence.rows)), rows
+        )
     scaled = law.divided_by(rows / evidence.rows / math.sqrt(share))
-    return scaled if law.dof is None else scaled.model_copy(update={"dof": law.dof * share})
-
-
-def _scored_matrix(T: Array, others: Evidence, scored: Scored) -> Array | None:
-    if scored == "estimate":
-        return T
-    edges, p = edge_mask(T), len(T)
-    if edges.sum() > _MAX_DENSITY * p * (p - 1):
-        return None
-    return refit_or_none(with_diagonal_floor(others), edges)
+    if law.dof is not None:
+        scaled = scaled.model_copy(update={"dof": law.dof * share})
+    return derived_evidence(evidence, raw, scaled, rows)

@@ -61,35 +61,23 @@ def ebic(evidence: Evidence, path: Path, grid: Array) -> Choice:
             continue
         key = np.packbits(edges).tobytes()
         if key not in cache:
-            precision = _refit_to_score(matrix, edges)
+            # Dense graphs are refitted by the graphical lasso, many times as fast and nearly as
+            # accurate. Sparse graphs are chosen, so that theirs must be the exact scores.
+            precision = None
+            if edges.sum() <= _DENSE * len(edges):
+                precision = refit_or_none(matrix, edges)
+            else:
+                with contextlib.suppress(RequestError):
+                    precision = _by_graphical_lasso(matrix, edges)
             cache[key] = np.inf if precision is None else rows * loss(evidence.raw, precision)
             cache[key] += edges.sum() / 2 * cost_per_edge
         scores[k] = cache[key]
     return best_choice(grid, scores, estimates)
 
 
-def _refit_to_score(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
-    """`refit`; for dense graphs by the graphical lasso, many times as fast and nearly as accurate.
-
-    Sparse graphs are chosen, so that theirs are the scores that must be exact.
-    """
-    if edges.sum() <= _DENSE * len(edges):
-        return refit_or_none(matrix, edges)
-    with contextlib.suppress(RequestError):
-        return _by_graphical_lasso(matrix, edges)
-    return None
-
-
 def effective_sample_size(evidence: Evidence) -> float:
     """Number of rows of a table without noise that would give errors of the same size.
 
-    Returns
-    -------
-    float
-        At most the number of rows.
-
-    Notes
-    -----
     An off-diagonal entry has sampling variance S_ii S_jj / n for uncorrelated columns, plus the
     variance of its noise. n_eff = n sampling / (sampling + noise), each summed over i != j. This is
     exact if all columns have the same variance and the noise is isotropic; otherwise it is an

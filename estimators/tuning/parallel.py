@@ -35,8 +35,7 @@ def parallel_map(
 ) -> list[_Result]:
     """Results of `function` for all items, in order.
 
-    `function`, `items`: what to do, and with what. `long`: whether an item is known to take
-    seconds.
+    `long`: whether an item is known to take seconds.
 
     The first item is done in this process. If its time shows that the others would take long, they
     are shared among processes, one for each core. Long items are shared from the first. The results

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.noise.draws import (
-    Stream,
     draw,
     draw_row_noise,
     equivalent_rows,
     stream,
+    symmetric_root,
     wishart,
 )
 from gramercy.estimators.tuning.parallel import parallel_map
@@ -36,6 +36,7 @@ from gramercy.estimators.tuning.penalty_rule import (
     edge_counts,
     edge_mask,
 )
+from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 
@@ -138,30 +139,22 @@ def redraws(evidence: Evidence, truth: Array) -> Iterator[Array]:
 
     Each is of as many rows with second moment `truth`, and has the same noise law.
     """
-    values, vectors = np.linalg.eigh(truth)
-    # The symmetric root: it does not depend on the signs of the eigenvectors or on ties.
-    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    source = stream()
+    root, source = symmetric_root(truth), stream()
     while True:
-        yield _redraw(evidence, root, source)
-
-
-def _redraw(evidence: Evidence, root: Array, source: Stream) -> Array:
-    p, rows, law = len(root), max(round(evidence.rows), 1), evidence.law
-    if rows >= p:
-        white = wishart(source, p, rows) / rows
-    else:
-        few = source.standard_normal((rows, p))
-        white = few.T @ few / rows
-    sample: Array = root @ white @ root.T
-    sample = (sample + sample.T) / 2
-    if law.family == "none":
-        noise = np.zeros_like(sample)
-    elif law.cell_variance is not None:
-        noise = draw_row_noise(source, equivalent_rows(sample, rows), law.cell_variance, rows)
-    else:
-        noise = draw(source, p, law)
-    return sample + noise
+        p, rows, law = len(root), max(round(evidence.rows), 1), evidence.law
+        if rows >= p:
+            white = wishart(source, p, rows) / rows
+        else:
+            few = source.standard_normal((rows, p))
+            white = few.T @ few / rows
+        sample = congruence(root, white)
+        if law.family == "none":
+            noise = np.zeros_like(sample)
+        elif law.cell_variance is not None:
+            noise = draw_row_noise(source, equivalent_rows(sample, rows), law.cell_variance, rows)
+        else:
+            noise = draw(source, p, law)
+        yield sample + noise
 
 
 def stars(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,7 +167,9 @@ def sampling_covariance(
     law = _fit_with_constant(unit_trace) if intercept else _fit_central(unit_trace)
     scale = trace * math.sqrt(1 / rows)
     products, squares = [], []
-    for weight, matrix, mean in _gaussian_components(law):
+    # Gaussian components whose fourth moments add up to those of the divided rows.
+    for weight, values, own_mean in zip(*_quadrature(law, 2), strict=True):
+        matrix, mean = _second_moment(law, values, own_mean)
         root = matrix * (scale * math.sqrt(weight))
         products.append((root, root))
         squares.append((1.0, root))
@@ -187,31 +188,26 @@ class _RowLaw:
     mean: Array
     constant: bool
 
-    def tilted(self, t: Array) -> tuple[Array, Array, Array]:
-        """E exp(-t |x|^2), eigenvalues of C_t, and m_t; shapes (k,), (k, p), (k, p)."""
-        shrink = 1 / (1 + 2 * np.outer(t, self.values))
-        log = 0.5 * np.log(shrink).sum(axis=1) - t * (shrink * self.mean**2).sum(axis=1)
-        return np.exp(log - t * self.constant), self.values * shrink, self.mean * shrink
-
 
 def _quadrature(law: _RowLaw, power: int) -> tuple[Array, Array, Array]:
     """Weights of the nodes t for the integral of t^(power - 1) E[...] dt, with C_t, m_t."""
     size = float(law.values.sum() + (law.mean**2).sum() + law.constant)
     log = np.arange(-21.0, 45.0, _STEP) - math.log(size)
     t = np.exp(log)
-    expected, values, mean = law.tilted(t)
+    # E exp(-t |x|^2), eigenvalues of C_t, and m_t; shapes (k,), (k, p), (k, p).
+    shrink = 1 / (1 + 2 * np.outer(t, law.values))
+    exponent = 0.5 * np.log(shrink).sum(axis=1) - t * (shrink * law.mean**2).sum(axis=1)
+    expected, values, mean = (
+        np.exp(exponent - t * law.constant),
+        law.values * shrink,
+        law.mean * shrink,
+    )
     weight = _STEP * t**power * expected
     # For t above order 1, M_t falls like 1 / t, or is that of the constant column.
     largest = np.maximum(values.max(axis=1), (mean**2).sum(axis=1) + law.constant)
     share = weight * largest**power
     kept = share > _NEGLIGIBLE * share.sum()
     return weight[kept], values[kept], mean[kept]
-
-
-def _gaussian_components(law: _RowLaw) -> Iterator[tuple[float, Array, Array]]:
-    """Weights, second moments and means whose fourth moments add up to those of divided rows."""
-    for weight, values, mean in zip(*_quadrature(law, 2), strict=True):
-        yield float(weight), *_second_moment(law, values, mean)
 
 
 def _second_moment(law: _RowLaw, values: Array, mean: Array) -> tuple[Array, Array]:
@@ -249,21 +245,18 @@ def _fit_with_constant(moment: Array) -> _RowLaw:
     root = target
     law = _law_of_moment(moment + ridge)
     for _ in range(_MAX_ITERATIONS):
-        fitted = _fitted_moment(law, *_quadrature(law, 1))
+        # Second moment after division: the weighted sum of `_second_moment` over all nodes.
+        weight, values, mean = _quadrature(law, 1)
+        first = law.vectors @ (weight @ mean)
+        inner = np.diag(weight @ values) + (mean.T * weight) @ mean
+        rest = law.vectors @ inner @ law.vectors.T
+        fitted = np.block([[weight.sum(), first], [first[:, None], rest]])
         step = np.linalg.solve(np.linalg.cholesky(fitted + ridge), target)
         root = root @ step  # stays triangular, so it is a Cholesky factor again
         law = _law_of_moment(root @ root.T)
         if np.abs(fitted - moment).max() < _TOLERANCE:
             break
     return law
-
-
-def _fitted_moment(law: _RowLaw, weight: Array, values: Array, mean: Array) -> Array:
-    """Second moment after division: the weighted sum of `_second_moment` over all nodes."""
-    first = law.vectors @ (weight @ mean)
-    inner = np.diag(weight @ values) + (mean.T * weight) @ mean
-    rest = law.vectors @ inner @ law.vectors.T
-    return np.block([[weight.sum(), first], [first[:, None], rest]])
 
 
 def _law_of_moment(second: Array) -> _RowLaw:

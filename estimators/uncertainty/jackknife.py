@@ -105,18 +105,8 @@ def describe_sampling(evidence: Evidence) -> str:
 def jackknife(evidence: Evidence, statistic: Statistic) -> Jackknife | None:
     """The jackknife standard error of a statistic of the second moment.
 
-    Parameters
-    ----------
-    evidence
-        A release.
-    statistic
-        Smooth function of a second moment, shape (p, p), in the units of ``evidence.raw``. The
-        moment has noise, and may be indefinite; where the statistic does not exist, return NaN.
-
-    Returns
-    -------
-    Jackknife or None
-        None if the release has fewer than five folds, or a fold without rows.
+    `statistic`: smooth function of a second moment, shape (p, p), in the units of ``evidence.raw``.
+    The moment has noise, and may be indefinite; where the statistic does not exist, return NaN.
     """
     if not has_jackknife(evidence):
         return None

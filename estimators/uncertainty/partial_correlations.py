@@ -51,26 +51,22 @@ def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErro
     own = moments.linear[:, moments.offset :]  # 1 / o on the diagonal: missing cells
     sampling = moment_errors(replace(evidence, repaired=full)).sampling
     sampling = sampling.transformed(inverse @ own)
-    noise = _bias_corrected_noise(moments.noise, inverse).transformed(inverse)
+    # Subtract D(X P X) from each P: noise makes X P X too large by X D(X P X) X.
+    noise = replace(
+        moments.noise,
+        products=tuple(
+            (
+                p - moments.noise.dyson_correction(inverse @ p @ inverse),
+                q - moments.noise.dyson_correction(inverse @ q @ inverse),
+            )
+            for p, q in moments.noise.products
+        ),
+    ).transformed(inverse)
     shape = gamma_shape(evidence.law, inverse @ moments.linear)
     clear = np.ones(q, dtype=bool)
     return correlations_with_errors(
         inverse, inverse, sampling, noise, shape, clear, rows / freedom
     ).negated()
-
-
-def _bias_corrected_noise(noise: EntryCovariance, inverse: Array) -> EntryCovariance:
-    """Subtract D(X P X) from each P: noise makes X P X too large by X D(X P X) X."""
-    return replace(
-        noise,
-        products=tuple(
-            (
-                p - noise.dyson_correction(inverse @ p @ inverse),
-                q - noise.dyson_correction(inverse @ q @ inverse),
-            )
-            for p, q in noise.products
-        ),
-    )
 
 
 def bias_corrected(matrix: Array, noise: EntryCovariance) -> Array | None:
@@ -208,7 +204,12 @@ def nodewise_lasso(
     used = np.count_nonzero(residuals, axis=0) - 1.0
     freedom = np.maximum(rows - moments.offset - np.add.outer(used, used) / 2, 1.0)
     sampling = unit.sampling.transformed(residuals.T).scaled(root)
-    factor = _variance_of_products(sampling, columns.size) * rows / freedom
+    # Var(S_ij) of columns i and j that are not correlated.
+    total = np.zeros((columns.size, columns.size))
+    for left, right in sampling.products:
+        diagonals = np.outer(np.diag(left), np.diag(right))
+        total += (diagonals + diagonals.T) / 2
+    factor = total * rows / freedom
     observed = _inverse_like(residuals, of_residuals, variance) * np.outer(root, root)
     np.fill_diagonal(observed, 0.0)
     by_noise = noise_share(factor, a)
@@ -267,12 +268,3 @@ def _inverse_like(residuals: Array, of_residuals: Array, variance: Array) -> Arr
     matrix: Array = cross + cross.T - of_residuals
     np.fill_diagonal(matrix, variance)
     return matrix
-
-
-def _variance_of_products(errors: EntryCovariance, k: int) -> Array:
-    """Var(S_ij) of columns i and j that are not correlated."""
-    total = np.zeros((k, k))
-    for left, right in errors.products:
-        diagonals = np.outer(np.diag(left), np.diag(right))
-        total += (diagonals + diagonals.T) / 2
-    return total

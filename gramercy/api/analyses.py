@@ -65,7 +65,32 @@ class ReleaseAnalyses(ReleaseMatrices):
         >>> fitted.precision_.shape, list(fitted.to_networkx())
         ((3, 3), ['c0', 'c1', 'c2'])
         """
-        return _estimator(name, settings).fit(self)
+        from gramercy.estimators.scikit import by_name  # imports scikit-learn
+
+        if name in _OWN_CALLS:
+            raise families.ESTIMATE(
+                "The estimator '{estimator}' is not available in .estimate().",
+                "Use {call}.",
+                estimator=name,
+                call=_OWN_CALLS[name],
+            )
+        if name not in by_name:
+            wanted = _OTHER_NAMES.get(name.lower(), name)
+            raise families.ESTIMATE(
+                "'{name}' is not the name of an estimator.",
+                "Known: {known}.",
+                name=name,
+                known=most_similar_first(wanted, [*by_name, *_OWN_CALLS]),
+            )
+        if "group" in settings:
+            raise families.ESTIMATE(
+                "'group' is not a setting of .estimate().",
+                "Use .groups['{group}'].estimate('{estimator}').",
+                estimator=name,
+                group=str(settings["group"]),
+            )
+        parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
+        return by_name[name](**settings).fit(self)
 
     def regression(
         self,
@@ -249,33 +274,3 @@ def analysis(name: str, settings: Mapping[str, Any], evidence: Evidence) -> Esti
     given = {key: value for key, value in settings.items() if value is not None}
     spec = parse(registry[name], {"name": name, **given}, f"estimate '{name}'", RequestError)
     return spec.fit(evidence)
-
-
-def _estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | DiscriminantClassifier:
-    """The unfitted estimator of this name."""
-    from gramercy.estimators.scikit import by_name  # imports scikit-learn
-
-    if name not in by_name:
-        if name in _OWN_CALLS:
-            raise families.ESTIMATE(
-                "The estimator '{estimator}' is not available in .estimate().",
-                "Use {call}.",
-                estimator=name,
-                call=_OWN_CALLS[name],
-            )
-        wanted = _OTHER_NAMES.get(name.lower(), name)
-        raise families.ESTIMATE(
-            "'{name}' is not the name of an estimator.",
-            "Known: {known}.",
-            name=name,
-            known=most_similar_first(wanted, [*by_name, *_OWN_CALLS]),
-        )
-    if "group" in settings:
-        raise families.ESTIMATE(
-            "'group' is not a setting of .estimate().",
-            "Use .groups['{group}'].estimate('{estimator}').",
-            estimator=name,
-            group=str(settings["group"]),
-        )
-    parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
-    return by_name[name](**settings)

@@ -11,8 +11,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
-from gramercy.archive.listing.contents import Contents
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.archive.seal.signing import read_public_key
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.similar_names import most_similar_first
@@ -59,7 +58,15 @@ class Catalogue(Mapping[str, Release]):
     """
 
     def __init__(self, path: str | Path, key: Keys | None = None) -> None:
-        self._archive = open_archive(path, trusted=_public_keys(key))
+        files = [key] if isinstance(key, str | Path) else list(key or ())
+        if key is not None and not files:
+            raise families.KEY_FILE(
+                "'key' must name at least one file.",
+                "Give the file of the curator's public key, or leave 'key' out to accept any "
+                "signature.",
+            )
+        trusted = frozenset(read_public_key(Path(file).expanduser()) for file in files)
+        self._archive = open_archive(path, trusted=trusted)
         self._archive.check_exists()
         self._contents = Contents(self._archive)
 
@@ -197,24 +204,25 @@ class Catalogue(Mapping[str, Release]):
             known = most_similar_first(str(name), self)
             raise wordings.unknown_release(self._archive.location, str(name), known)
         opened = Release(self._archive, dataset, release)
-        _warn_if_withdrawn(opened)
+        try:
+            reason = opened.withdrawn
+        except GramercyError:  # `release.withdrawn` raises it again
+            reason = "its notice of withdrawal cannot be read."
+        if reason is not None:
+            notice = wordings.release_withdrawn(opened.id, reason)
+            warnings.warn(str(notice), WithdrawnRelease, stacklevel=2)
         return opened
 
 
-def _warn_if_withdrawn(release: Release) -> None:
-    """Warn the caller of `Catalogue.__getitem__`."""
-    try:
-        reason = release.withdrawn
-    except GramercyError:  # `release.withdrawn` raises it again
-        reason = "its notice of withdrawal cannot be read."
-    if reason is not None:
-        warnings.warn(
-            str(wordings.release_withdrawn(release.id, reason)), WithdrawnRelease, stacklevel=3
-        )
-
-
 def _table(releases: Iterable[ListedRelease]) -> pd.DataFrame:
-    rows = {release.name: _row(release) for release in releases}
+    rows = {}
+    for release in releases:
+        facts, guarantee = release.facts, release.facts.guarantee
+        rows[release.name] = [
+            *(facts.dataset.id, facts.dataset.title, facts.dataset.version, facts.published),
+            *(facts.kind, facts.mechanism.name, len(facts.names), facts.rows.value),
+            *(guarantee.epsilon, guarantee.delta, guarantee.mu, release.withdrawn),
+        ]
     return pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
 
 
@@ -226,27 +234,3 @@ _COLUMNS = [
 
 _BRIEF = ["title", "version", "published", "kind", "columns", "rows", "epsilon", "withdrawn"]
 _SHOWN = 20  # releases in a notebook's output
-
-
-def _row(release: ListedRelease) -> list[object]:
-    facts = release.facts
-    dataset, guarantee = facts.dataset, facts.guarantee
-    return [
-        *(dataset.id, dataset.title, dataset.version, facts.published, facts.kind),
-        *(facts.mechanism.name, len(facts.names), facts.rows.value),
-        *(guarantee.epsilon, guarantee.delta, guarantee.mu, release.withdrawn),
-    ]
-
-
-def _public_keys(key: Keys | None) -> frozenset[str]:
-    """Public keys from their files."""
-    if key is None:
-        return frozenset()
-    files = [key] if isinstance(key, str | Path) else list(key)
-    if not files:
-        raise families.KEY_FILE(
-            "'key' must name at least one file.",
-            "Give the file of the curator's public key, or leave 'key' out to accept any "
-            "signature.",
-        )
-    return frozenset(read_public_key(Path(file).expanduser()) for file in files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,15 +21,8 @@ from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 if TYPE_CHECKING:
     from gramercy.api.comparison import Comparison
+    from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
     from gramercy.estimators import Estimate
-
-
-class Published(Protocol):
-    """What is published about some rows."""
-
-    @property
-    def evidence(self) -> Evidence:
-        """The input of estimators."""
 
 
 class GroupRelease(ReleaseAnalyses):
@@ -50,7 +43,7 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     """
 
-    def __init__(self, release: str, group: str, published: Published) -> None:
+    def __init__(self, release: str, group: str, published: ReleaseBundle) -> None:
         super().__init__(f"{release} [{group}]")
         self.group, self._published = group, published
 
@@ -211,7 +204,11 @@ class QuadraticClassifier:
         if missing := [name for name in self.features if name not in rows]:
             raise wordings.rows_lack_columns(tuple(missing), tuple(self.features))
         x = np.column_stack([_cells(rows, self._columns, k) for k in range(len(self._columns))])
-        scores = {name: self._score(x, name) for name in self._constants.index}
+        scores = {}
+        for name, constant in self._constants.items():
+            from_mean = x - self._means.get_group(name).to_numpy()
+            precision = self._precisions.get_group(name).iloc[:, 2:].to_numpy(dtype=np.float64)
+            scores[name] = constant - ((from_mean @ precision) * from_mean).sum(axis=1) / 2
         return pd.DataFrame(scores, index=rows.index)
 
     def predict(self, rows: pd.DataFrame) -> pd.Series:
@@ -229,12 +226,6 @@ class QuadraticClassifier:
         """The classes, and the means of their features, as text."""
         tables = (self.classes, self._mean_table())
         return "\n\n".join(table.to_string(float_format="{:.4g}".format) for table in tables)
-
-    def _score(self, x: Array, name: str) -> Array:
-        from_mean = x - self._means.get_group(name).to_numpy()
-        precision = self._precisions.get_group(name).iloc[:, 2:].to_numpy(dtype=np.float64)
-        score: Array = self._constants[name] - ((from_mean @ precision) * from_mean).sum(axis=1) / 2
-        return score
 
     def _mean_table(self) -> pd.DataFrame:
         """Means with a line for each feature and a column for each class."""

@@ -308,12 +308,6 @@ def measured(entries: Entries, names: Sequence[str]) -> Measured:
     return Measured(values, names[len(names) - len(values) :], lambda: entries)
 
 
-def measured_column(entries: Entries, names: Sequence[str]) -> MeasuredColumn:
-    """One number for each column, from entries of shape (q,); the intercept is left out."""
-    values = np.where(entries.estimable, entries.estimate, np.nan)
-    return MeasuredColumn(values, names[len(names) - len(values) :], lambda: entries)
-
-
 class ReleaseMatrices(ABC):
     """What a release, or a pool of releases, says about its columns; every number has an error.
 
@@ -459,7 +453,10 @@ class ReleaseMatrices(ABC):
         units = table_units(self.evidence)
         if units is None:
             raise wordings.no_own_units(self.id)
-        return measured_column(self._own_entries(kind, units), units.names)
+        entries = self._own_entries(kind, units)
+        values = np.where(entries.estimable, entries.estimate, np.nan)
+        names = units.names[len(units.names) - len(values) :]  # without the intercept
+        return MeasuredColumn(values, names, lambda: entries)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
         """Entries in own units with their errors, computed once."""

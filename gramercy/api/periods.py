@@ -11,7 +11,7 @@ import pandas as pd
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
-from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
+from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.pooling.agreement import check_pool
@@ -41,7 +41,11 @@ class PooledRelease(ReleaseAnalyses):
     """
 
     def __init__(self, releases: Sequence[Release], rows: PooledRows | None = None) -> None:
-        self.releases = _opened(releases)
+        # A single release is refused later, as too few.
+        self.releases = tuple(releases if isinstance(releases, Iterable) else [releases])
+        for each in self.releases:
+            if not isinstance(each, Release):
+                raise wordings.not_a_release(type(each).__name__)
         super().__init__(" + ".join(each.id for each in self.releases))
         self._rows = rows
         for release in self.releases:
@@ -79,15 +83,6 @@ class PooledRelease(ReleaseAnalyses):
     def __repr__(self) -> str:
         weights = ", ".join(f"{name} ({w:.2g})" for name, w in self.weights.items())
         return f"<PooledRelease of {weights}>"
-
-
-def _opened(releases: object) -> tuple[Release, ...]:
-    """The releases of a pool; a single one is refused later, as too few."""
-    given = releases if isinstance(releases, Iterable) else [releases]
-    for each in (opened := tuple(given)):
-        if not isinstance(each, Release):
-            raise wordings.not_a_release(type(each).__name__)
-    return opened
 
 
 class Periods(Mapping[str, Release]):

@@ -16,12 +16,16 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.groups import GroupRelease, Groups
 from gramercy.api.notebook import html_list, shortened
-from gramercy.archive.bundles.descriptions import read_withdrawal
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.bundle_kinds import (
+    PAGE,
+    published_columns,
+    read_estimate,
+    read_release,
+    read_report,
+    read_withdrawal,
+)
+from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import published_columns, read_release
-from gramercy.archive.bundles.report_bundle import PAGE, read_report
-from gramercy.archive.bundles.rows_file import read_rows
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.signing import key_id
@@ -229,11 +233,11 @@ class Release(ReleaseAnalyses):
         from gramercy.estimators.marginals import quantiles, rows_counted
 
         self._needs_marginals()
-        if not _are_probabilities(at):
-            raise families.ANALYSIS(
-                "'at' must be numbers between 0 and 1.",
-                "0.5 is the median.",
-            )
+        are_probabilities = False
+        with contextlib.suppress(TypeError):  # a name of a column, for example
+            are_probabilities = all(0 < each < 1 for each in at)
+        if not are_probabilities:
+            raise families.ANALYSIS("'at' must be numbers between 0 and 1.", "0.5 is the median.")
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
         histograms = self._bundle.marginals
@@ -257,9 +261,7 @@ class Release(ReleaseAnalyses):
         name = self.manifest.publication.rows_file
         if name is None:
             raise families.ESTIMATE(
-                "'{release}' has no rows.",
-                "Its matrix is .second_moment.",
-                release=self.id,
+                "'{release}' has no rows.", "Its matrix is .second_moment.", release=self.id
             )
         columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
         for batch in read_rows(self.path / name, columns, rows):
@@ -273,8 +275,18 @@ class Release(ReleaseAnalyses):
         their public scales, with a row for the intercept if there is one. `covariance` is in the
         columns' own units. ``edges`` are the weights of its graph.
         """
-        frames = {}
-        for name, bundle in self._estimate_bundles().items():
+        frames, bundles = {}, {}
+        listed = self._listed.estimates if self._listed else {}
+        for name in sorted({*self._archive.estimates(*self._key), *listed}):
+            place = self._archive.estimate(*self._key, name)
+            with self._archive.rewrite_paths_in_errors():
+                if not self._archive.contains(place):
+                    raise wordings.listed_bundle_missing(str(place))
+                bundles[name] = bundle = read_estimate(place)
+                self._verify(place, bundle.manifest.release_sha256)
+                if listed.get(name, bundle.sha256) != bundle.sha256:
+                    raise wordings.not_as_listed(str(place))
+        for name, bundle in bundles.items():
             labelled = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
             if bundle.edges is not None:
                 labelled["edges"] = self._labelled(bundle.edges)
@@ -297,9 +309,7 @@ class Release(ReleaseAnalyses):
             graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
             if not graphs:
                 raise families.ESTIMATE(
-                    "'{release}' has no graph.",
-                    "Estimate one with .estimate().",
-                    release=self.id,
+                    "'{release}' has no graph.", "Estimate one with .estimate().", release=self.id
                 )
             raise families.ESTIMATE(
                 "'{release}' has no graph '{estimate}'.",
@@ -377,21 +387,6 @@ class Release(ReleaseAnalyses):
         """The path or URL, without credentials, of a file of this release or its bundles."""
         return self._archive.display_path(path)
 
-    def _estimate_bundles(self) -> dict[str, EstimateBundle]:
-        """All estimates, by id; an error if one is missing, or not as sealed or listed."""
-        bundles = {}
-        listed = self._listed.estimates if self._listed else {}
-        for name in sorted({*self._archive.estimates(*self._key), *listed}):
-            place = self._archive.estimate(*self._key, name)
-            with self._archive.rewrite_paths_in_errors():
-                if not self._archive.contains(place):
-                    raise wordings.listed_bundle_missing(str(place))
-                bundles[name] = bundle = read_estimate(place)
-                self._verify(place, bundle.manifest.release_sha256)
-                if listed.get(name, bundle.sha256) != bundle.sha256:
-                    raise wordings.not_as_listed(str(place))
-        return bundles
-
     def _verify(self, place: Path, release_sha256: str) -> None:
         """Refuse a bundle of another release, or one signed by a key that is not trusted."""
         self._archive.verify_signer(place)
@@ -419,9 +414,7 @@ class Release(ReleaseAnalyses):
         self._needs_matrix()
         if not self.manifest.publication.is_moment:
             raise families.ESTIMATE(
-                "'{release}' is a precision matrix.",
-                "Use .precision.",
-                release=self.id,
+                "'{release}' is a precision matrix.", "Use .precision.", release=self.id
             )
 
     @property
@@ -433,46 +426,31 @@ class Release(ReleaseAnalyses):
 
     def _repr_html_(self) -> str:
         facts, guarantee = self.manifest, self.guarantee
+        withdrawn = "the notice of withdrawal cannot be read"
+        with contextlib.suppress(GramercyError):
+            withdrawn = self.withdrawn or ""
+        estimates = "they differ from what was sealed"
+        with contextlib.suppress(GramercyError):
+            estimates = shortened(list(self.estimates))
         shown = {
             "data set": f"{facts.dataset.title} ({facts.dataset.curator})",
             "version": facts.dataset.version,
             "published": facts.published,
-            "withdrawn": self._withdrawn_text(),
+            "withdrawn": withdrawn,
             "guarantee": f"epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}",
             "protects": f"one {facts.privacy_unit}, {facts.neighbours}",
             "mechanism": facts.mechanism["name"],
             facts.count_key: f"{facts.rows.value:,.0f} ({facts.rows.status})",
             "rows are": f"normalised by {facts.normalisation.kind}",
             "columns": shortened([column.name for column in facts.columns]),
-            "estimates": self._estimates_text(),
+            "estimates": estimates,
         }
         listed = {name: value for name, value in shown.items() if value}
         return html_list(f"Release {self.id}", listed)
 
-    def _withdrawn_text(self) -> str:
-        try:
-            return self.withdrawn or ""
-        except GramercyError:
-            return "the notice of withdrawal cannot be read"
-
-    def _estimates_text(self) -> str:
-        try:
-            return shortened(list(self.estimates))
-        except GramercyError:
-            return "they differ from what was sealed"
-
     def __repr__(self) -> str:
-        guarantee, withdrawn = self.guarantee, ""
-        try:
+        guarantee, withdrawn = self.guarantee, "; its notice of withdrawal cannot be read"
+        with contextlib.suppress(GramercyError):
             withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
-        except GramercyError:
-            withdrawn = "; its notice of withdrawal cannot be read"
         epsilon, delta = f"epsilon={guarantee.epsilon:g}", f"delta={guarantee.delta:g}"
         return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"
-
-
-def _are_probabilities(values: Sequence[float]) -> bool:
-    try:
-        return all(0 < each < 1 for each in values)
-    except TypeError:  # a name of a column, for example
-        return False

@@ -69,11 +69,15 @@ class Description:
         self.level = estimate.tuning["level"]
         self.rows = estimate.tuning["number_of_rows"]
         self.mean_weight: float | None = estimate.tuning.get("mean_weight")
+
+        def indexed(name: str, *by: str) -> pd.DataFrame | None:
+            return tables[name].set_index(list(by)) if name in tables else None
+
         columns = tables.get("columns")
         self.columns = None if columns is None else columns.set_index("column")
-        self.levels = _indexed(tables.get("levels"), ["column", "level"])
-        self.quantiles = _indexed(tables.get("quantiles"), ["column", "probability"])
-        self.groups = _indexed(tables.get("groups"), ["level", "column"])
+        self.levels = indexed("levels", "column", "level")
+        self.quantiles = indexed("quantiles", "column", "probability")
+        self.groups = indexed("groups", "level", "column")
 
     def table(self) -> SummaryFrame:
         """Means, standard deviations and the median of the numeric columns.
@@ -135,7 +139,10 @@ class Description:
 
     def _repr_html_(self) -> str:
         tables = [(self._head(), self.table().texts.T), *self._further_texts()]
-        return "".join(html_table(_flat(texts), caption) for caption, texts in tables)
+        for _, texts in tables:
+            if isinstance(texts.index, pd.MultiIndex):  # lines of two labels become lines of one
+                texts.index = pd.Index([" ".join(map(str, each)) for each in texts.index])
+        return "".join(html_table(texts, caption) for caption, texts in tables)
 
     def plot(self, column: str, ax: Axes | None = None) -> Axes:
         """Means of a column within the levels that were given, with intervals.
@@ -161,17 +168,6 @@ class Description:
         drawn = forest(numbers, [str(name) for name in chosen.index], ax)
         drawn.set_xlabel(f"mean of {column}")
         return drawn
-
-
-def _flat(table: pd.DataFrame) -> pd.DataFrame:
-    """Lines of two labels as lines of one."""
-    if not isinstance(table.index, pd.MultiIndex):
-        return table
-    return table.set_index(pd.Index([" ".join(map(str, each)) for each in table.index]))
-
-
-def _indexed(table: pd.DataFrame | None, by: list[str]) -> pd.DataFrame | None:
-    return None if table is None else table.set_index(by)
 
 
 def _texts(values: pd.Series, errors: pd.Series) -> pd.Series:

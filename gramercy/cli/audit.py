@@ -48,11 +48,13 @@ def audit(
         if runs and given:
             raise wordings.conflicting_options(("--runs", option))
     context = Context.default()
-    page = (
-        flow_runner.audit(context, output)
-        if runs
-        else _without_prefect(context, output, key, copy=copy, quiet=json)
-    )
+    if runs:
+        page = flow_runner.audit(context, output)
+    else:
+        trusted = frozenset(map(read_public_key, key)) if key else None
+        with terminal.progress("verifying", json) as on_release:
+            result = make_audit(context, on_release=on_release, trusted=trusted, of_copy=copy)
+        page = write_audit(context, result, output or new_audit_folder(context.home))
     facts: dict[str, Any] = loads(page.with_name("audit.json").read_text(encoding="utf-8"))
     if json:
         terminal.print_json(facts)
@@ -60,15 +62,6 @@ def audit(
         _print(facts, page)
     if facts["discrepancies"]:
         sys.exit(Discrepancies.exit_code)
-
-
-def _without_prefect(
-    context: Context, output: Path | None, key: list[Path] | None, *, copy: bool, quiet: bool
-) -> Path:
-    trusted = frozenset(map(read_public_key, key)) if key else None
-    with terminal.progress("verifying", quiet) as on_release:
-        result = make_audit(context, on_release=on_release, trusted=trusted, of_copy=copy)
-    return write_audit(context, result, output or new_audit_folder(context.home))
 
 
 def _print(facts: Mapping[str, Any], page: Path) -> None:

@@ -12,8 +12,8 @@ from gramercy.cli import terminal
 from gramercy.cli.budget_text import Account, budget_facts, print_budget, print_other_periods
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.ledger import Charge, Ledger
-from gramercy.ledger.reader import DatasetAccounts
-from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.ledger.budget_ledger import DatasetAccounts
+from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget

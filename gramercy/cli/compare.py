@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
+from gramercy.archive.bundles.bundle_kinds import DescribedRelease, describe_release
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal
@@ -30,7 +30,6 @@ from gramercy.pipeline.context import Context
 from gramercy.reports.release_comparison import change_facts, compare_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.manifest import ReleaseManifest
 
 
 def _not_comparable(earlier: str, later: str) -> RequestError:
@@ -100,16 +99,13 @@ def compare(
         terminal.say(f"Page: {page}")
 
 
-def _has_means(facts: ReleaseManifest) -> bool:
-    units = facts.normalisation.unit_rows
-    return facts.kind == "second-moment" and facts.intercept and not units
-
-
 def _compare_numbers(
     archive: Archive, earlier: DescribedRelease, later: DescribedRelease, *, json: bool
 ) -> None:
     """Compare means and correlations of releases whose matrices have different constants."""
-    if not all(_has_means(each.manifest) for each in (earlier, later)):
+    manifests = (earlier.manifest, later.manifest)
+    have_means = (e.intercept and not e.normalisation.unit_rows for e in manifests)
+    if not all(each.kind == "second-moment" for each in manifests) or not all(have_means):
         raise _not_comparable(earlier.name, later.name)
     new, old = (Release(archive, *split_name(each.name)) for each in (later, earlier))
     found = new.compare(old)

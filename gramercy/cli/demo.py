@@ -14,8 +14,7 @@ from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import split_name
 from gramercy.cli.plan_text import print_plan
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.demo import FORMULA, write_demo_files
-from gramercy.pipeline.demo.visits import PRESSURE
+from gramercy.pipeline.demo import FORMULA, PRESSURE, write_demo_files
 from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_request
@@ -40,13 +39,6 @@ def demo() -> None:
     done = flow_runner.publish(context, planned)
     release = Release(context.archive, *split_name(done.release))
     terminal.say("")
-    _print_regression(release)
-    terminal.say("")
-    _print_outcome(context, release, done)
-
-
-def _print_regression(release: Release) -> None:
-    """The regression of blood pressure, next to what the table was made with."""
     fitted = release.regression(FORMULA)
     intervals = fitted.conf_int()
     lines = {"": f"{'estimate':>9}  {'95 % interval':>17}  {'made with':>9}"}
@@ -55,6 +47,8 @@ def _print_regression(release: Release) -> None:
         interval = f"{lower:.3f} to {upper:.3f}"
         lines[term] = f"{fitted.params[term]:9.3f}  {interval:>17}  {PRESSURE[term]:9.3g}"
     terminal.facts_table(f"From the release alone: {FORMULA}", lines)
+    terminal.say("")
+    _print_outcome(context, release, done)
 
 
 def _print_outcome(context: Context, release: Release, done: flow_runner.Published) -> None:

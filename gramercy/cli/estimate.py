@@ -16,13 +16,13 @@ from rich.text import Text
 
 from gramercy import estimators
 from gramercy.api.release import Release
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, read_estimate
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, ReleaseName, check_choice, completed, split_name
 from gramercy.cli.terminal import bold, say
 from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.estimable import check_estimable, check_group, check_other_releases
+from gramercy.pipeline.plan.planning import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
@@ -125,7 +125,13 @@ def estimate_facts(bundle: EstimateBundle) -> dict[str, Any]:
     tables = dict(bundle.tables)
     if not tables and bundle.edges is not None:
         tables["edges"] = _strongest_first(bundle.edges, bundle)
-    return {name: _records(table) for name, table in tables.items()}
+    return {
+        name: table.astype(object)
+        .where(table.notna(), None)
+        .replace([np.inf, -np.inf], None)
+        .to_dict("records")
+        for name, table in tables.items()
+    }
 
 
 def _strongest_first(matrix: NDArray[np.float64], bundle: EstimateBundle) -> pd.DataFrame:
@@ -134,12 +140,6 @@ def _strongest_first(matrix: NDArray[np.float64], bundle: EstimateBundle) -> pd.
     weights, names = matrix[i, j], np.array(bundle.manifest.names, dtype=object)
     edges = pd.DataFrame({"row": names[i], "col": names[j], "weight": weights})
     return edges.iloc[np.argsort(-np.abs(weights), kind="stable")]
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows with None for missing and infinite numbers."""
-    cells = table.astype(object).where(table.notna(), None).replace([np.inf, -np.inf], None)
-    return [{str(name): each for name, each in row.items()} for row in cells.to_dict("records")]
 
 
 def _print_table(title: str, rows: pd.DataFrame, most: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -31,7 +31,14 @@ def explain(
     """
     listed = catalogue()
     if code is None:
-        _print_all([each.described() for each in listed.values()], json)
+        described = [each.described() for each in listed.values()]
+        if json:
+            terminal.print_json(described)
+            return
+        table = Table("code", "cause", box=None)
+        for each in described:
+            table.add_row(terminal.bold(each["code"]), Text(each["cause"]))
+        terminal.out.print(table)
         return
     digits = code.upper().removeprefix("GRM-")
     family = listed.get(f"GRM-{digits:>03}")
@@ -39,24 +46,11 @@ def explain(
         raise families.USAGE(
             "'{code}' is not a Gramercy code.", "'gramercy explain' lists all codes.", code=code
         )
-    _print(family.described(), json)
-
-
-def _print_all(listed: list[dict[str, Any]], json: bool) -> None:
-    if json:
-        terminal.print_json(listed)
-        return
-    table = Table("code", "cause", box=None)
-    for facts in listed:
-        table.add_row(terminal.bold(facts["code"]), Text(facts["cause"]))
-    terminal.out.print(table)
-
-
-def _print(facts: dict[str, Any], json: bool) -> None:
+    facts = family.described()
     if json:
         terminal.print_json(facts)
         return
-    shown = {"cause": facts["cause"], "remedy": facts["remedy"]}
     terminal.facts_table(
-        f"{facts['code']} ({facts['kind']})", {**shown, "exit code": str(facts["exit_code"])}
+        f"{facts['code']} ({facts['kind']})",
+        {"cause": facts["cause"], "remedy": facts["remedy"], "exit code": str(facts["exit_code"])},
     )

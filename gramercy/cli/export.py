@@ -10,16 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.descriptions import read_withdrawal
+from gramercy.archive.bundles.bundle_kinds import read_withdrawal
 from gramercy.archive.export.data_package import CollectedRelease, write_collection
 from gramercy.archive.export.registry_entry import (
     RegistryAnswers,
-    entry_file_name,
     entry_text,
     registry_entry,
 )
 from gramercy.archive.seal.bundle import SUMS, file_digest
-from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.staging import StagingArea
 from gramercy.cli import terminal
 from gramercy.cli.history import timelines_of
@@ -95,11 +93,17 @@ def export(
     store = archive_of_options(context, archive, key)
     ledger = context.existing_ledger if archive is None else None
     chosen = select_releases(store, ledger, names or [])
-    releases = [_sealed_release(store, *each) for each in chosen]
+    releases = []
+    for dataset, name in chosen:
+        release, notice = Release(store, dataset, name), None  # its seal is verified
+        if release.withdrawn is not None:
+            notice = read_withdrawal(store.withdrawal(dataset, name)).manifest
+        digest, signer = file_digest(release.path / SUMS), release.signed_by
+        releases.append(CollectedRelease(release.manifest, digest, release.path, signer, notice))
     done: dict[str, Any] = {"releases": [each.id for each in releases]}
     if package is not None:
         # Even the id of a data set is private until something of it is published.
-        published = {release.manifest.dataset.id for release in releases}
+        published = {each.manifest.dataset.id for each in releases}
         datasets = sorted(published & {*ledger.datasets()}) if ledger else []
         write_package(
             package, releases, list(timelines_of(ledger, store, datasets)) if ledger else None
@@ -142,22 +146,12 @@ def _registry_answers(
     return RegistryAnswers(curator_type, region, sector, tuple(filter(None, authors or ())))  # type: ignore[arg-type]
 
 
-def _sealed_release(archive: Archive, dataset: str, name: str) -> CollectedRelease:
-    """A release with its withdrawal notice, after verifying its seal."""
-    release = Release(archive, dataset, name)
-    notice = None
-    if release.withdrawn is not None:
-        notice = read_withdrawal(archive.withdrawal(dataset, name)).manifest
-    digest = file_digest(release.path / SUMS)
-    return CollectedRelease(release.manifest, digest, release.path, release.signed_by, notice)
-
-
 def write_registry(
     folder: Path, releases: Sequence[CollectedRelease], answers: RegistryAnswers
 ) -> list[Path]:
     """Write an entry of the OpenDP Deployments Registry for each release; keep other files."""
     entries = [registry_entry(e.manifest, e.sha256, answers, e.withdrawn) for e in releases]
-    paths = [folder / entry_file_name(each) for each in entries]
+    paths = [folder / (each.url_slug.replace("-", "_") + ".yaml") for each in entries]
     with write_errors("--registry", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for path, entry in zip(paths, entries, strict=True):

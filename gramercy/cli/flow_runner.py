@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from rich.text import Text
 
 from gramercy.api.release import Release
-from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.bundle_kinds import read_estimate
 from gramercy.archive.seal.bundle import SUMS
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
@@ -29,8 +29,8 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import PROGRESS_VARIABLE
+from gramercy.pipeline.publish.attachments import estimator_from_settings
 from gramercy.pipeline.publish.charging import finished_release
-from gramercy.pipeline.publish.estimating import estimator_from_settings
 from gramercy.pipeline.verify.auditing import new_audit_folder
 from gramercy.schemas import families
 from gramercy.schemas.errors import Discrepancies, GramercyError
@@ -96,22 +96,18 @@ def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: l
         if plan.averaging:
             done = _run(aggregate_as_planned(context, plan), request, list(reports))
         else:
-            _load_ahead()
+            # Load what a release will need while its server starts.
+            import matplotlib.backends.backend_svg
+            import matplotlib.figure  # noqa: F401
+            import networkx  # noqa: F401
+
+            sampler.self_test()
             done = _run(release_as_planned(context, plan), request)
         with collect_problems(problems):
             _run(estimate_flow, done, request.estimates)
         with collect_problems(problems):
             _run(report_flow, done, request.estimates)
     return split_name(done)[1]
-
-
-def _load_ahead() -> None:
-    """Load what a release will need while its server starts."""
-    import matplotlib.backends.backend_svg
-    import matplotlib.figure  # noqa: F401
-    import networkx  # noqa: F401
-
-    sampler.self_test()
 
 
 @contextlib.contextmanager

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from gramercy.archive.listing.contents import Contents
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.archive.store.archive import Archive
 from gramercy.cli import terminal
 from gramercy.cli.options import AsJson, DatasetName, check_output_file, write_page

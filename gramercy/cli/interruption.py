@@ -49,12 +49,9 @@ def release_signals() -> None:
 
 @contextlib.contextmanager
 def interruptible(outcome: Callable[[], str]) -> Iterator[None]:
-    """Run flows in the block; an interruption of it says what was charged.
+    """Run flows in the block; an interruption of it says the outcome: what was charged until now.
 
-    Parameters
-    ----------
-    outcome
-        Says what was charged and published until now. It may be called in another thread.
+    The outcome may be asked for in another thread.
     """
     _outcomes.append(outcome)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import typer
@@ -71,4 +72,6 @@ def new(context: typer.Context, yes: Yes = False, json: AsJson = False) -> None:
 
 
 def _facts(key: PublicKey, signs: bool) -> dict[str, Any]:
-    return {"id": key.id, "signs": signs, "made": key.created, "path": str(key.path)}
+    written = datetime.datetime.fromtimestamp(key.path.stat().st_mtime, datetime.UTC)
+    made = f"{written:%Y-%m-%d}"
+    return {"id": key.id, "signs": signs, "made": made, "path": str(key.path)}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 from rich.text import Text
 
-from gramercy.archive.listing.contents import Contents, Listed
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, Listed, ListedRelease
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import in_release_order
 from gramercy.cli import terminal
@@ -54,11 +53,16 @@ def list_archive(
             )
         )
     published = ledger.published() if ledger else set()
-    results = (
-        contents.list_in_turn(published)
-        if dataset is None
-        else iter([_of_dataset(contents, dataset, published)])
-    )
+    results: Iterable[Listed]
+    if dataset is None:
+        results = contents.list_in_turn(published)
+    else:  # in the archive, or published by the ledger
+        wanted = {*contents.names(dataset), *(each for each in published if each[0] == dataset)}
+        if not wanted:
+            others = sorted({name for name, _ in (*contents.names(), *published)})
+            known = most_similar_first(dataset, others)
+            raise wordings.unknown_name(contents.archive.location, dataset, known)
+        results = [contents.try_list(in_release_order(wanted))]
     listed = (_facts(store, *each) for part in results for each in part.items())
     if json:
         terminal.print_json_list(listed)
@@ -76,16 +80,6 @@ def list_archive(
             terminal.say(name, line, Text(withdrawn, style="red"))
     if facts is None:
         terminal.say(f"No release in {store.location} yet.")
-
-
-def _of_dataset(contents: Contents, dataset: str, published: Collection[tuple[str, str]]) -> Listed:
-    """The releases of one data set, in the archive or published by the ledger."""
-    wanted = {*contents.names(dataset), *(each for each in published if each[0] == dataset)}
-    if not wanted:
-        others = sorted({name for name, _ in (*contents.names(), *published)})
-        known = most_similar_first(dataset, others)
-        raise wordings.unknown_name(contents.archive.location, dataset, known)
-    return contents.try_list(in_release_order(wanted))
 
 
 def _facts(

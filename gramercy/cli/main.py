@@ -95,7 +95,10 @@ def _discard_output() -> None:
 
 def _run() -> int:
     """Run the command; a usage error is a `GramercyError` like all others."""
-    _check_encoding(sys.argv[1:])
+    try:  # bytes that are not text could be neither printed nor stored
+        "".join(sys.argv[1:]).encode()
+    except UnicodeEncodeError:
+        raise families.USAGE("An argument is not UTF-8 text.", "Type it again.") from None
     try:
         with publishing():  # a command may need packages of the extra
             return app(standalone_mode=False, prog_name="gramercy") or 0
@@ -104,24 +107,11 @@ def _run() -> int:
         return 1
     except TyperException as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "gramercy")
+        reason = error.format_message().strip()
         misuse = families.USAGE(
             "Usage error: {reason}",
             "Run '{command} --help'.",
-            reason=_sentence(error.format_message()),
+            reason=reason if reason.endswith((".", "?", "!")) else f"{reason}.",
             command=command,
         )
     raise misuse
-
-
-def _sentence(message: str) -> str:
-    """A message of Typer, with one mark at its end."""
-    text = message.strip()
-    return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _check_encoding(arguments: list[str]) -> None:
-    """Refuse bytes that are not text: they could be neither printed nor stored."""
-    try:
-        "".join(arguments).encode()
-    except UnicodeEncodeError:
-        raise families.USAGE("An argument is not UTF-8 text.", "Type it again.") from None

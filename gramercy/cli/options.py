@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,6 @@ import typer
 
 from gramercy.common import disk
 from gramercy.common.home import Home
-from gramercy.common.similar_names import closest
 from gramercy.schemas import families
 
 if TYPE_CHECKING:
@@ -104,13 +104,14 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
     """Refuse a word that is not among the choices."""
     if value in choices:
         return
-    if suggestion := closest(value, choices):
+    lowered = {each.lower(): each for each in choices}
+    if similar := difflib.get_close_matches(value.lower(), lowered, n=1):
         raise families.USAGE(
             "{option}: '{value}' is unknown.",
             "Did you mean '{suggestion}'?",
             option=option,
             value=value,
-            suggestion=suggestion,
+            suggestion=lowered[similar[0]],
         )
     raise families.USAGE(
         "{option} must be one of: {choices}.",

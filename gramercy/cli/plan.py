@@ -23,13 +23,22 @@ from gramercy.cli.plan_text import plan_facts, print_plan
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.plan.budget_preview import preview_budget, reads_table
-from gramercy.pipeline.plan.forecast import plan_html
-from gramercy.pipeline.plan.planning import Plan, load_contract, make_plan, utc_now
-from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.plan.checking import check_table_header
+from gramercy.pipeline.plan.forecast import (
+    RankedMechanism,
+    UnsuitableMechanism,
+    plan_html,
+    rank_mechanisms,
+)
+from gramercy.pipeline.plan.planning import (
+    load_contract,
+    make_plan,
+    release_spec,
+    utc_now,
+    with_planned_scaling,
+)
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.specification import release_spec, with_planned_scaling
-from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.publish.expectations import save_suite
 
 
@@ -68,8 +77,12 @@ def plan(
         check_output_file("--expectations", expectations)
     # A comparison does not need the requested mechanism to be possible.
     planned = make_plan(context, undated) if page is not None or not compare else None
+    # A header that contradicts the contract is refused, unless the release is published.
     if not no_table:
-        _check_table(context, undated, planned)
+        if planned is None:
+            check_table_header(load_contract(context, dated_request(context, undated, utc_now())))
+        elif reads_table(planned, preview_budget(context, planned)):
+            check_table_header(planned.contract)
     if page is not None and planned is not None:
         with terminal.progress("computing errors", json):
             links = archive_links(context, page)
@@ -90,14 +103,6 @@ def plan(
         with write_errors("--expectations", expectations):
             save_suite(contract, expectations)
         terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
-
-
-def _check_table(context: Context, undated: Request, planned: Plan | None) -> None:
-    """Refuse a table whose header contradicts the contract, unless the release is published."""
-    if planned is None:
-        check_table_header(load_contract(context, dated_request(context, undated, utc_now())))
-    elif reads_table(planned, preview_budget(context, planned)):
-        check_table_header(planned.contract)
 
 
 def _compare(context: Context, undated: Request, json: bool) -> None:

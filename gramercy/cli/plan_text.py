@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.text import Text
@@ -22,8 +23,7 @@ from gramercy.pipeline.plan.budget_preview import (
     unfinished_period,
 )
 from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
-from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.specification import rows_needed
+from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
@@ -84,7 +84,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
         "same_table_as": list(preview.sharing_datasets),
         "patterns": {pattern: list(names) for pattern, names in plan.contract.patterns.items()},
         "proposed_folds": proposed_folds(plan.spec, plan.calibration),
-        "verdict": verdict.as_data() if (verdict := plan_verdict(plan)) else None,
+        "verdict": asdict(verdict) if (verdict := plan_verdict(plan)) else None,
         "unfinished_period": dict(unfinished.facts) if unfinished else None,
     }
 

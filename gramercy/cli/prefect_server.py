@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gramercy.common.disk import temporary_file
-from gramercy.common.home import Home, minutes_stated
+from gramercy.common.home import minutes_stated
 
 _MINUTES = 10.0
 _FILES = (".env", "prefect.toml", "pyproject.toml")  # with Prefect's settings, in any folder
@@ -77,13 +77,6 @@ def start_server(
         stderr=log,
         umask=0o077,
     )
-
-
-def start_for_first_release() -> None:
-    """Begin to start the server if this home has no ledger, so that nothing can be a replay."""
-    home = Home.default()
-    if home.ledger_url is None and not home.ledger.exists():
-        start_ahead()
 
 
 def start_ahead() -> None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes
-from gramercy.cli.prefect_server import start_for_first_release
+from gramercy.cli.prefect_server import start_ahead
+from gramercy.common.home import Home
 
 NewCharge = Annotated[
     bool, typer.Option("--new-charge", help="Charge again after an interrupted release.")
@@ -78,7 +79,9 @@ def aggregate(
 
 def _publish(request: Path, reports: Sequence[str] | None = None, **options: Any) -> None:
     """Start Prefect's server if it will be needed, and then import what takes a second."""
-    start_for_first_release()
+    home = Home.default()
+    if home.ledger_url is None and not home.ledger.exists():  # so that nothing can be a replay
+        start_ahead()
     from gramercy.cli.request_runner import publish_request
 
     publish_request(request, reports, **options)

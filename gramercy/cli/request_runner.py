@@ -17,16 +17,19 @@ from gramercy.cli.plan_text import period_warning, print_plan
 from gramercy.cli.prefect_server import start_ahead
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import (
-    BudgetPreview,
     budget_effect,
     check_preview,
     preview_budget,
     reads_table,
 )
-from gramercy.pipeline.plan.checking import holds_nothing, quality_notices, recorded_quality
+from gramercy.pipeline.plan.checking import (
+    check_table_header,
+    holds_nothing,
+    quality_notices,
+    recorded_quality,
+)
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
-from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record
@@ -64,7 +67,9 @@ def publish_request(
     planned = make_plan(context, undated, averaging=reports is not None)
     preview = preview_budget(context, planned)
     if new_charge:
-        planned = planned.with_new_charge(_interrupted_release(preview))
+        charge = preview.previous_charge
+        interrupted = charge.release if charge and not charge.is_published else None
+        planned = planned.with_new_charge(interrupted)
     if reads_table(planned, preview):  # before Prefect starts; the flow validates again
         check_table_header(planned.contract)
     if not json:
@@ -112,12 +117,6 @@ def _print_outcome(context: Context, done: flow_runner.Published, *, has_table: 
         terminal.say(f"Internal (do not publish): {internal}", to=terminal.err)
 
 
-def _interrupted_release(preview: BudgetPreview) -> str | None:
-    """The release that was charged for this request but not published."""
-    charge = preview.previous_charge
-    return charge.release if charge and not charge.is_published else None
-
-
 def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -> None:
     """Print the warnings in a release's internal record, if standard error is a terminal.
 
@@ -127,31 +126,27 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
         return
     for notice in _notices(internal):
         terminal.warn(notice)
-    if loud := list(_loud_notices(plan, release, internal)):
-        terminal.err.print(_framed(loud))
-
-
-def _framed(notices: Sequence[Notice]) -> Panel:
-    text = Text("\n\n").join(
-        Text.assemble((f"Warning {each.code}: ", "bold red"), each.message) for each in notices
-    )
-    title = Text("The table could not be read well (internal, do not publish)", style="bold red")
-    return Panel(text, title=title, title_align="left", border_style="red", padding=1)
-
-
-def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iterator[Notice]:
-    """Warnings about a table that could hardly be read."""
-    columns = recorded_quality(internal, plan.contract)
-    if not columns:  # the release did not read a table
-        return
-    if holds_nothing(columns) or internal.get("persons") == 0:
-        yield families.NOTHING_USED(
-            "{release} contains nothing but noise: not one cell of the table could be used.",
-            "Withdraw it, and find the cause with 'gramercy check REQUEST'. The "
-            "corrected table needs a new version, which is a new charge.",
-            release=release,
-        )
-    yield from quality_notices(columns, internal.get("rows", 0), internal.get("malformed_rows", 0))
+    loud, columns = list[Notice](), recorded_quality(internal, plan.contract)
+    if columns:  # otherwise the release did not read a table
+        if holds_nothing(columns) or internal.get("persons") == 0:
+            loud.append(
+                families.NOTHING_USED(
+                    "{release} contains nothing but noise: not one cell of the table could be "
+                    "used.",
+                    "Withdraw it, and find the cause with 'gramercy check REQUEST'. The "
+                    "corrected table needs a new version, which is a new charge.",
+                    release=release,
+                )
+            )
+        malformed = internal.get("malformed_rows", 0)
+        loud += quality_notices(columns, internal.get("rows", 0), malformed)
+    if loud:
+        labelled = ((f"Warning {each.code}: ", each.message) for each in loud)
+        text = Text("\n\n").join(Text.assemble((lab, "bold red"), say) for lab, say in labelled)
+        said = "The table could not be read well (internal, do not publish)"
+        title = Text(said, style="bold red")
+        panel = Panel(text, title=title, title_align="left", border_style="red", padding=1)
+        terminal.err.print(panel)
 
 
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:

@@ -15,7 +15,6 @@ from gramercy.cli.options import (
 from gramercy.cli.terminal import attacker_text, guarantee_text
 from gramercy.pipeline.context import Context
 from gramercy.schemas.errors import printable
-from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
 
@@ -32,6 +31,11 @@ def show(
         terminal.print_json(facts.model_dump(mode="json"))
         return
     guarantee = facts.guarantee
+    concentrated = "none"
+    if guarantee.rho is not None:
+        failing = guarantee.rho_failure
+        but = f", except with probability {failing:.2g}" if failing else ""
+        concentrated = f"rho={guarantee.rho:.4g}{but}"
     sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
     columns = len(facts.names if facts.publication.has_matrix else facts.columns)
     terminal.say(
@@ -51,7 +55,7 @@ def show(
             "preprocessing": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],
             "guarantee": guarantee_text(guarantee),
-            "zero-concentrated": _concentrated(guarantee),
+            "zero-concentrated": concentrated,
             "best attacker": attacker_text(guarantee.power),
             "noise": _noise(facts),
             "estimates": ", ".join(release.estimates) or "none",
@@ -61,14 +65,6 @@ def show(
             "location": release.where,
         },
     )
-
-
-def _concentrated(facts: GuaranteeFacts) -> str:
-    """A guarantee as zero-concentrated differential privacy."""
-    if facts.rho is None:
-        return "none"
-    failing = f", except with probability {facts.rho_failure:.2g}" if facts.rho_failure else ""
-    return f"rho={facts.rho:.4g}{failing}"
 
 
 def _noise(facts: ReleaseManifest) -> str:

@@ -68,14 +68,10 @@ def print_json_list(items: Iterable[Any]) -> None:
 
 
 def _json_lines(facts: Any) -> Iterator[str]:
-    text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-    return map(_json_escaped, text.split("\n"))
-
-
-def _json_escaped(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(x if x.isprintable() else json.dumps(x)[1:-1] for x in line)
+    for line in json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False).split("\n"):
+        # Most lines are printable as a whole.
+        escaped = (x if x.isprintable() else json.dumps(x)[1:-1] for x in line)
+        yield line if line.isprintable() else "".join(escaped)
 
 
 def say(*parts: str | Text, to: Console = out) -> None:

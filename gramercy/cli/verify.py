@@ -20,8 +20,13 @@ from gramercy.cli.options import (
     archive_of_options,
 )
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.listing_checks import listing_problem, missing_listing
-from gramercy.pipeline.verify.verification import readable_ledger, select_releases, verify_release
+from gramercy.pipeline.verify.verification import (
+    listing_problem,
+    missing_listing,
+    readable_ledger,
+    select_releases,
+    verify_release,
+)
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import Invalid, UntrustedLedger
 

@@ -202,15 +202,12 @@ def _remove_abandoned(prefix: str) -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             facts = folder.lstat()
-            if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid():
-                _remove_unless_locked(folder)
-
-
-def _remove_unless_locked(folder: Path) -> None:
-    # A folder without a lock is not locked yet.
-    handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW)
-    try:
-        if lock_open_file(handle, wait=False):
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(handle)
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+                continue
+            # A folder without a lock is not locked yet.
+            handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                if lock_open_file(handle, wait=False):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)

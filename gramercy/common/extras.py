@@ -11,15 +11,8 @@ from gramercy.schemas import families
 # Import names of the packages of the extra 'publish' in pyproject.toml.
 PUBLISH = frozenset(
     {
-        "PIL",
-        "great_expectations",
-        "jinja2",
-        "markupsafe",
-        "matplotlib",
-        "prefect",
-        "ruamel",
-        "sqlalchemy",
-        "sqlglot",
+        *("PIL", "great_expectations", "jinja2", "markupsafe", "matplotlib", "prefect", "ruamel"),
+        *("sqlalchemy", "sqlglot"),
     }
 )
 # Of the extra 'convert'; pandas and pyarrow read the other files.
@@ -47,12 +40,8 @@ def publishing() -> Iterator[None]:
         return
     if package in CONVERT:
         raise families.MISSING_PACKAGES(
-            "Reading this kind of file needs more packages:",
-            "{command}.",
-            command=INSTALL_CONVERT,
+            "Reading this kind of file needs more packages:", "{command}.", command=INSTALL_CONVERT
         )
     raise families.MISSING_PACKAGES(
-        "Publishing needs more packages:",
-        "{command}.",
-        command=INSTALL_PUBLISH,
+        "Publishing needs more packages:", "{command}.", command=INSTALL_PUBLISH
     )

@@ -30,15 +30,10 @@ class Graph(nx.Graph):  # type: ignore[misc]
 
 
 def weighted_graph(names: Sequence[str], edges: NDArray[np.float64], **facts: str) -> Graph:
-    """The graph of a matrix of weights.
+    """The graph of a symmetric matrix of weights, shape (p, p); zero for a missing edge.
 
-    Parameters
-    ----------
-    names
-        Its p nodes. Each also has its name as the attributes ``name``, by which igraph finds it,
-        and ``label``, which Gephi and Cytoscape show: the ids of GraphML are internal to a file.
-    edges
-        Weights, shape (p, p), symmetric; zero for a missing edge.
+    Each of its p nodes also has its name as the attributes ``name``, by which igraph finds it, and
+    ``label``, which Gephi and Cytoscape show: the ids of GraphML are internal to a file.
     """
     graph = Graph(**facts)
     graph.add_nodes_from((name, {"name": name, "label": name}) for name in names)

@@ -146,22 +146,7 @@ class Home:
 
 
 def minutes_stated(variable: str, usual: float, *, or_zero: bool = False) -> float:
-    """The minutes that an environment variable states.
-
-    Parameters
-    ----------
-    variable
-        Its name.
-    usual
-        The minutes if it is not set.
-    or_zero
-        Whether zero is allowed.
-
-    Raises
-    ------
-    RequestError
-        If it is not a positive number.
-    """
+    """The minutes that an environment variable states, else the usual ones; a positive number."""
     with contextlib.suppress(ValueError):
         minutes = float(os.environ.get(variable, usual))
         if 0 < minutes < math.inf or (or_zero and minutes == 0):

@@ -92,20 +92,21 @@ def in_symbols(text: str, verbatim: Iterable[str] = ()) -> str:
     """
     names = sorted({each for each in verbatim if re.search(_NAMED, each)}, key=len, reverse=True)
     kept = "|".join([*(rf"(?<!\w){re.escape(name)}(?!\w| ?=)" for name in names), _QUOTED])
-    return re.sub(f"({kept})|{_NAMED}", _symbol, text)
+
+    def in_symbol(match: re.Match[str]) -> str:
+        kept_text, name, equal, following = match.groups()
+        if kept_text is not None:
+            return kept_text
+        number = equal or following
+        value = f" = {significant(float(number), _DIGITS)}" if number else ""
+        return f"{_SYMBOLS[name]}{value}"
+
+    return re.sub(f"({kept})|{_NAMED}", in_symbol, text)
 
 
 def message_in_symbols(problem: GramercyError | Notice) -> str:
     """The sentence and the hint of a problem, for a page."""
     return in_symbols(problem.message, _texts(problem.facts.values()))
-
-
-def _symbol(match: re.Match[str]) -> str:
-    kept, name, equal, following = match.groups()
-    if kept is not None:
-        return kept
-    number = equal or following
-    return f"{_SYMBOLS[name]} = {significant(float(number), _DIGITS)}" if number else _SYMBOLS[name]
 
 
 def _texts(facts: Iterable[object]) -> Iterator[str]:

@@ -56,7 +56,7 @@ def heat_map(correlation: Array, hidden: Mask, names: Sequence[str]) -> Markup:
     if hidden[np.triu_indices(len(names), 1)].all():
         return Markup()
     title = "Heat map of the released correlations; entries within the noise are grey."
-    drawing = _Map.of("heat", title, correlation, hidden, names, 1.0)
+    drawing = _Map("heat", title, 1.0, *_in_clusters(correlation, hidden, names))
     return drawing.full(lambda value: significant(value, 2), "−1", "1")
 
 
@@ -69,7 +69,7 @@ def changes(deviations: Array, hidden: Mask, names: Sequence[str]) -> Markup:
         return Markup()
     title = "Heat map of the changes between two releases; those within the noise are grey."
     limit = max(_LEAST_SCALE, math.ceil(float(np.abs(deviations).max(initial=0.0))))
-    drawing = _Map.of("changes", title, deviations, hidden, names, limit)
+    drawing = _Map("changes", title, limit, *_in_clusters(deviations, hidden, names))
     return drawing.full(
         lambda value: f"{significant(value, 2)} standard deviations", f"−{limit}", f"{limit}"
     )
@@ -83,7 +83,7 @@ def matrix_map(name: str, values: Array, names: Sequence[str]) -> Markup:
     unknown = np.isnan(values)
     limit = float(np.abs(values[~unknown]).max(initial=0.0)) or 1.0
     title = "Heat map of a matrix; unknown entries are grey."
-    drawing = _Map.of(name, title, values, unknown, names, limit, "unknown")
+    drawing = _Map(name, title, limit, *_in_clusters(values, unknown, names), "unknown")
     ends = significant(-limit, 2), significant(limit, 2)
     return drawing.full(lambda value: significant(value, 3), *ends)
 
@@ -93,7 +93,16 @@ def small_heat_map(
 ) -> Markup:
     """One of several heat maps of correlations side by side, in the order of the contract."""
     title = f"Heat map of the correlations within {heading}; those within the noise are grey."
-    return _Map(name, title, correlation, hidden, list(names), 1.0).small(heading)
+    return _Map(name, title, 1.0, correlation, hidden, list(names)).small(heading)
+
+
+def _in_clusters(
+    values: Array, hidden: Mask, names: Sequence[str]
+) -> tuple[Array, Mask, list[str]]:
+    """A matrix with its columns in the order of their clusters."""
+    order = clustered(np.where(hidden, 0.0, np.abs(np.nan_to_num(values))))
+    block = np.ix_(order, order)
+    return values[block], hidden[block], [names[k] for k in order]
 
 
 @dataclass(frozen=True)
@@ -102,28 +111,11 @@ class _Map:
 
     name: str
     title: str
+    limit: float
     values: Array
     hidden: Mask
     names: list[str]
-    limit: float
     grey: str = "within the noise"
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        values: Array,
-        hidden: Mask,
-        names: Sequence[str],
-        limit: float,
-        grey: str = "within the noise",
-    ) -> _Map:
-        """The matrix with its columns in the order of their clusters."""
-        order = clustered(np.where(hidden, 0.0, np.abs(np.nan_to_num(values))))
-        block = np.ix_(order, order)
-        ordered = [names[k] for k in order]
-        return cls(name, title, values[block], hidden[block], ordered, limit, grey)
 
     def full(self, words: Callable[[float], str], low: str, high: str) -> Markup:
         """The map with names, values on hover and a colour scale."""
@@ -138,6 +130,10 @@ class _Map:
             '<p class="small zoom"><a href="#{0}-large">Enlarge, with the names of all columns</a>'
             '<a href="#{0}">Fit to the page</a></p>'
         ).format(self.name)
+        scale = Markup(
+            '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
+            '<i class="noise"></i><span>{}</span></p>'
+        ).format(low, high, self.grey)
         return Markup(
             '<div class="map{}" id="{}" style="{}"><div class="pane" id="{}-large" role="region"'
             ' aria-label="{}" tabindex="0">{}</div>{}{}</div>'
@@ -148,7 +144,7 @@ class _Map:
             self.name,
             self.title.partition(";")[0],
             grid,
-            _scale(low, high, self.grey),
+            scale,
             links if wide else "",
         )
 
@@ -234,30 +230,13 @@ class _Map:
         return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
-def _scale(low: str, high: str, grey: str) -> Markup:
-    """The colour scale, which needs as little room as its numbers."""
-    return Markup(
-        '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
-        '<i class="noise"></i><span>{}</span></p>'
-    ).format(low, high, grey)
-
-
 def clustered(strength: Array) -> list[int]:
     """The columns in the order of a hierarchical clustering.
 
-    Clusters are merged by their average strength (WPGMA). Strengths are rounded to dyadic
+    `strength` is symmetric and nonnegative, such as absolute correlations with zeros for entries
+    within the noise; shape (p, p). The order is range(p) for few columns, and if no strength is
+    positive. Clusters are merged by their average strength (WPGMA). Strengths are rounded to dyadic
     fractions, whose averages are exact, so that the order is the same on every machine.
-
-    Parameters
-    ----------
-    strength
-        Symmetric and nonnegative, such as absolute correlations with zeros for entries within the
-        noise; shape (p, p).
-
-    Returns
-    -------
-    list
-        A permutation of range(p): the identity for few columns, and if no strength is positive.
     """
     p = len(strength)
     above = np.triu_indices(p, 1)
@@ -289,14 +268,9 @@ def shortened(name: str) -> str:
 def graph(
     name: str, partial: Array, names: Sequence[str], stability: Array | None = None
 ) -> Markup:
-    """The graph of an estimated precision matrix.
+    """The graph of partial correlations, shape (p, p), zero for pairs without an edge.
 
-    Parameters
-    ----------
-    partial
-        Partial correlations, zero for pairs without an edge; shape (p, p).
-    stability
-        Share of redraws in which each pair is an edge; unstable edges are dashed. Shape (p, p).
+    `stability` is the share of redraws in which each pair is an edge; unstable edges are dashed.
     """
     rows, cols = np.nonzero(np.triu(partial, 1))
     order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")
@@ -310,6 +284,13 @@ def graph(
         place, labels, box = _placed_freely(nodes, drawn, partial, names)
     else:
         place, labels, box = _on_circle(nodes, partial, names)
+    words = []
+    if len(drawn) < len(edges):
+        words.append(f"Only the {len(drawn)} strongest of {len(edges):,} edges are drawn")
+    if others := len(names) - len(nodes):
+        are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
+        words.append(f"{others:,} column{are} left out")
+    left_out = Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else ""
     strongest = abs(float(partial[drawn[0]]))
     lines = Markup().join(
         _line(
@@ -325,10 +306,7 @@ def graph(
         '<div class="pane" role="region" aria-label="{}" tabindex="0">'
         '<svg class="graph" viewBox="{}" style="width: {:.0f}px" role="img" aria-label="{}">'
         "{}{}</svg></div>{}"
-    ).format(
-        f"Graph {name}", box, float(box.split()[2]), title, lines, labels,
-        _left_out(len(edges), len(drawn), len(names), len(nodes)),
-    )  # fmt: skip
+    ).format(f"Graph {name}", box, float(box.split()[2]), title, lines, labels, left_out)
 
 
 def _strongest(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -341,17 +319,6 @@ def _strongest(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         nodes |= {*edge}
         drawn.append(edge)
     return drawn
-
-
-def _left_out(edges: int, drawn: int, columns: int, nodes: int) -> Markup:
-    words = []
-    if drawn < edges:
-        words.append(f"Only the {drawn} strongest of {edges:,} edges are drawn")
-    if nodes < columns:
-        others = columns - nodes
-        are = "s without a drawn edge are" if others > 1 else " without a drawn edge is"
-        words.append(f"{others:,} column{are} left out")
-    return Markup('<p class="small">{}.</p>').format("; ".join(words)) if words else Markup()
 
 
 def _line(path: str, weight: float, strongest: float, pair: str, *, unstable: bool) -> Markup:

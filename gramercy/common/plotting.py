@@ -126,9 +126,7 @@ class Picture:
 def _require(*packages: str) -> None:
     if not all(map(is_installed, packages)):
         raise families.MISSING_PACKAGES(
-            "Plots need matplotlib:",
-            "{command}.",
-            command=INSTALL_PLOT,
+            "Plots need matplotlib:", "{command}.", command=INSTALL_PLOT
         )
 
 
@@ -173,16 +171,9 @@ class Figure:
 
 @contextmanager
 def figure(name: str, title: str, width: float, height: float) -> Iterator[Figure]:
-    """Draw a figure; equal numbers give equal SVG.
+    """Draw a figure of a size in inches, described for screen readers by its title.
 
-    Parameters
-    ----------
-    name
-        Distinguishes its ids from those of other figures on the page.
-    title
-        Description for screen readers.
-    width, height
-        In inches.
+    Equal numbers give equal SVG. The name distinguishes its ids from those of other figures.
     """
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -232,16 +223,17 @@ def _inline(svg: str, title: str, width: float) -> Markup:
     body = _TAG.sub(
         lambda tag: _ID.sub(lambda match: match[0] * (match[1] in needed), tag[0]), body
     )
-    body = _TAG.sub(lambda tag: _STYLE.sub(lambda style: _coloured(style[0]), tag[0]), body)
+
+    def coloured(style: re.Match[str]) -> str:
+        text = style[0]
+        for placeholder, name in _COLOURS.items():
+            text = text.replace(placeholder, f"var(--{name})")
+        return _FONT.sub(r"font-size: \1px", text)
+
+    body = _TAG.sub(lambda tag: _STYLE.sub(coloured, tag[0]), body)
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
     label = Markup.escape(title)
     style = f"max-width: {width * 7:.4g}rem"
     drawing = f'{opening} role="img" aria-label="{label}" style="{style}">{rest}'
     return Markup(drawing)  # noqa: S704  matplotlib escapes texts
-
-
-def _coloured(style: str) -> str:
-    for placeholder, name in _COLOURS.items():
-        style = style.replace(placeholder, f"var(--{name})")
-    return _FONT.sub(r"font-size: \1px", style)

@@ -8,19 +8,6 @@ from collections.abc import Iterable
 _SHOWN = 8
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a mistyped one resembles most; None if it resembles none.
-
-    Examples
-    --------
-    >>> closest("Threshold", ["ridge", "thresholded"])
-    'thresholded'
-    """
-    lowered = {each.lower(): each for each in known}
-    similar = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return lowered[similar[0]] if similar else None
-
-
 def most_similar_first(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """At most eight of the known names, those most similar to `name` first.
 

@@ -3,18 +3,16 @@
 from gramercy.common.extras import publishing
 
 with publishing():
+    from gramercy.ledger.budget_ledger import Ledger
     from gramercy.ledger.checks import check_budget, spent_failure
     from gramercy.ledger.integrity import Finding
-    from gramercy.ledger.reader import LedgerReader
     from gramercy.ledger.statement import BudgetChange, Charge, Statement
-    from gramercy.ledger.writer import Ledger
 
 __all__ = [
     "BudgetChange",
     "Charge",
     "Finding",
     "Ledger",
-    "LedgerReader",
     "Statement",
     "check_budget",
     "spent_failure",

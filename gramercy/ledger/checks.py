@@ -19,22 +19,6 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.ledger_history import Anchor, ChargeState
 from gramercy.schemas.model import canonical_json, single_line
-from gramercy.schemas.problem import Wording
-
-_budget_not_lowered = Wording(
-    families.CHANGE,
-    "--lower must not raise epsilon or delta, and must change one of them: the budget of "
-    "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
-    "Give smaller numbers, or use --raise.",
-)
-
-
-_budget_not_raised = Wording(
-    families.CHANGE,
-    "--raise must not lower epsilon or delta, and must change one of them: the budget of "
-    "'{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
-    "Give larger numbers, or use --lower.",
-)
 
 
 def verify_location(db: Connection) -> None:
@@ -45,8 +29,12 @@ def verify_location(db: Connection) -> None:
 
 
 def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
-    """Verify a ledger against an anchor; see `LedgerReader.verify_anchor`."""
+    """Verify a ledger against an anchor; see `Ledger.verify_anchor`."""
     head, ledger = head_anchor(db), display_location(db.engine)
+    remedy = (
+        "Restore the ledger and the archive that belong together: charges that are missing here "
+        "are still spent."
+    )
     if anchor is None:
         drawn = (entries.c.kind == ChargeState.DRAWN.value, entries.c.seq > last_move(db).seq)
         if read(db, *drawn, first=True):
@@ -60,8 +48,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     elif anchor.ledger != head.ledger:
         raise families.UNTRUSTED(
             "{ledger}: {witness} belongs to another ledger.",
-            "Restore the ledger and the archive that belong together: charges that are missing "
-            "here are still spent.",
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             witness=witness,
         )
@@ -69,8 +57,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
         raise families.UNTRUSTED(
             "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry "
             "{anchored}.",
-            "Restore the ledger and the archive that belong together: charges that are missing "
-            "here are still spent.",
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             last=head.seq,
             witness=witness,
@@ -79,8 +67,8 @@ def verify_anchor(db: Connection, anchor: Anchor | None, witness: str) -> None:
     elif db.scalar(select(entries.c.hash).where(entries.c.seq == anchor.seq)) != anchor.hash:
         raise families.UNTRUSTED(
             "{ledger}: entry {entry} differs from the anchor in {witness}.",
-            "Restore the ledger and the archive that belong together: charges that are missing "
-            "here are still spent.",
+            "{remedy}",
+            remedy=remedy,
             ledger=ledger,
             entry=anchor.seq,
             witness=witness,
@@ -148,8 +136,20 @@ def check_direction(dataset: str, current: Budget, new: Budget, *, lower: bool) 
     """Refuse a new budget that is not larger, or not smaller if `lower`, than the current one."""
     smaller, larger = (new, current) if lower else (current, new)
     if new == current or smaller.epsilon > larger.epsilon or smaller.delta > larger.delta:
-        refusal = _budget_not_lowered if lower else _budget_not_raised
-        raise refusal(dataset, current.epsilon, current.delta)
+        wanted, other, numbers = (
+            ("lower", "raise", "smaller") if lower else ("raise", "lower", "larger")
+        )
+        raise families.CHANGE(
+            "--{wanted} must not {other} epsilon or delta, and must change one of them: the "
+            "budget of '{dataset}' is epsilon={epsilon:g}, delta={delta:g}.",
+            "Give {numbers} numbers, or use --{other}.",
+            wanted=wanted,
+            other=other,
+            numbers=numbers,
+            dataset=dataset,
+            epsilon=current.epsilon,
+            delta=current.delta,
+        )
 
 
 def check_delta(budget: Budget, rows: int) -> None:

@@ -1,6 +1,10 @@
 """One entry of the journal, and the hash that chains it to all entries before it.
 
 The class methods make new entries of each kind; the journal adds their number, time and hash.
+
+A table with two ids has two budgets: the sources that contracts declare are compared. Not
+recognised are a copy of a table, a path of another machine that leads to it, and a pattern that
+matches some of the same files.
 """
 
 from __future__ import annotations
@@ -9,22 +13,26 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.ledger.sources import normalised_source
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import UntrustedLedger
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import canonical_json
+from gramercy.schemas.source import AnySource, location
+from gramercy.schemas.url import without_secrets
 
 T = TypeVar("T")
 
@@ -211,3 +219,24 @@ class Entry:
 
 
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]
+
+
+def normalised_source(source: AnySource) -> str:
+    """A contract's source in a form that is equal for the same location.
+
+    Links in a path are resolved, and what may be a secret in a URL is removed. Tables of a database
+    are compared by their names and by the URL that contracts state.
+    """
+    if isinstance(source, DatabaseTable):
+        return source.identity
+    source = location(source)
+    local = source.removeprefix("file://").removeprefix("local://")
+    return without_secrets(local) if "://" in local else os.path.realpath(local)
+
+
+def datasets_with_same_source(
+    sources: Mapping[str, set[str]], dataset: str, new_sources: Iterable[AnySource] = ()
+) -> tuple[str, ...]:
+    """Ids of the other data sets that read a table of this one."""
+    own = sources.get(dataset, set()).union(map(normalised_source, new_sources))
+    return tuple(sorted(name for name in sources if name != dataset and own & sources[name]))

@@ -66,7 +66,11 @@ def append(db: Connection, entry: Entry) -> Entry:
     """Append an entry, chained to the last one; returns it as it was written."""
     last, previous = lock_head(db)
     written = replace(
-        entry, seq=last + 1, previous=previous, salt=uuid.uuid4().hex, at=entry.at or _now()
+        entry,
+        seq=last + 1,
+        previous=previous,
+        salt=uuid.uuid4().hex,
+        at=entry.at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     written = replace(written, hash=written.digest())
     db.execute(insert(entries).values(asdict(written)))
@@ -94,10 +98,6 @@ def read_all(db: Connection) -> Iterator[Entry]:
     query = _COLUMNS.order_by(entries.c.seq).execution_options(**PARTS)
     for rows in db.execute(query).partitions():
         yield from (Entry(*row) for row in rows)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 Conditions = tuple[ColumnElement[bool], ...]
@@ -152,7 +152,8 @@ def is_registered(db: Connection, dataset: str) -> bool:
 
 def registered_datasets(db: Connection) -> list[str]:
     """Ids of the registered data sets."""
-    return sorted(db.scalars(select(entries.c.dataset).where(entries.c.kind == "registered")))
+    registered = select(entries.c.dataset).where(entries.c.kind == "registered")
+    return sorted(db.scalars(registered), key=str)
 
 
 def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:

@@ -1,10 +1,10 @@
 """All mechanisms, by their names."""
 
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
-from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output

@@ -45,12 +45,7 @@ class GaussianSpec(MechanismSpec):
 class Gaussian(Additive):
     """Isotropic Gaussian noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s, the standard deviation of the noise on a diagonal entry, for rows of the unit ball.
+    `scale`: s, the standard deviation of the noise on a diagonal entry, for rows of the unit ball.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -70,7 +65,6 @@ class Gaussian(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return self.scale
 
     @property
@@ -80,7 +74,6 @@ class Gaussian(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         diagonal, off_diagonal = self._scales()
         divisor = self.lattice.divisor
         return NoiseLaw(
@@ -88,11 +81,6 @@ class Gaussian(Additive):
             sd_diagonal=diagonal / divisor,
             sd_off_diagonal=off_diagonal / divisor,
         )
-
-    @property
-    def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
-        return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p = self.parameters.p

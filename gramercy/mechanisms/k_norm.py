@@ -50,12 +50,7 @@ class KNormSpec(PureSpec):
 class KNorm(Additive):
     """Frobenius K-norm noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        Delta_F / epsilon.
+    `scale`: Delta_F / epsilon.
     """
 
     name: ClassVar[str] = "k-norm"
@@ -84,7 +79,7 @@ class KNorm(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`: E ||v||^2 = D (D + 1) scale^2 over D equal coordinates."""
+        """E ||v||^2 = D (D + 1) scale^2 over D equal coordinates."""
         return self.scale * math.sqrt(self.dimension + 1)
 
     @property
@@ -99,14 +94,8 @@ class KNorm(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
-
-    @property
-    def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
-        return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p = self.parameters.p

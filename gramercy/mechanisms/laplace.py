@@ -45,12 +45,7 @@ class LaplaceSpec(PureSpec):
 class Laplace(Additive):
     """Laplace noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        b, the mean absolute value of the noise on an entry of the Gram matrix of unit-ball rows.
+    `scale`: b, the mean absolute value of the noise on an entry, for rows of the unit ball.
     """
 
     name: ClassVar[str] = "laplace"
@@ -72,7 +67,6 @@ class Laplace(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return math.sqrt(2) * self.scale
 
     @property
@@ -84,13 +78,11 @@ class Laplace(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return l1_sensitivity(self.parameters)
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

@@ -51,10 +51,9 @@ class Local(RowWise):
     ----------
     scale
         s, the standard deviation of the noise on a diagonal entry.
-    iid
-        Whether all entries of the upper triangle have noise of this scale, as published.
     """
 
+    # whether all entries of the upper triangle have noise of this scale, as published
     iid: bool = False
 
     name: ClassVar[str] = "local"
@@ -76,7 +75,7 @@ class Local(RowWise):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: the same at every source, so that reports can be added.
+        """The same at every source, so that reports can be added.
 
         It is coarse, because the noise on a single report is large; so the sampler stays fast.
         """
@@ -84,7 +83,6 @@ class Local(RowWise):
 
     @property
     def step(self) -> float:
-        """See `RowWise.step`."""
         return 1 / self.lattice.divisor
 
     @property
@@ -94,7 +92,7 @@ class Local(RowWise):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`: the noise on the sum of all reports."""
+        """The noise on the sum of all reports."""
         diagonal, off_diagonal = self._scales()
         root = math.sqrt(self.parameters.n) * self.step
         return NoiseLaw(
@@ -104,11 +102,9 @@ class Local(RowWise):
         )
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         return {"scale": self.scale, "sensitivity": math.sqrt(squared_sensitivity(self.parameters))}
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `RowWise.randomize`."""
         i, j = np.triu_indices(self.parameters.p)
         reports = rows[i] * rows[j]
         diagonal, off_diagonal = self._scales()
@@ -120,7 +116,7 @@ class Local(RowWise):
         return reports
 
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `RowWise.gram`: the sum of the reports."""
+        """The sum of the reports."""
         p = self.parameters.p
         upper = np.zeros((p, p))
         upper[np.triu_indices(p)] = noisy.sum(axis=1)

@@ -48,12 +48,7 @@ class MatrixLaplaceSpec(PureSpec):
 class MatrixLaplace(Additive):
     """The difference of two Wishart matrices, added to the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s, the scale of the Wishart matrices, for rows of the unit ball.
+    `scale`: s, the scale of the Wishart matrices, for rows of the unit ball.
     """
 
     name: ClassVar[str] = "matrix-laplace"
@@ -63,7 +58,11 @@ class MatrixLaplace(Additive):
     @classmethod
     def _exact(cls, spec: PureSpec, parameters: PublicParameters) -> Self:
         """The trace sensitivity over twice epsilon."""
-        epsilon = spec.epsilon or _pure_epsilon(spec.mu or math.nan, parameters)
+        epsilon = spec.epsilon
+        if epsilon is None:  # the largest pure epsilon whose mu is at most `mu`, rounded down
+            mu = spec.mu or math.nan
+            by_scores = mu / (UP**2 * _mu_per_epsilon(parameters))
+            epsilon = max(by_scores, log_lipschitz_epsilon(mu))
         return cls(parameters, UP**2 * _trace_sensitivity(parameters) / (2 * epsilon))
 
     @classmethod
@@ -73,12 +72,12 @@ class MatrixLaplace(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`: W_ii has variance 2 (p + 1) s^2."""
+        """W_ii has variance 2 (p + 1) s^2."""
         return 2 * math.sqrt(self.parameters.p + 1) * self.scale
 
     @property
     def sd_rows(self) -> float | None:
-        """See `Additive.sd_rows`: the count has Laplace noise."""
+        """The count has Laplace noise."""
         return math.sqrt(2) * self._count_scale if self.parameters.publishes_noisy_count else None
 
     @property
@@ -90,7 +89,6 @@ class MatrixLaplace(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         sd = self.sd_diagonal * self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(
             family="matrix-laplace",
@@ -101,7 +99,6 @@ class MatrixLaplace(Additive):
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`."""
         return _trace_sensitivity(self.parameters)
 
     @property
@@ -162,8 +159,3 @@ def _mu_per_epsilon(parameters: PublicParameters) -> float:
         return one_row_score_bound(parameters.p)
     of_matrix, of_count = one_row_score_bound(parameters.p), _COUNT_WEIGHT * _ONE_COLUMN
     return UP**4 * math.hypot(of_matrix, of_count) / _trace_sensitivity(parameters)
-
-
-def _pure_epsilon(mu: float, parameters: PublicParameters) -> float:
-    """The largest pure epsilon whose mu is at most `mu`, rounded down."""
-    return max(mu / (UP**2 * _mu_per_epsilon(parameters)), log_lipschitz_epsilon(mu))

@@ -9,14 +9,14 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.histograms import ConstantsNoise
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -24,75 +24,46 @@ from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import SECOND_MOMENT, Publication
 from gramercy.schemas.request_parts import MechanismSpec
 
-if TYPE_CHECKING:
-    from gramercy.mechanisms.histograms import ConstantsNoise
-
 Arithmetic = Literal["exact", "floating-point"]
 
 
 @dataclass(frozen=True)
 class SensitivityBounds:
-    """Squared l2 bounds on the change of an integer row, where rows are not normalised.
+    """Squared l2 bounds on the change of an integer row, where rows are not normalised."""
 
-    Parameters
-    ----------
-    squared_row, squared_cell
-        Bounds when a whole row, and when a single cell of the table, is replaced; in squared
-        lattice units.
-    squared_norm
-        Largest squared norm of a row, in squared lattice units.
-    """
-
+    # squared_row, squared_cell: bounds when a whole row, and when a single cell of the table, is
+    # replaced; in squared lattice units
     squared_row: int
     squared_cell: int
-    squared_norm: int
+    squared_norm: int  # largest squared norm of a row, in squared lattice units
 
 
 @dataclass(frozen=True)
 class PublicParameters:
-    """The public facts of a table: all that noise may depend on.
+    """The public facts of a table: all that noise may depend on."""
 
-    Parameters
-    ----------
-    p, n
-        Columns of the matrix; rows or persons as declared.
-    neighbours
-        Neighbour relation.
-    publishes_noisy_count
-        Whether a noisy number of rows is published as well.
-    privacy_unit
-        Protected unit: a row, a cell, or a person with all their rows.
-    sensitivity_bounds
-        Bounds that follow from the declared ranges, where rows are not normalised.
-    mean_squared_norm
-        Public average of the squared norm of a row: 1 where rows are normalised.
-    mean_rows_per_person
-        Declared rows per person, on average.
-    failure_share
-        Share of the budget's delta that is set aside for mechanisms that may fail. None without a
-        budget, and in bundles before format 6, whose mechanisms took a share of the request's
-        delta.
-    table_columns
-        Columns of the table, if they differ from those of the matrix: each has one histogram.
-    histogram_shares
-        For a release that publishes histograms: in proportion, the share of the squared mu of each
-        stage of histograms, and last that of the row lengths.
-    grouped
-        Whether one matrix for each of several groups of rows is published; a row that is replaced
-        may move to another group.
-    """
-
+    # p, n: columns of the matrix; rows or persons as declared
     p: int
     n: int
-    neighbours: Neighbours
-    publishes_noisy_count: bool = False
+    neighbours: Neighbours  # neighbour relation
+    publishes_noisy_count: bool = False  # whether a noisy number of rows is published as well
+    # protected unit: a row, a cell, or a person with all their rows
     privacy_unit: ProtectedUnit = "row"
+    # bounds that follow from the declared ranges, where rows are not normalised
     sensitivity_bounds: SensitivityBounds | None = None
+    # public average of the squared norm of a row: 1 where rows are normalised
     mean_squared_norm: float = 1.0
-    mean_rows_per_person: float = 1.0
+    mean_rows_per_person: float = 1.0  # declared rows per person, on average
+    # Share of the budget's delta that is set aside for mechanisms that may fail. None without a
+    # budget, and in bundles before format 6, whose mechanisms took a share of the request's delta.
     failure_share: float | None = None
+    # columns of the table, if they differ from those of the matrix: each has one histogram
     table_columns: int | None = None
+    # for a release that publishes histograms: in proportion, the share of the squared mu of each
+    # stage of histograms, and last that of the row lengths
     histogram_shares: tuple[float, ...] = ()
+    # whether one matrix for each of several groups of rows is published; a row that is replaced may
+    # move to another group
     grouped: bool = False
 
     def __post_init__(self) -> None:
@@ -150,14 +121,7 @@ class Mechanism(ABC):
 
     @classmethod
     def from_spec(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
-        """The mechanism that a request asks for.
-
-        Raises
-        ------
-        RequestError
-            If the mechanism does not support these parameters, or if the request does not accept
-            its arithmetic.
-        """
+        """The mechanism that a request asks for."""
         if problem := cls._problem(spec, parameters):
             raise problem
         make = cls._published if spec.calibration == "published" else cls._exact
@@ -215,17 +179,7 @@ class Mechanism(ABC):
         failure_share: float | None = None,
         **keys: Any,
     ) -> Self:
-        """The mechanism with the least noise that has a given guarantee.
-
-        Parameters
-        ----------
-        p, n, neighbours, publishes_noisy_count, failure_share
-            See `PublicParameters`.
-        epsilon, delta, mu
-            Epsilon at delta, or mu.
-        keys
-            The mechanism's own keys of a request.
-        """
+        """The mechanism with the least noise that has a given guarantee."""
         parameters = PublicParameters(
             p, n, neighbours, publishes_noisy_count, failure_share=failure_share
         )
@@ -315,41 +269,25 @@ COUNT_WEIGHT = 0.25
 
 @dataclass(frozen=True)
 class NoisyGram:
-    """A Gram matrix with its noise: integers on the lattice, which may be published.
+    """A Gram matrix with its noise: integers on the lattice, which may be published."""
 
-    Parameters
-    ----------
-    gram
-        Noisy Gram matrix in lattice units, symmetric, shape (p, p).
-    rows
-        Noisy number of rows, where one is published.
-    """
-
-    gram: NDArray[Any]
-    rows: int | None
+    gram: NDArray[Any]  # noisy Gram matrix in lattice units, symmetric, shape (p, p)
+    rows: int | None  # noisy number of rows, where one is published
 
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Noise on the Gram matrix of rows of the unit ball.
-
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        Scale of the noise, as each mechanism defines it; for the Gram matrix of unit-ball rows.
-    """
+    """Noise on the Gram matrix of rows of the unit ball."""
 
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
     takes_private_constants: ClassVar[bool] = True
 
-    parameters: PublicParameters
+    parameters: PublicParameters  # public facts of the table
+    # scale of the noise, as each mechanism defines it; for the Gram matrix of unit-ball rows
     scale: float
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`."""
         public = self.parameters
         return Lattice.fitting(public.p, public.n, self.sd_diagonal, public.mean_rows_per_person)
 
@@ -359,12 +297,11 @@ class Additive(Mechanism):
         """Standard deviation of the noise on a diagonal entry of the Gram matrix."""
 
     @property
-    @abstractmethod
     def sensitivity(self) -> float:
         """Largest change of the Gram matrix by one protected unit, in the mechanism's norm."""
+        return math.sqrt(squared_sensitivity(self.parameters))
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         constants = {"scale": self.scale, "sensitivity": self.sensitivity}
         return constants if self.sd_rows is None else constants | {"sd_rows": self.sd_rows}
 
@@ -375,18 +312,13 @@ class Additive(Mechanism):
 
     @property
     def sd_count(self) -> float:
-        """See `Mechanism.sd_count`: of the count if one is published, else of the noisy trace."""
+        """Of the count if one is published, else of the noisy trace."""
         return self.sd_rows or self.law.sd_diagonal * math.sqrt(self.parameters.p)
 
     def perturb(self, gram: NDArray[Any], rows: int) -> NoisyGram:
         """Draw the noise, once, and add it.
 
-        Parameters
-        ----------
-        gram
-            Exact Gram matrix of the integer rows, shape (p, p), integers.
-        rows
-            Exact number of rows.
+        `gram`: exact Gram matrix of the integer rows, shape (p, p), integers.
         """
         if gram.shape != (self.parameters.p, self.parameters.p):
             raise families.ARGUMENT(
@@ -406,8 +338,6 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
 
     The same number holds in svec coordinates and for the plain upper triangle.
 
-    Notes
-    -----
     ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2 is at most 2, attained by orthogonal unit rows
     (which do not exist for one column), and 1 if a row is added or removed. Basis vectors attain
     both bounds with zeros off the diagonal, so they hold for the plain upper triangle as well.
@@ -446,21 +376,11 @@ def off_diagonal_scale(scale: float) -> float:
 
 @dataclass(frozen=True)
 class RowWise(Mechanism):
-    """Noise on every row.
+    """Noise on every row."""
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        Standard deviation of the noise, in the units of what is published.
-    delta
-        Delta at which epsilon is reported.
-    """
-
-    parameters: PublicParameters
-    scale: float
-    delta: float
+    parameters: PublicParameters  # public facts of the table
+    scale: float  # standard deviation of the noise, in the units of what is published
+    delta: float  # delta at which epsilon is reported
 
     neighbours: ClassVar[tuple[Neighbours, ...]] = (Neighbours.REPLACE_ONE,)
 
@@ -473,24 +393,16 @@ class RowWise(Mechanism):
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw noise for a batch of rows, once, and add it.
 
-        Parameters
-        ----------
-        rows
-            Integer rows, shape (p, rows).
+        `rows`: integer rows, shape (p, rows).
 
-        Returns
-        -------
-        ndarray of int64, shape (columns, rows)
+        Returns shape (columns, rows).
         """
 
     @abstractmethod
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """Unbiased estimate of the sum over rows of x x^T from published rows; shape (p, p).
 
-        Parameters
-        ----------
-        noisy
-            Published rows, shape (columns, rows), in published units.
+        `noisy`: published rows, shape (columns, rows), in published units.
         """
 
 
@@ -511,15 +423,6 @@ def sensitivity_bounds(parameters: PublicParameters, lattice: Lattice) -> Sensit
         squared_cell=4 * lattice.squared_radius,
         squared_norm=lattice.squared_radius,
     )
-
-
-def rounded_variance(scale: float) -> float:
-    """Variance of floor(scale Z + 1/2), Z standard normal; about scale^2 + 1/12."""
-    if scale > 10:
-        return scale * scale + 1 / 12
-    j = np.arange(1, 130)
-    tails = ndtr(-(j - 0.5) / scale)  # P[X >= j]
-    return float(2 * ((2 * j - 1) * tails).sum())
 
 
 def nominal_deviations(parameters: PublicParameters, variance: float) -> tuple[float, float]:

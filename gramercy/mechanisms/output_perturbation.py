@@ -64,24 +64,14 @@ class OutputSpec(ClaimedPureSpec):
 
 @dataclass(frozen=True)
 class Output(Mechanism):
-    """Noise on a precision matrix.
+    """Noise on a precision matrix."""
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s, the standard deviation of the noise on a diagonal entry; for the published mechanism the
-        factor of the Wishart matrix.
-    penalty
-        Penalty of the graphical lasso.
-    as_published
-        Whether the noise is the published Wishart matrix, which is charged as no protection.
-    """
-
-    parameters: PublicParameters
+    parameters: PublicParameters  # public facts of the table
+    # s, the standard deviation of the noise on a diagonal entry; for the published mechanism the
+    # factor of the Wishart matrix
     scale: float
-    penalty: float
+    penalty: float  # penalty of the graphical lasso
+    # whether the noise is the published Wishart matrix, which is charged as no protection
     as_published: bool = False
 
     name: ClassVar[str] = "output"
@@ -146,12 +136,12 @@ class Output(Mechanism):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: the lattice of the rows; the noise has a finer one."""
+        """The lattice of the rows; the noise has a finer one."""
         return Lattice(self.parameters.p, 20)
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`: the noise on the precision matrix itself, not on a sum."""
+        """The noise on the precision matrix itself, not on a sum."""
         if self.as_published:
             dof = self.parameters.p + 1.0
             sd = math.sqrt(dof) * self.scale
@@ -169,7 +159,7 @@ class Output(Mechanism):
         )
 
     def matrix_law(self, rows: float, parts: int = 1) -> NoiseLaw:
-        """See `Mechanism.matrix_law`: the noise is on the precision matrix itself."""
+        """The noise is on the precision matrix itself."""
         return self.law
 
     @property
@@ -182,7 +172,6 @@ class Output(Mechanism):
         return self.parameters.p / self.penalty
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         return {
             "scale": self.scale,
             "sensitivity": _sensitivity(self.parameters, self.penalty),

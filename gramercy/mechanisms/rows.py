@@ -32,10 +32,10 @@ from gramercy.mechanisms.mechanism import (
     PublicParameters,
     RowWise,
     nominal_deviations,
-    rounded_variance,
     sensitivity_bounds,
 )
 from gramercy.mechanisms.sampling import sampler
+from gramercy.mechanisms.sampling.rounding import rounded_variance
 from gramercy.schemas import families, wordings
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.neighbours import ProtectedUnit
@@ -119,12 +119,10 @@ class Rows(RowWise):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`."""
         return self._lattice(self.parameters)
 
     @property
     def step(self) -> float:
-        """See `RowWise.step`."""
         return self.lattice.step
 
     @property
@@ -134,7 +132,6 @@ class Rows(RowWise):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         variance = self._variance()
         diagonal, off_diagonal = nominal_deviations(self.parameters, variance)
         return NoiseLaw(
@@ -161,12 +158,11 @@ class Rows(RowWise):
         }
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `RowWise.randomize`."""
         noise = sampler.rounded_gaussian(self._scale_in_units(), rows.size)
         return rows + noise.reshape(rows.shape)
 
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `RowWise.gram`: Y^T Y minus the expected contribution of the noise."""
+        """Y^T Y minus the expected contribution of the noise."""
         gram: NDArray[np.float64] = noisy @ noisy.T
         gram[np.diag_indices_from(gram)] -= noisy.shape[1] * self._variance()
         return gram
@@ -205,14 +201,9 @@ class IntegerRows(Rows):
     """Integer noise on every cell; `scale` is sigma.
 
     `PublicParameters` without sensitivity bounds stand for rows of zeros and ones.
-
-    Parameters
-    ----------
-    discrete
-        Whether the noise is the discrete Gaussian.
     """
 
-    discrete: bool = False
+    discrete: bool = False  # whether the noise is the discrete Gaussian
 
     name: ClassVar[str] = "integer-rows"
     spec: ClassVar[type[MechanismSpec]] = IntegerRowsSpec
@@ -247,11 +238,10 @@ class IntegerRows(Rows):
 
     @property
     def trace_bound(self) -> float:
-        """See `Mechanism.trace_bound`: the largest squared norm of a row."""
+        """The largest squared norm of a row."""
         return float(sensitivity_bounds(self.parameters, self.lattice).squared_norm)
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `RowWise.randomize`."""
         if not self.discrete:
             return super().randomize(rows)
         return rows + sampler.discrete_gaussian(self.scale, rows.size).reshape(rows.shape)

@@ -57,23 +57,12 @@ class WishartSpec(ClaimedPureSpec):
 class Wishart(Additive):
     """Wishart noise on the Gram matrix.
 
-    Parameters
-    ----------
-    parameters
-        Public facts of the table.
-    scale
-        s^2: the noise is W_p(dof, s^2 I), for rows of the unit ball.
-    dof
-        m, degrees of freedom: a real number, at least p + 1.
-    keeps_mean
-        Whether the mean of the noise stays in the release.
-    target_delta0
-        The delta0 at which composition charges mu.
+    `scale`: s^2: the noise is W_p(dof, s^2 I), for rows of the unit ball.
     """
 
-    dof: float
-    keeps_mean: bool
-    target_delta0: float
+    dof: float  # m, degrees of freedom: a real number, at least p + 1
+    keeps_mean: bool  # whether the mean of the noise stays in the release
+    target_delta0: float  # the delta0 at which composition charges mu
 
     name: ClassVar[str] = "wishart"
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)  # proven for changes of rank one
@@ -120,7 +109,6 @@ class Wishart(Additive):
 
     @property
     def sd_diagonal(self) -> float:
-        """See `Additive.sd_diagonal`."""
         return math.sqrt(2 * self.dof) * self.scale
 
     @property
@@ -131,7 +119,6 @@ class Wishart(Additive):
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`."""
         unit = self.lattice.squared_radius / self.lattice.divisor
         return NoiseLaw(
             family="wishart",
@@ -143,11 +130,10 @@ class Wishart(Additive):
 
     @property
     def sensitivity(self) -> float:
-        """See `Additive.sensitivity`: the trace of x x^T."""
+        """The trace of x x^T."""
         return 1.0
 
     def constants(self) -> dict[str, float]:
-        """See `Mechanism.constants`."""
         return super().constants() | {"degrees_of_freedom": self.dof}
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:

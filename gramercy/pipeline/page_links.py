@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import urllib.parse
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from gramercy.pipeline.context import Context
@@ -35,7 +36,12 @@ def archive_links(
         return no_links
 
     def link(name: str) -> str:
-        found = exists(name) if exists is not None else _has_page(context, name)
+        found = False
+        if exists is not None:
+            found = exists(name)
+        else:
+            with suppress(GramercyError):  # not a regular file, or the archive cannot be read
+                found = context.archive.read_file(name, _PAGE_BYTES) is not None
         return f"{root}/{urllib.parse.quote(name)}" if found else ""
 
     return link
@@ -51,10 +57,3 @@ def _relative_root(context: Context, page: Path) -> str | None:
     if not folder.is_relative_to(root.parent):
         return None
     return urllib.parse.quote(Path(os.path.relpath(root, folder)).as_posix())
-
-
-def _has_page(context: Context, name: str) -> bool:
-    try:
-        return context.archive.read_file(name, _PAGE_BYTES) is not None
-    except GramercyError:  # not a regular file, or the archive cannot be read
-        return False

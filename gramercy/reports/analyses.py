@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.reports.marginal_tables import BARS, counts_in_bins, overlaid_bars
@@ -31,24 +29,20 @@ Part = Callable[[ReleaseBundle, EstimateBundle], dict[str, Any]]
 
 def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:
     """The part of every analysis among the estimates, in their order."""
-    return [
-        _rendered(release.rows_of(each.group), each)
-        for each in estimates
-        if each.manifest.kind in parts
-    ]
-
-
-def _rendered(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
-    facts = estimate.manifest
-    common = {
-        "estimate": facts.estimate,
-        "group": estimate.group,
-        "tuning": facts.tuning,
-        "counted": release.manifest.count_key,
-        "clipped": release.evidence.radius is not None,
-    }
-    template = f"analyses/{facts.kind}.html"
-    return Markup(render(template, **common | parts[facts.kind](release, estimate)))
+    rendered = []
+    for estimate in estimates:
+        facts, of_group = estimate.manifest, release.rows_of(estimate.group)
+        if facts.kind in parts:
+            common = {
+                "estimate": facts.estimate,
+                "group": estimate.group,
+                "tuning": facts.tuning,
+                "counted": of_group.manifest.count_key,
+                "clipped": of_group.evidence.radius is not None,
+            }
+            shown = common | parts[facts.kind](of_group, estimate)
+            rendered.append(Markup(render(f"analyses/{facts.kind}.html", **shown)))
+    return rendered
 
 
 def components(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
@@ -98,21 +92,6 @@ def _scree(name: str, eigenvalues: pd.DataFrame, edge: float) -> Markup:
     return drawing.svg
 
 
-@dataclass(frozen=True)
-class HeatTable:
-    """A table of counts."""
-
-    # Names of the columns of levels; `columns` is empty for the counts of one
-    rows: str
-    columns: str
-    head: Sequence[str]  # Its levels
-    # The level of each line, and its cells: ``count``, its interval ``lower`` and ``upper``, and
-    # ``heat``, the strength of the colour in per cent
-    lines: Sequence[tuple[str, Sequence[Mapping[str, float]]]]
-    cut: bool  # Whether some lines or columns are left out
-    test: dict[str, float] | None  # The test of independence; None for one column
-
-
 def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """Tables of counts: heat tables, and tests of independence."""
     cells, tests = estimate.tables["cells"], estimate.tables.get("tests")
@@ -127,8 +106,12 @@ def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, 
 
 def heat_table(
     rows: str, columns: str, frame: pd.DataFrame, tests: pd.DataFrame | None
-) -> HeatTable:
-    """The table of two columns of levels, or of one, from the lines of an estimate."""
+) -> dict[str, Any]:
+    """The table of two columns of levels, or of one, from the lines of an estimate.
+
+    Each of its lines has a level, and its cells: ``count``, its interval ``lower`` and ``upper``,
+    and ``heat``, the strength of the colour in per cent. It is `cut` if some are left out.
+    """
     darkest, most_lines = 55, 30
     heads, firsts = list(dict.fromkeys(frame["column"])), list(dict.fromkeys(frame["row"]))
     margins, other_margins = firsts[-2:], heads[-2:] if columns else []
@@ -151,7 +134,8 @@ def heat_table(
         keys = ("chi_squared", "freedom", "p_value", "cramers_v", "least_expected")
         test = {key: float(found[key]) for key in keys}
     cut = len(heads) > most_lines or len(firsts) > most_lines
-    return HeatTable(rows, columns, shown, lines, cut, test)
+    names = {"rows": rows, "columns": columns}
+    return names | {"head": shown, "lines": lines, "cut": cut, "test": test}
 
 
 def pooled(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
@@ -265,17 +249,6 @@ def summary(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class SyntheticColumn:
-    """One column: numbers of the release and of the synthetic rows, and both distributions."""
-
-    column: str  # Name of the table column
-    # The release in bars and the synthetic rows as a line; empty without a published distribution
-    picture: Markup
-    quantities: list[tuple[str, float, float]]  # (quantity or level, release, synthetic)
-    more: int  # Number of levels that are left out
-
-
 def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """Synthetic rows: their distributions and correlations, compared with the release."""
     tables, histograms = estimate.tables, {each.column: each for each in release.marginals}
@@ -295,7 +268,11 @@ def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any
 
 def _synthetic_column(
     name: str, cells: pd.Series, marginals: pd.DataFrame, histogram: Histogram | None
-) -> SyntheticColumn:
+) -> dict[str, Any]:
+    """One column: its numbers in the release and in the synthetic rows, and both distributions.
+
+    The picture is empty without a published distribution, and `more` counts levels left out.
+    """
     most_levels = 20
     levels = marginals["level"].notna()
     labels = marginals["level"].where(levels, marginals["quantity"]).astype(str)
@@ -306,7 +283,7 @@ def _synthetic_column(
         picture = overlaid_bars(shares["release"].to_numpy(), shares["synthetic"].to_numpy())
         left_out = max(len(shares) - most_levels, 0)
         kept = quantities[: len(shares) - left_out] + quantities[len(shares) :]
-        return SyntheticColumn(name, picture, kept, left_out)
+        return {"column": name, "picture": picture, "quantities": kept, "more": left_out}
     picture, present = Markup(), cells.dropna().to_numpy(dtype=np.float64)
     if histogram is not None and present.size:
         # Without the share of the synthetic cells at each end that would stretch the picture.
@@ -314,7 +291,7 @@ def _synthetic_column(
         edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
         drawn = np.histogram(present, edges)[0].astype(np.float64)
         picture = overlaid_bars(counts_in_bins(histogram, edges), drawn)
-    return SyntheticColumn(name, picture, quantities, 0)
+    return {"column": name, "picture": picture, "quantities": quantities, "more": 0}
 
 
 def _correlations(name: str, correlations: pd.DataFrame) -> Markup:

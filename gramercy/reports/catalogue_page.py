@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
-from gramercy.archive.listing.listed_release import ListedRelease, search_text
-from gramercy.archive.store.layout import INDEX, index_page, older_page
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
+from gramercy.archive.listing.contents import ListedRelease, search_text
+from gramercy.archive.store.layout import INDEX, older_page
 from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
@@ -62,7 +61,8 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
     """
     starts = range(0, max(1, len(datasets)), DATASETS_ON_PAGE)
     pages = [datasets[start : start + DATASETS_ON_PAGE] for start in starts]
-    places = [(index_page(number), page) for number, page in enumerate(pages, 1)]
+    names = [INDEX, *(f"datasets-{number}.html" for number in range(2, len(pages) + 1))]
+    places = list(zip(names, pages, strict=True))
     digest = base64.b64encode(hashlib.sha256(_SEARCH.encode()).digest()).decode()
     for name, page in places:
         is_first = name == INDEX
@@ -71,8 +71,7 @@ def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
             render(
                 "site/index.html",
                 navigation=navigation(
-                    links_from(),
-                    "" if is_first else f"{page[0].dataset} to {page[-1].dataset}",
+                    links_from(), "" if is_first else f"{page[0].dataset} to {page[-1].dataset}"
                 ),
                 name=name,
                 datasets=page,
@@ -97,12 +96,17 @@ def dataset_page(page: DatasetPage) -> str:
         )
         for index, timeline in enumerate(charged)
     ]
+    older = []  # file, first and last version of each page of older releases, newest first
+    for number in range(page.older_pages, 0, -1):
+        versions = [each.facts.dataset.version for each in page.on_older_page(number)]
+        name = older_page(page.dataset, number).rpartition("/")[2]
+        older.append((name, versions[0], versions[-1]))
     return render(
         "site/dataset.html",
         navigation=navigation(links_from(page.dataset), "", (page.dataset, page.title)),
         dataset=page,
         releases=page.releases[RELEASES_ON_PAGE * page.older_pages :],
-        older=_older_pages(page),
+        older=older,
         newest=page.newest,
         spent=spent,
         changed=change_with_figure(page.change) if page.change else None,
@@ -122,19 +126,6 @@ def older_releases_page(page: DatasetPage, number: int) -> str:
     )
 
 
-def _older_pages(page: DatasetPage) -> list[tuple[str, str, str]]:
-    """File, first and last version of each page of older releases, newest first."""
-    pages = [(number, page.on_older_page(number)) for number in range(page.older_pages, 0, -1)]
-    return [
-        (
-            older_page(page.dataset, number).rpartition("/")[2],
-            releases[0].facts.dataset.version,
-            releases[-1].facts.dataset.version,
-        )
-        for number, releases in pages
-    ]
-
-
 def release_page(
     release: ReleaseBundle,
     listed: ListedRelease,
@@ -145,13 +136,14 @@ def release_page(
 ) -> str:
     """The page of a release: its guarantee, its figures and its files.
 
-    Parameters
-    ----------
-    reports
-        Paths of reports relative to this page, with the number of estimates in each.
+    `reports` are paths relative to this page, with the number of estimates in each.
     """
     facts = release.manifest
-    published = _matrix(release, estimates) if facts.publication.has_matrix else _marginals(release)
+    if facts.publication.has_matrix:
+        published = _matrix(release, estimates)
+    else:
+        published = {"notes": [protection_note(facts.guarantee)], "summaries": ()}
+        published["marginals"] = marginal_table(release)
     return render(
         "site/release.html",
         root="../../",
@@ -192,20 +184,8 @@ def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict
     }
 
 
-def _marginals(release: ReleaseBundle) -> dict[str, Any]:
-    """What the page of a release of histograms shows besides its guarantee and its files."""
-    notes = [protection_note(release.manifest.guarantee)]
-    return {"notes": notes, "summaries": (), "marginals": marginal_table(release)}
-
-
 def glossary_page(mechanisms: Sequence[Mapping[str, Any]]) -> str:
-    """The glossary: the terms on the pages, and the mechanisms.
-
-    Parameters
-    ----------
-    mechanisms
-        ``name``, ``summary``, ``publishes``, ``arithmetic`` and ``neighbours`` of each.
-    """
+    """The glossary: the terms on the pages, and the descriptions of mechanisms."""
     return render(
         "site/glossary.html",
         navigation=replace(navigation(links_from(), "Glossary"), glossary=""),

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.pictures import small_heat_map
-from gramercy.estimators.table_units import TableUnits, effect_of_missing_cells, mean_weight
+from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import means
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.reports.correlations import correlations, units_of
 from gramercy.reports.reader_notes import Note, display_name, warning
 from gramercy.schemas import wordings
-from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 _MOST_LINES = 25  # groups and columns of the table of means
@@ -80,8 +79,19 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
             units.names, *pairs, published, evidence.columns[1:], strict=True
         )
     ]
-    missing = None if evidence.present else _effect_of_missing(bundle, units)
-    return OwnColumns(columns, sampling_law(bundle), missing, _weight(evidence))
+    numeric = [isinstance(column, ColumnFacts) for column in evidence.columns[1:]]
+    known = ~units.unknown(bundle.unbiased, bundle.deviations)
+    pairs_known = np.triu(known & np.logical_and.outer(numeric, numeric), 1)
+    missing = None
+    if not evidence.present and pairs_known.any():
+        moments = units.moments(bundle.repaired)
+        effect = effect_of_missing_cells(moments, units, _MISSING)[pairs_known]
+        missing = MissingCells(_MISSING, float(effect.max()), float(np.median(effect)))
+    weight = mean_weight(evidence)
+    weight_and_noise = None
+    if weight is not None and evidence.radius is not None:
+        weight_and_noise = weight, evidence.radius**2 * float(evidence.deviations[0, 0])
+    return OwnColumns(columns, sampling_law(bundle), missing, weight_and_noise)
 
 
 def sampling_law(bundle: ReleaseBundle) -> str:
@@ -100,25 +110,6 @@ def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
     return [warning("Associations of directions, not correlations of the table", notice)]
 
 
-def _effect_of_missing(bundle: ReleaseBundle, units: TableUnits) -> MissingCells | None:
-    unknown = units.unknown(bundle.unbiased, bundle.deviations)
-    moments = units.moments(bundle.repaired)
-    numeric = [isinstance(column, ColumnFacts) for column in bundle.evidence.columns[1:]]
-    known = ~unknown & np.logical_and.outer(numeric, numeric)
-    above = np.triu(known, 1)
-    if not above.any():
-        return None
-    effect = effect_of_missing_cells(moments, units, _MISSING)[above]
-    return MissingCells(_MISSING, float(effect.max()), float(np.median(effect)))
-
-
-def _weight(evidence: Evidence) -> tuple[float, float] | None:
-    weight = mean_weight(evidence)
-    if weight is None or evidence.radius is None:
-        return None
-    return weight, evidence.radius**2 * float(evidence.deviations[0, 0])
-
-
 @dataclass(frozen=True)
 class RowGroup:
     """One group on the page."""
@@ -133,24 +124,21 @@ class RowGroup:
 
 def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
     """The groups of a release, in the order of the levels."""
-    return [
-        _row_group(name.level, index, bundle.of_group(index))
-        for index, name in enumerate(bundle.groups)
-    ]
-
-
-def _row_group(name: str, index: int, group: ReleaseBundle) -> RowGroup:
-    facts, own, picture = group.manifest, own_columns(group), Markup()
-    if index < MOST_PICTURES and len(facts.names) >= _NO_CORRELATIONS:
-        released = correlations(group)
-        if not np.isnan(released.matrix).all():
-            labels = [display_name(each) for each in released.names]
-            picture = small_heat_map(
-                f"group-{index}", name, released.matrix, released.hidden, labels
-            )
-    shown = [] if own is None else own.columns[:MOST_COLUMNS]
-    columns = {column.name: column for column in shown}
-    return RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture)
+    groups = []
+    for index, stated in enumerate(bundle.groups):
+        name, group, picture = stated.level, bundle.of_group(index), Markup()
+        facts, own = group.manifest, own_columns(group)
+        if index < MOST_PICTURES and len(facts.names) >= _NO_CORRELATIONS:
+            released = correlations(group)
+            if not np.isnan(released.matrix).all():
+                labels = [display_name(each) for each in released.names]
+                picture = small_heat_map(
+                    f"group-{index}", name, released.matrix, released.hidden, labels
+                )
+        shown = [] if own is None else own.columns[:MOST_COLUMNS]
+        columns = {column.name: column for column in shown}
+        groups.append(RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture))
+    return groups
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
 from gramercy.estimators.uncertainty.entries import covariance
 from gramercy.estimators.uncertainty.moment_errors import centred_moment, schur_complement
@@ -173,15 +173,8 @@ def largest_entries(release: ReleaseBundle, about_means: bool) -> list[Entry]:
         if size.size
         else rows
     )
+    matrices, places = (release.unbiased, sd, correlation), [(rows[k], cols[k]) for k in first]
+    places.sort(key=lambda at: -abs(float(release.unbiased[at])))
     return [
-        Entry(
-            names[i],
-            names[j],
-            float(release.unbiased[i, j]),
-            float(sd[i, j]),
-            float(correlation[i, j]),
-        )
-        for i, j in sorted(
-            ((rows[k], cols[k]) for k in first), key=lambda at: -abs(float(release.unbiased[at]))
-        )
+        Entry(names[i], names[j], *(float(matrix[i, j]) for matrix in matrices)) for i, j in places
     ]

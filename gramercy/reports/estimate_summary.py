@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.pictures import graph
 from gramercy.estimators.tuning.stability import edge_frequencies
 from gramercy.reports.correlations import correlations
@@ -23,33 +23,9 @@ Array = NDArray[np.float64]
 
 _MOST_LINES = 25  # lines and columns of a table that the page shows; the files have all
 _SECONDARY = {"laws", "means", "precision", "tuning"}  # tables that the page shows collapsed
-_QUANTITY = {
-    "precision": "partial correlation",
-    "covariance": "correlation",
-}
+_QUANTITY = {"precision": "partial correlation", "covariance": "correlation"}
 _MOST_COLUMNS = 64  # redraws of wider releases would take more than a few seconds
 _STABLE = 0.8  # share of the redraws in which a stable edge recurs
-
-
-@dataclass(frozen=True)
-class TableExcerpt:
-    """The first lines of a table."""
-
-    name: str  # Name of the table
-    # Its header and the lines on the page
-    head: list[str]
-    lines: list[list[Any]]
-    numbers: list[bool]  # Which columns are numeric
-    total: int  # Number of lines in the file
-    secondary: bool  # Whether the page shows the table collapsed
-
-    @classmethod
-    def of(cls, name: str, table: pd.DataFrame) -> TableExcerpt:
-        """The excerpt of a sealed table."""
-        excerpt = table.iloc[:_MOST_LINES, :_MOST_LINES]
-        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes]
-        lines = [list(line) for line in excerpt.itertuples(index=False)]
-        return cls(name, list(excerpt.columns), lines, numbers, len(table), name in _SECONDARY)
 
 
 @dataclass(frozen=True)
@@ -71,7 +47,7 @@ class EstimateSummary:
     # computed
     stability: Array | None
     names: Sequence[str]  # The p columns, without the intercept
-    tables: Sequence[TableExcerpt]  # Its tables, secondary ones last
+    tables: Sequence[Mapping[str, Any]]  # The first lines of its tables, secondary ones last
     # What its intervals assume about the rows; None if it has no intervals
     sampling_law: str | None = None
     unlisted: int = 0
@@ -104,13 +80,7 @@ class EstimateSummary:
         stability: Array | None = None,
         meaningless: NDArray[np.bool_] | None = None,
     ) -> EstimateSummary:
-        """Summarise a sealed estimate.
-
-        Parameters
-        ----------
-        stability, meaningless
-            See `release_quality.edge_stability` and `release_quality.meaningless_pairs`.
-        """
+        """Summarise a sealed estimate, with its `edge_stability` and the `meaningless_pairs`."""
         facts, names = bundle.manifest, bundle.manifest.names
         weights, strongest, edges, unlisted = None, [], 0, 0
         if bundle.edges is not None:
@@ -131,10 +101,33 @@ class EstimateSummary:
                 )
                 for k in order
             ]
+        laws, law = bundle.tables.get("laws"), None
+        if laws is not None:
+            law = dict(zip(laws["error"], map(str, laws["law"]), strict=True)).get("sampling")
+        made = estimators.registry[facts.estimator["name"]].model_validate(dict(facts.estimator))
+        settings = []  # those that differ from their defaults
+        for key, value in made.model_dump(exclude_defaults=True, exclude={"name"}).items():
+            text = " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            if isinstance(value, bool):
+                text = "yes" if value else "no"
+            settings.append(f"{key.replace('_', ' ')} {text}")
+        tables = []
+        for name, table in bundle.tables.items():
+            excerpt = table.iloc[:_MOST_LINES, :_MOST_LINES]
+            tables.append(
+                {
+                    "name": name,
+                    "head": list(excerpt.columns),
+                    "lines": [list(line) for line in excerpt.itertuples(index=False)],
+                    "numbers": [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes],
+                    "total": len(table),
+                    "secondary": name in _SECONDARY,  # shown collapsed
+                }
+            )
         return cls(
             facts.estimate,
             str(facts.estimator["name"]),
-            _settings(facts.estimator),
+            ", ".join(settings),
             facts.tuning,
             _QUANTITY.get(facts.kind, "weight"),
             weights,
@@ -142,45 +135,10 @@ class EstimateSummary:
             strongest,
             stability,
             names,
-            sorted(
-                (
-                    TableExcerpt.of(name, table)
-                    for name, table in bundle.tables.items()
-                    if len(table)
-                ),
-                key=lambda excerpt: excerpt.secondary,
-            ),
-            _sampling_law(bundle.tables.get("laws")),
+            sorted(filter(itemgetter("total"), tables), key=itemgetter("secondary")),
+            law,
             unlisted,
         )
-
-
-def _sampling_law(laws: pd.DataFrame | None) -> str | None:
-    """The law of the sampling errors, from the table that intervals are sealed with."""
-    if laws is None:
-        return None
-    return next(
-        (
-            str(law)
-            for error, law in zip(laws["error"], laws["law"], strict=True)
-            if error == "sampling"
-        ),
-        None,
-    )
-
-
-def _settings(estimator: Mapping[str, Any]) -> str:
-    """The settings that differ from their defaults, for display."""
-    made = estimators.registry[estimator["name"]].model_validate(dict(estimator))
-    changed = made.model_dump(exclude_defaults=True, exclude={"name"})
-    return ", ".join(f"{key.replace('_', ' ')} {_text(v)}" for key, v in changed.items())
-
-
-def _text(value: Any) -> str:
-    """The value of a setting, for display."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def with_figure(summary: EstimateSummary) -> dict[str, Any]:

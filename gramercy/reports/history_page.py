@@ -49,11 +49,8 @@ def history_page(timelines: Sequence[Timeline], links: Links = no_links) -> str:
 def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False) -> Markup:
     """Draw spent epsilon and the budget over time, both as steps.
 
-    Parameters
-    ----------
-    days
-        Whether the figure has a resolution of days, for public pages: a time of day would reveal
-        how long it took to read a table. Events of one day are then drawn next to each other.
+    With a resolution of `days`, for public pages, events of one day are drawn next to each other: a
+    time of day would reveal how long it took to read a table.
     """
     if not events:
         return Markup()
@@ -70,8 +67,16 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
     across = [float(x) for x in dates.date2num([*times, end])]
     spent = [min(each.spent, top) for each in events]
     budgets = [each.budget for each in events]
-    charges = [(x, y, e) for x, y, e in zip(across, spent, events, strict=False) if e.charge]
-    with figure(name, _description(events, len(charges)), 5.6, 3.0) as drawing:
+    charges = [  # with the key of their marks: any other state is in progress
+        (x, y, each.charge.state if each.charge.state in _MARKS else "")
+        for x, y, each in zip(across, spent, events, strict=False)
+        if each.charge
+    ]
+    final = events[-1]
+    total = f"{final.spent:.4g}" if math.isfinite(final.spent) else "infinite"
+    counted = "1 charge" if len(charges) == 1 else f"{len(charges)} charges"
+    title = f"Spent over time: ε = {total} of {final.budget:g} at δ = {final.delta:g}, {counted}."
+    with figure(name, title, 5.6, 3.0) as drawing:
         axes = drawing.axes
         level: Any = {"step": "post", "color": ACCENT, "alpha": 0.16, "linewidth": 0}
         axes.fill_between(across, [*spent, spent[-1]], 0, **level)
@@ -87,15 +92,17 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
             **step,
         )
         for state, (label, style) in _MARKS.items():
-            marked = [(x, y) for x, y, e in charges if _state(e) == state]
+            marked = [(x, y) for x, y, own in charges if own == state]
             if marked and (state != "published" or len(charges) <= _MOST_MARKS):
                 mark: Any = {"linestyle": "none", "markersize": 6, "markeredgewidth": 1.3, **style}
                 edge: Any = {"color": _EDGES[state], "markeredgecolor": _EDGES[state]}
                 axes.plot(*zip(*marked, strict=True), label=label, clip_on=False, **mark, **edge)
-        for infinite, group in itertools.groupby(zip(across, events, strict=False), _is_infinite):
-            if infinite:
+        before = False
+        for x, each in zip(across, events, strict=False):
+            if math.isinf(each.spent) and not before:
                 text: Any = {"textcoords": "offset points", "color": INK, "va": "bottom"}
-                axes.annotate("∞", (next(group)[0], top), (1, 1), **text)
+                axes.annotate("∞", (x, top), (1, 1), **text)
+            before = math.isinf(each.spent)
         locator = dates.AutoDateLocator(minticks=2, maxticks=6)
         formatter = dates.ConciseDateFormatter(locator)
         if days and last - first < _FEW_DAYS:  # the automatic locator would add hours
@@ -131,19 +138,3 @@ def _by_day(times: Sequence[datetime.datetime]) -> list[datetime.datetime]:
         apart = min(step, (following - day) / count)
         placed += [day + index * apart for index in range(count)]
     return placed
-
-
-def _state(event: Event) -> str:
-    state = event.charge.state if event.charge else ""
-    return state if state in _MARKS else ""
-
-
-def _is_infinite(point: tuple[float, Event]) -> bool:
-    return math.isinf(point[1].spent)
-
-
-def _description(events: Sequence[Event], charges: int) -> str:
-    last = events[-1]
-    spent = f"{last.spent:.4g}" if math.isfinite(last.spent) else "infinite"
-    count = "1 charge" if charges == 1 else f"{charges} charges"
-    return f"Spent over time: ε = {spent} of {last.budget:g} at δ = {last.delta:g}, {count}."

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
 from gramercy.schemas.evidence import Histogram
@@ -80,7 +80,12 @@ def _line(histogram: Histogram, column: ColumnFacts | LevelsFacts, rows: RowsFac
         shown = zip(histogram.level[:_MOST_LEVELS], shares, strict=False)
         levels = [f"{level}: {_percentage(each)}" for level, each in shown]
         return MarginalLine(name, bars, missing, [], levels, len(shares) - len(levels))
-    bars = _bars(_heights(histogram, column, rows))
+    # Counts over equal bins of the central part of the distribution.
+    ends = [each.value for each in quantiles(histogram, rows, (_CENTRAL, 1 - _CENTRAL))]
+    reach = _REACH * column.scale
+    low, high = np.clip(ends, column.centre - reach, column.centre + reach)
+    edges = np.linspace(low, high if high > low else low + column.scale, BARS + 1)
+    bars = _bars(counts_in_bins(histogram, edges))
     found = [_text(each, column) for each in quantiles(histogram, rows)]
     return MarginalLine(name, bars, missing, found)
 
@@ -105,15 +110,6 @@ def _rounded(number: float, step: float) -> str:
     if 0 <= decimals <= _MOST_DECIMALS and abs(rounded) < _LARGEST:
         return f"{rounded:.{decimals}f}".replace("-", "−")
     return significant(rounded, len(str(abs(round(rounded / step)))))
-
-
-def _heights(histogram: Histogram, column: ColumnFacts, rows: RowsFacts) -> Array:
-    """Counts over equal bins of the central part of the distribution."""
-    ends = [each.value for each in quantiles(histogram, rows, (_CENTRAL, 1 - _CENTRAL))]
-    reach = _REACH * column.scale
-    low, high = np.clip(ends, column.centre - reach, column.centre + reach)
-    edges = np.linspace(low, high if high > low else low + column.scale, BARS + 1)
-    return counts_in_bins(histogram, edges)
 
 
 def counts_in_bins(histogram: Histogram, edges: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import ListedRelease
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.table_comparison import OverTime
 from gramercy.reports.reader_notes import display_name
@@ -51,16 +51,24 @@ def series_facts(series: PeriodSeries) -> dict[str, Any]:
         return facts
     changes = series.numbers.changes
     significant = changes[changes["adjusted"] < _RATE].sort_values("p_value", kind="stable")
-    values = _by_number(series.numbers.series)
+    by_number = series.numbers.series.groupby(["kind", "column", "other"], sort=False)
+    values = dict(iter(by_number))
+    # Drawn are those that are most likely to have changed, a few of each kind.
+    known = changes[changes["p_value"].notna()].sort_values("p_value", kind="stable")
+    of_kinds = known.groupby("kind", sort=False).head(_CHARTS_OF_A_KIND)
     return facts | {
         "charts": [
             _chart(f"over-time-{k}", list(series.releases), key, values[key], series)
-            for k, key in enumerate(_chosen(changes))
+            for k, key in enumerate(_keys(of_kinds.head(_CHARTS)))
         ],
         "tested": int(changes["p_value"].notna().sum()),
         "beyond": len(significant),
         "changed": [
-            (_title(key), _line_of(values[key]), p_value)
+            (
+                _title(key),
+                [None if np.isnan(x) else float(x) for x in values[key]["estimate"]],
+                p_value,
+            )
             for key, p_value in zip(_keys(significant), significant["p_value"], strict=True)
         ][:_LISTED_CHANGES],
     }
@@ -70,27 +78,10 @@ def _keys(lines: pd.DataFrame) -> list[tuple[str, str, str]]:
     return [*lines[["kind", "column", "other"]].itertuples(index=False, name=None)]
 
 
-def _by_number(series: pd.DataFrame) -> dict[tuple[str, str, str], pd.DataFrame]:
-    """The lines of each number, in the order of the periods."""
-    return dict(iter(series.groupby(["kind", "column", "other"], sort=False)))
-
-
-def _chosen(changes: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """The numbers to draw: those that are most likely to have changed, a few of each kind."""
-    known = changes[changes["p_value"].notna()].sort_values("p_value", kind="stable")
-    of_kinds = known.groupby("kind", sort=False).head(_CHARTS_OF_A_KIND)
-    return _keys(of_kinds.head(_CHARTS))
-
-
 def _title(key: tuple[str, str, str]) -> str:
     kind, column, other = key
     names = display_name(column) + (f" and {display_name(other)}" if other else "")
     return f"{kind} of {names}"
-
-
-def _line_of(lines: pd.DataFrame) -> list[float | None]:
-    """The estimates of a number; None where it is unknown."""
-    return [None if np.isnan(value) else float(value) for value in lines["estimate"]]
 
 
 def _chart(

@@ -13,12 +13,7 @@ from markupsafe import Markup
 from gramercy.common.notation import in_symbols
 from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.figures import attacker
-from gramercy.reports.reader_notes import (
-    Level,
-    Note,
-    best_attacker_accuracy,
-    protection_note,
-)
+from gramercy.reports.reader_notes import Level, Note, best_attacker_accuracy, protection_note
 from gramercy.reports.rendering import Links, navigation, no_links, render
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.facts import GuaranteeFacts
@@ -123,7 +118,11 @@ class PlanFacts:
 
 def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
     """The page of a plan: self-contained HTML, a function of the facts alone."""
-    kind = planned.effect.kind
+    kind, bars = planned.effect.kind, list[float]()
+    if planned.ranking:  # lengths in per cent, on a logarithmic scale
+        logs = np.log([each.error for each in planned.ranking])
+        reach = max(float(logs.max() - logs.min()), math.log(10.0))
+        bars = [float(each) for each in 8 + 92 * (logs - logs.min()) / reach]
     return render(
         "plan.html",
         navigation=navigation(
@@ -139,7 +138,7 @@ def plan_page(planned: PlanFacts, links: Links = no_links) -> str:
         attack=planned.neighbours.attack(planned.privacy_unit),
         attacker=attacker(planned.guarantee),
         errors=error_curves(planned) if planned.curves else None,
-        bars=_bars([each.error for each in planned.ranking]),
+        bars=bars,
         listed=planned.declared[:_LISTED_COLUMNS],
         more_columns=max(0, len(planned.declared) - _LISTED_COLUMNS),
     )
@@ -207,12 +206,3 @@ def _names(axes: Any, planned: PlanFacts) -> None:
                 "shrinkB": 0,
             },
         )
-
-
-def _bars(lengths: Sequence[float]) -> list[float]:
-    """Lengths of bars in percent, on a logarithmic scale."""
-    if not lengths:
-        return []
-    logs = np.log(lengths)
-    reach = max(float(logs.max() - logs.min()), math.log(10.0))
-    return [float(each) for each in 8 + 92 * (logs - logs.min()) / reach]

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import message_in_symbols
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import (
@@ -100,17 +100,10 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
         tails = [*long_tails_notes(accuracy, evidence), *clamped_notes(evidence)]
         return [correlation_note(accuracy, evidence, sizes), *tails]
     if 2 * noise > signal:
-        head = "The noise is about as large as the matrix"
-        return [
-            warning(
-                head,
-                families.NOISE(
-                    "{sizes}",
-                    "Large structure is reliable; single small entries are not.",
-                    sizes=sizes,
-                ),
-            )
-        ]
+        notice = families.NOISE(
+            "{sizes}", "Large structure is reliable; single small entries are not.", sizes=sizes
+        )
+        return [warning("The noise is about as large as the matrix", notice)]
     return [Note("good", "The structure is well above the noise", sizes)]
 
 
@@ -156,7 +149,9 @@ def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy 
         digest.update(np.ascontiguousarray(matrix).tobytes())
     key = digest.hexdigest()
     if key not in _simulated:
-        per_person = _rows_per_person(bundle.manifest)
+        facts, per_person = bundle.manifest, 1  # rows that are normalised together
+        if facts.privacy_unit == "person":
+            per_person = max(1, round(facts.dataset.rows / facts.dataset.count))
         found = correlation_accuracy(evidence, per_person)
         if len(_simulated) >= _MOST_SIMULATED:
             _simulated.clear()
@@ -169,7 +164,14 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
     """The verdict on correlations; `sizes` is a sentence on the sizes of matrix and noise."""
     level = correlation_level(accuracy, evidence)
     typical, largest = accuracy.typical_error, accuracy.largest_error
-    details = "; ".join(_details(accuracy, evidence))
+    causes = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]
+    if accuracy.lost_share:
+        causes.append(f"{100 * accuracy.lost_share:.3g} % of the pairs are lost in the noise")
+    if evidence.unit:
+        causes.append("rows were divided by their length, which is simulated for a few laws only")
+    if not _missing_known(evidence):
+        causes.append("more, if more than 5 % of a column's cells are missing")
+    details = "; ".join(causes)
     if level == "good":
         text = f"A correlation is typically off by {typical:.2g}, at most by about {largest:.2g}"
         return Note(level, "The correlations are accurate", f"{text}: {details}. {sizes}")
@@ -193,24 +195,17 @@ def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: s
             ),
             level,
         )
-    if level == "danger":
-        notice = families.NOISE(
-            "A correlation is typically off by {typical:.2g}, some by as much as "
-            "{largest:.2g}: {details}.",
-            "Do not rely on single correlations.",
-            typical=typical,
-            largest=largest,
-            details=details,
-        )
-    else:
-        notice = families.NOISE(
-            "A correlation is typically off by {typical:.2g}, some by as much as "
-            "{largest:.2g}: {details}.",
-            "Rely on correlations that are clearly larger than that.",
-            typical=typical,
-            largest=largest,
-            details=details,
-        )
+    notice = families.NOISE(
+        "A correlation is typically off by {typical:.2g}, some by as much as {largest:.2g}: "
+        "{details}.",
+        "{remedy}",
+        remedy="Do not rely on single correlations."
+        if level == "danger"
+        else "Rely on correlations that are clearly larger than that.",
+        typical=typical,
+        largest=largest,
+        details=details,
+    )
     return warning(head, notice, level)
 
 
@@ -230,17 +225,6 @@ def correlation_level(accuracy: CorrelationAccuracy, evidence: Evidence) -> Leve
     return "good" if accurate and bounded else "warning"
 
 
-def _details(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[str]:
-    details = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]
-    if accuracy.lost_share:
-        details.append(f"{100 * accuracy.lost_share:.3g} % of the pairs are lost in the noise")
-    if evidence.unit:
-        details.append("rows were divided by their length, which is simulated for a few laws only")
-    if not _missing_known(evidence):
-        details.append("more, if more than 5 % of a column's cells are missing")
-    return details
-
-
 def _has_intercept(evidence: Evidence) -> bool:
     return bool(evidence.columns) and evidence.columns[0] is None
 
@@ -250,13 +234,6 @@ def _missing_known(evidence: Evidence) -> bool:
     return bool(evidence.present) or not any(
         isinstance(column, ColumnFacts) for column in evidence.columns
     )
-
-
-def _rows_per_person(facts: ReleaseManifest) -> int:
-    """Rows that are normalised together."""
-    if facts.privacy_unit != "person":
-        return 1
-    return max(1, round(facts.dataset.rows / facts.dataset.count))
 
 
 def best_attacker_accuracy(guarantee: GuaranteeFacts) -> float:
@@ -309,20 +286,17 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     ]
     if not lost:
         return []
-    names, precision = listed([*map(display_name, lost)]), not facts.publication.is_moment
-    notice = (
-        families.NOISE(
-            "Columns whose own precision is within the noise: {columns}.",
-            "Publish the second moment instead: it shows more.",
-            columns=names,
-        )
-        if precision
-        else families.NOISE(
-            "Columns whose own variation is within the noise: {columns}.",
-            "A smaller public 'scale' gives a numeric column more weight; a level with "
-            "few rows cannot be seen.",
-            columns=names,
-        )
+    own, remedy = "precision", "Publish the second moment instead: it shows more."
+    if facts.publication.is_moment:
+        own, remedy = "variation", "A smaller public 'scale' gives a numeric column more weight; "
+        remedy += "a level with few rows cannot be seen."
+    names = listed([*map(display_name, lost)])
+    notice = families.NOISE(
+        "Columns whose own {own} is within the noise: {columns}.",
+        "{remedy}",
+        own=own,
+        columns=names,
+        remedy=remedy,
     )
     count = "One column is" if len(lost) == 1 else f"{len(lost)} columns are"
     return [warning(f"{count} within the noise", notice)]
@@ -332,22 +306,17 @@ def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
     count, unit = facts.rows.value, facts.count_key
     if count >= 10 * p:
         return []
+    found = "sampling alone makes many entries uncertain"
     if count < p and unit == "rows":  # persons may have several rows each
-        notice = families.NOISE(
-            "{count:.0f} rows for {columns} columns: the matrix is singular.",
-            "Use penalised estimates only; the intervals here cover the noise alone.",
-            count=count,
-            columns=p,
-        )
-    else:
-        notice = families.NOISE(
-            "{count:.0f} {unit} for {columns} columns: sampling alone makes many "
-            "entries uncertain.",
-            "Use penalised estimates only; the intervals here cover the noise alone.",
-            count=count,
-            unit=unit,
-            columns=p,
-        )
+        found = "the matrix is singular"
+    notice = families.NOISE(
+        "{count:.0f} {unit} for {columns} columns: {found}.",
+        "Use penalised estimates only; the intervals here cover the noise alone.",
+        count=count,
+        unit=unit,
+        columns=p,
+        found=found,
+    )
     return [warning(f"Few {unit} for so many columns", notice)]
 
 
@@ -357,18 +326,12 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
     share = facts.rows.sd / facts.rows.value
     if share < 0.02:
         return []
-    head = f"The number of {facts.count_key} is uncertain"
-    return [
-        warning(
-            head,
-            families.NOISE(
-                "This number is private, and known to about {percent:.0f} %. All entries "
-                "share that error.",
-                "Correlations are not affected.",
-                percent=100 * share,
-            ),
-        )
-    ]
+    notice = families.NOISE(
+        "This number is private, and known to about {percent:.0f} %. All entries share that error.",
+        "Correlations are not affected.",
+        percent=100 * share,
+    )
+    return [warning(f"The number of {facts.count_key} is uncertain", notice)]
 
 
 def median_largest_noise(entries: int, family: Family = "gaussian-isotropic") -> float:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from gramercy.archive.bundles.descriptions import DescribedRelease
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import DescribedRelease, read_release
 from gramercy.archive.store.archive import Archive
 from gramercy.estimators.table_comparison import Change, change
 from gramercy.reports.correlations import NOISE_BAND

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, stems
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
 from gramercy.estimators.noise.spectrum import spectrum
@@ -39,19 +38,11 @@ from gramercy.reports.reader_notes import (
     protection_note,
     reader_notes,
 )
-from gramercy.reports.rendering import manifest_parameters, render, report_navigation
+from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
 
 
 class ReportedRelease:
-    """A release and its estimates, with what several sections of its page show.
-
-    Parameters
-    ----------
-    release
-        The release, its seal verified.
-    estimates
-        In the order of the page.
-    """
+    """A release and its estimates, with what several sections of its page show."""
 
     def __init__(self, release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> None:
         self.release, self.estimates, self.facts = release, estimates, release.manifest
@@ -102,7 +93,13 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
     """What the page of a release of any kind shows."""
     facts = release.manifest
     return {
-        "navigation": report_navigation(facts),
+        # A report is at <dataset>/<release>/reports/<id>/report.html.
+        "navigation": navigation(
+            links_from(facts.dataset.id, facts.release, "reports", "id"),
+            "Report",
+            (facts.dataset.id, facts.dataset.title),
+            (facts.release, facts.dataset.version),
+        ),
         "facts": facts,
         "sha256": release.sha256,
         "accuracy": best_attacker_accuracy(facts.guarantee),
@@ -110,16 +107,6 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
         "attacker": figures.attacker(facts.guarantee),
         "parameters": manifest_parameters(facts),
     }
-
-
-def _row_groups(reported: ReportedRelease) -> dict[str, Any] | None:
-    groups = row_groups(reported.release)
-    return {"row_groups": groups, "most_pictures": MOST_PICTURES} if groups else None
-
-
-def _marginals(reported: ReportedRelease) -> dict[str, Any] | None:
-    table = marginal_table(reported.release)
-    return None if table is None else {"marginals": table}
 
 
 def _matrix(reported: ReportedRelease) -> dict[str, Any]:
@@ -155,11 +142,6 @@ def _entries(reported: ReportedRelease) -> dict[str, Any]:
     }
 
 
-def _classes(reported: ReportedRelease) -> dict[str, Any] | None:
-    groups = level_means(reported.release)
-    return {"groups": groups} if groups and (not reported.own or len(groups) > 1) else None
-
-
 def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
     rows = [reported.release.rows_of(each.group) for each in reported.estimates]
     summaries = [
@@ -171,11 +153,6 @@ def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
     if not summaries:
         return None
     return {"summaries": [with_figure(each) for each in summaries], "draws": DRAWS}
-
-
-def _analyses(reported: ReportedRelease) -> dict[str, Any] | None:
-    found = analyses(reported.release, reported.estimates)
-    return {"analyses": found} if found else None
 
 
 def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
@@ -198,14 +175,26 @@ def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
 # `templates/release`, or is left out if it has no facts.
 SECTIONS: Mapping[str, Section] = {
     "columns": lambda reported: {} if reported.own else None,
-    "row_groups": _row_groups,
-    "marginals": _marginals,
+    "row_groups": lambda reported: (
+        {"row_groups": groups, "most_pictures": MOST_PICTURES}
+        if (groups := row_groups(reported.release))
+        else None
+    ),
+    "marginals": lambda reported: (
+        {"marginals": table} if (table := marginal_table(reported.release)) else None
+    ),
     "matrix": _matrix,
     "signal": _signal,
     "entries": _entries,
-    "classes": _classes,
+    "classes": lambda reported: (
+        {"groups": groups}
+        if (groups := level_means(reported.release)) and (not reported.own or len(groups) > 1)
+        else None
+    ),
     "dependences": _dependences,
-    "analyses": _analyses,
+    "analyses": lambda reported: (
+        {"analyses": found} if (found := analyses(reported.release, reported.estimates)) else None
+    ),
     "preprocessing": _preprocessing,
     "usage": lambda reported: {"rows_file": reported.facts.publication.rows_file},
 }

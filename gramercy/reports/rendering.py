@@ -15,7 +15,6 @@ from gramercy.archive.store.layout import GLOSSARY, INDEX
 from gramercy.common.notation import in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.reader_notes import display_name
-from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Model
 
 if TYPE_CHECKING:
@@ -32,11 +31,7 @@ def render(template: str, **facts: Any) -> str:
 def open_table(caption: str, shown: bool = False, kind: str = "", region: str = "") -> Markup:
     """The start of a table in a region that scrolls, also by keyboard.
 
-    Parameters
-    ----------
-    shown
-        Whether the caption is visible; otherwise it is for screen readers, because a heading says
-        the same.
+    A caption that is not shown is for screen readers, because a heading says the same.
     """
     return Markup(
         '<div class="scroll" role="region" aria-label="{}" tabindex="0"><table{}><caption{}>{}'
@@ -153,14 +148,9 @@ def navigation(
     dataset: tuple[str, str] | None = None,
     release: tuple[str, str] | None = None,
 ) -> Navigation:
-    """The navigation of a page.
+    """The navigation of a page about a data set and a release, each an id and a displayed name.
 
-    Parameters
-    ----------
-    page
-        Kind of the page and what it is about; empty for the catalogue's own page of the last place.
-    dataset, release
-        Id and displayed name of the data set and the release that the page is about.
+    `page` is its kind, and empty for the catalogue's own page of the last place.
 
     Examples
     --------
@@ -177,11 +167,3 @@ def navigation(
     current = page or names[-1][0]
     crumbs = (*(Crumb(name, links(at)) for name, at in places), Crumb(current))
     return Navigation(crumbs, links(GLOSSARY))
-
-
-def report_navigation(facts: ReleaseManifest) -> Navigation:
-    """The navigation of a report, which is at ``<dataset>/<release>/reports/<id>/report.html``."""
-    about = facts.dataset
-    links = links_from(about.id, facts.release, "reports", "id")
-    release = (facts.release, about.version)
-    return navigation(links, "Report", (about.id, about.title), release)

@@ -14,14 +14,7 @@ from gramercy.schemas import families, wordings
 
 
 def audit_page(facts: Mapping[str, Any], links: Links = no_links) -> str:
-    """The page of an audit, from the plain data of `pipeline.verify.auditing`.
-
-    Parameters
-    ----------
-    facts
-        ``ledger``, ``archive``, ``at``, ``head``, ``anchors``, ``runs``, ``budgets``,
-        ``releases``, ``discrepancies`` and ``notes``.
-    """
+    """The page of an audit, from the plain data of `pipeline.verify.auditing`."""
     return render(
         "audit.html", navigation=navigation(links, f"Audit of {facts['at'][:10]}"), **facts
     )
@@ -35,11 +28,8 @@ def internal_page(
 ) -> str:
     """The internal page of a release, from the record of `pipeline.publish.internal_record`.
 
-    Parameters
-    ----------
-    facts
-        Repair counts by column, numbers of rows by group, comparison with the exact matrix; each is
-        optional.
+    Repairs by column, numbers of rows by group and the comparison with the exact matrix are each
+    optional.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -53,18 +43,14 @@ def internal_page(
     if facts.get("table_changed_since"):
         notes.append(warning("The files have changed since", wordings.files_changed()))
     if many:
-        notes.append(
-            warning(
-                "Many cells were repaired",
-                families.REPAIRED_CELLS(
-                    "More than one row in twenty has a missing, invalid or out-of-bounds cell "
-                    "in: {columns}.",
-                    "If the bounds are wrong, correct them for the next data set from public "
-                    "knowledge; never from this page alone, because bounds are public.",
-                    columns=many,
-                ),
-            )
+        notice = families.REPAIRED_CELLS(
+            "More than one row in twenty has a missing, invalid or out-of-bounds cell in: "
+            "{columns}.",
+            "If the bounds are wrong, correct them for the next data set from public knowledge; "
+            "never from this page alone, because bounds are public.",
+            columns=many,
         )
+        notes.append(warning("Many cells were repaired", notice))
     return render(
         "internal.html",
         navigation=navigation(links, "Internal record", (dataset, dataset), (release, release)),

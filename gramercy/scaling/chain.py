@@ -206,10 +206,7 @@ def replayed(
 ) -> tuple[ConstantsChain, list[Histogram]]:
     """The chain that published histograms give, and the same histograms with recomputed bins.
 
-    Parameters
-    ----------
-    histograms
-        As published: those of all columns for each stage, and last those of row lengths.
+    `histograms`: as published: those of all columns for each stage, and last those of row lengths.
     """
     chain, recomputed = ConstantsChain.start(spec, noise), list[Histogram]()
     *of_columns, lengths = histograms

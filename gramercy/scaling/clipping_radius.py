@@ -110,10 +110,7 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     unit
         ``row`` or ``person``: what is clipped.
 
-    Returns
-    -------
-    float
-        In units of the scaled columns, rounded to three digits.
+    The result is in units of the scaled columns, rounded to three digits.
 
     Notes
     -----

@@ -35,10 +35,8 @@ def column_constants(
 ) -> Constants:
     """Choose centre and scale of a column from a noisy histogram.
 
-    Notes
-    -----
     First, all counts are shifted by the same amount, so that their sum is n. Then a run of
-    neighbouring bins is chosen, see `runs.best_run`. No count is compared with a threshold, because
+    neighbouring bins is chosen, see `best_run`. No count is compared with a threshold, because
     one false bin or one lost tail would spoil the column. Centre and scale are the mean and the
     standard deviation of the run. If those of the stage before are similar, they count for a
     quarter, because their noise is independent.
@@ -176,8 +174,6 @@ class NoisyHistogram:
 def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, int]:
     """First and last edge of the run of bins that is short and leaves little out.
 
-    Notes
-    -----
     Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
     (16 s)))`` is chosen: W is its width, z what its mass lacks of 99.9 % of the column's cells, in
     standard deviations of the noise, t the same for the most conspicuous run outside of it, and s
@@ -330,11 +326,8 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
 def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the next stage, around published constants.
 
-    Returns
-    -------
-    Grid
-        `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
-        bounds, and a narrow bin around zero, where values often coincide.
+    Returns `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
+    bounds, and a narrow bin around zero, where values often coincide.
     """
     least = -UNBOUNDED if lower is None else lower
     largest = UNBOUNDED if upper is None else upper

@@ -28,19 +28,11 @@ class Shares:
 def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
     """Choose the shares of mu squared that are spent on constants.
 
-    Parameters
-    ----------
-    share
-        Total share, if the steward declares it; up to 1 where only histograms are published.
+    `share`: total share, if the steward declares it; up to 1 where only histograms are published.
 
-    Returns
-    -------
-    Shares or None
-        None if constants would cost more accuracy than they bring: if X = n mu / sqrt(p) is below
-        50. The middle of the bounds, their half width and unit rows are then more accurate.
+    None if constants would cost more accuracy than they bring: if X = n mu / sqrt(p) is
+    below 50. The middle of the bounds, their half width and unit rows are then more accurate.
 
-    Notes
-    -----
     The total share is 6 / sqrt(X), between .05 and .5: with little noise, a small share of the
     budget gives the constants with the same accuracy.
     """

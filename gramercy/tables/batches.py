@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -62,37 +62,28 @@ def worker_pool(workers: list[WorkerT]) -> Iterator[Callable[..., None]]:
     if len(workers) == 1:
         yield workers[0].add
         return
-    with single_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
-        queue = _WorkerQueue(workers, pool)
-        yield queue.add
-        queue.finish()
+    free: SimpleQueue[WorkerT] = SimpleQueue()
+    for each in workers:
+        free.put(each)
+    waiting: deque[Future[None]] = deque()  # at most one batch for each worker
 
-
-class _WorkerQueue:
-    """A queue of batches, with a bounded number waiting."""
-
-    def __init__(self, workers: list[Any], pool: Executor) -> None:
-        self._free: SimpleQueue[Any] = SimpleQueue()
-        for worker in workers:
-            self._free.put(worker)
-        self._pool, self._max_waiting = pool, len(workers)
-        self._waiting: deque[Future[None]] = deque()
-
-    def add(self, *batch: Any) -> None:
-        self._waiting.append(self._pool.submit(self._run, batch))
-        if len(self._waiting) > self._max_waiting:
-            self._waiting.popleft().result()
-
-    def finish(self) -> None:
-        while self._waiting:
-            self._waiting.popleft().result()
-
-    def _run(self, batch: tuple[Any, ...]) -> None:
-        worker = self._free.get()
+    def run(batch: tuple[Any, ...]) -> None:
+        worker = free.get()
         try:
             worker.add(*batch)
         finally:
-            self._free.put(worker)
+            free.put(worker)
+
+    with single_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
+
+        def add(*batch: Any) -> None:
+            waiting.append(pool.submit(run, batch))
+            if len(waiting) > len(workers):
+                waiting.popleft().result()
+
+        yield add
+        while waiting:
+            waiting.popleft().result()
 
 
 @dataclass
@@ -156,15 +147,9 @@ class KeptCells:
     """Keeps the batches of the first complete pass for the next ones. Private: never pickled.
 
     To read and decode a file takes longer than to count or to sum its cells, and a remote store
-    sends it again for every pass.
-
-    Parameters
-    ----------
-    expected
-        Bytes that the cells are expected to take, from public facts.
-    limit
-        Most bytes; by default 512 MiB, and a quarter of the memory that this process may use. A
-        larger table is read again for every pass.
+    sends it again for every pass. A table with more bytes than the limit is read again for every
+    pass, as public facts predict it; by default 512 MiB, and a quarter of the memory that this
+    process may use.
     """
 
     def __init__(self, expected: int, limit: int | None = None) -> None:
@@ -179,13 +164,8 @@ class KeptCells:
     ) -> Generator[Array]:
         """All batches of a table, from memory where an earlier pass has kept them.
 
-        Parameters
-        ----------
-        form
-            What was asked of the table: columns, their coding, and so on. Compared with that of the
-            pass that was kept.
-        read
-            Reads the batches, and counts malformed lines; not started where they are in memory.
+        They are kept for the same form: columns, their coding, and so on. `read` counts malformed
+        lines, and is not started where they are in memory.
         """
         if self._form is not None and self._form == form:
             malformed.dropped += self._malformed.dropped

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy import integrate, optimize, special, stats
+from scipy import optimize, special, stats
 
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -21,9 +21,8 @@ from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, Sensitivi
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from tests.support.conformance import CASES, PAIRS
-from tests.support.factories import at_scale
+from tests.support.factories import FULL, at_scale
 from tests.support.problems import raises
-from tests.unit.mechanisms.test_wishart_profile import quadrature
 
 RANGES = SensitivityBounds(squared_row=275, squared_cell=100, squared_norm=900)
 PURE = ("laplace", "k-norm", "matrix-laplace")
@@ -315,6 +314,8 @@ def test_published_wishart_is_not_pure(epsilon: float, delta: float) -> None:
     # Below that delta there is no finite epsilon.
     for level in (0.0, 1e-6, exact * (1 - 1e-9)):
         assert guarantee.epsilon(level) == math.inf
+    if epsilon != 1.0 and not FULL:  # its bound of the replaced row takes most of the time
+        return
     replace_one = published("wishart", "replace-one", epsilon=epsilon, delta=0.0).guarantee
     assert replace_one.delta(epsilon) == pytest.approx(exact, rel=1e-9)
     assert replace_one.epsilon(1e-6) == math.inf
@@ -386,32 +387,6 @@ def test_published_row_scales(unit: Any) -> None:
 # Privacy profiles: delta at every epsilon.
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
-
-
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The hockey-stick divergence of N(mu, 1) and N(0, 1), by quadrature."""
-
-    def excess(x: float) -> float:
-        return stats.norm.pdf(x) * -math.expm1(min(0.0, epsilon - mu * x - mu * mu / 2))
-
-    start = epsilon / mu - mu / 2
-    divergence, _ = integrate.quad(excess, start, start + 12, epsabs=0, epsrel=1e-10, limit=200)
-    return float(divergence)
-
-
-@pytest.mark.parametrize(("name", "relation"), GAUSSIANS)
-def test_gaussian_profile(name: str, relation: str) -> None:
-    mechanism: Any = from_request(name, relation, epsilon=1.0, delta=1e-5)
-    mu = sensitivity(name, relation, 5) / mechanism.scale
-    reference = pld.from_gaussian_mechanism(
-        1 / mu, value_discretization_interval=1e-4, pessimistic_estimate=False
-    )
-    for epsilon in EPSILONS:
-        claimed = mechanism.guarantee.delta(epsilon)
-        assert claimed >= gaussian_delta(mu, epsilon) * (1 - 1e-9)
-        assert claimed >= reference.get_delta_for_epsilon(epsilon) * (1 - 1e-6) - 1e-12
-        if name != "output":  # its charge includes the solver's tolerance
-            assert claimed == pytest.approx(gaussian_delta(mu, epsilon), rel=1e-8, abs=1e-15)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -524,20 +499,6 @@ def test_matrix_laplace_density(relation: str) -> None:
         worst = max(worst, abs(density - shifted_density))
     if relation == "add-remove":
         assert worst > 0.95 * epsilon  # attained in the tail, where W >= Z is certain
-
-
-@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # roundoff near 1e-11
-@pytest.mark.parametrize("mean", ["removed", "kept"])
-def test_wishart_profile(mean: str) -> None:
-    mechanism: Any = from_request("wishart", "add-remove", epsilon=0.05, delta=1e-3, mean=mean)
-    k = mechanism.dof - 4
-    for epsilon in (0.0, 0.02, 0.05, 0.08):
-        claimed = mechanism.guarantee.delta(epsilon)
-        exact = float(tail_delta(k, mechanism.scale, epsilon))
-        assert exact * (1 - 1e-9) <= claimed <= exact * (1 + 1e-8) + 1e-300
-        if k < 1e5:
-            for removal in (True, False):
-                assert claimed >= quadrature(k, mechanism.scale, epsilon, removal) * (1 - 1e-8)
 
 
 @pytest.mark.parametrize(("squared", "epsilon"), [(1, 0.5), (100, 1.0), (10, 3.0)])

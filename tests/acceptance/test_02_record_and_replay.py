@@ -497,7 +497,7 @@ def read(plan: Plan, file: Path) -> tuple[Array, int, int]:
 def test_random_lines_keep_rows_in_place(tmp_path: Path) -> None:
     """Every line is one row, regardless of its content, and valid rows keep their positions."""
     rng = random.Random(5)
-    for turn in range(at_scale(300, 6000)):
+    for turn in range(at_scale(100, 6000)):  # unit tests of the reader generate lines as well
         width, count = rng.choice([1, 2, 3]), rng.randint(1, 5)
         valid = [rng.random() < 0.5 for _ in range(count)]
         rows = [
@@ -549,7 +549,7 @@ PADDED = b"1,2,3," + b" " * (BLOCK // 64 - 8) + b"4\n"
 
 
 @pytest.mark.parametrize("label", LONG_LINES)
-@pytest.mark.parametrize("before", [0, 96, 128])
+@pytest.mark.parametrize("before", [0, 128, 96][: at_scale(2, 3)])
 def test_long_line_does_not_move_other_rows(label: str, before: int, tmp_path: Path) -> None:
     """Even if it spans several read blocks."""
     plan = plan_for_lines(tmp_path, 4, before + 4)

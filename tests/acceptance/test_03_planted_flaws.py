@@ -12,10 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gramercy.pipeline.publish.charging
-import gramercy.pipeline.publish.drawing
-import gramercy.tables.sums.row_transform
-import gramercy.tables.sums.streaming
 from gramercy import mechanisms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import Gaussian
@@ -24,10 +20,10 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.pipeline.plan.calibration import Calibration
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.drawing import draw_into
+from gramercy.pipeline.publish import charging, drawing
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
-from gramercy.tables.sums.row_transform import repair
-from tests.support.black_box.audit import audit, audit_statistics, count_impossible, draws_differ
+from gramercy.tables.sums import row_transform, streaming
+from tests.support.black_box.audit import audit, audit_statistics, draws_differ, impossible_outputs
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
 from tests.support.black_box.outputs import single_outputs, worst_pair
 from tests.support.black_box.replay import claimed_share, published_with_frozen_matrix
@@ -91,18 +87,6 @@ def audit_alarms(mechanism: Any, claim: Guarantee, draws: int) -> list[str]:
     return audit_statistics(*statistics).alarms(claim)
 
 
-def impossible_outputs(mechanism: Any) -> int:
-    """Count the outputs of one neighbour that are impossible for the other, in 100 draws each."""
-    pair, slack = worst_pair(mechanism), mechanism.parameters.p
-    first, second = (
-        single_outputs(mechanism, table, rows, 100).values
-        for table, rows in zip((pair.first, pair.second), pair.rows, strict=True)
-    )
-    return count_impossible(first, pair.first, pair.second, slack) + count_impossible(
-        second, pair.second, pair.first, slack
-    )
-
-
 @pytest.fixture(autouse=True)
 def caches() -> None:
     """Fill the caches of the process before checks are timed."""
@@ -141,7 +125,7 @@ def test_correct_code_passes_every_check(name: str, neighbours: str, tmp_path: P
     assert draws_differ(mechanism, worst_pair(mechanism))
     assert audit_alarms(mechanism, mechanism.guarantee, at_scale(300, 3000)) == []
     if isinstance(mechanism, Additive):
-        assert impossible_outputs(mechanism) == 0
+        assert impossible_outputs(mechanism, worst_pair(mechanism)) == 0
 
 
 def test_correct_code_publishes_only_the_noisy_matrix(tmp_path: Path) -> None:
@@ -214,7 +198,8 @@ def test_one_sided_noise_is_detected(quick: None) -> None:
         def _draw(self) -> Any:
             return np.abs(super()._draw()[0]), None
 
-    assert impossible_outputs(Folded(honest.parameters, honest.scale)) > 0
+    flawed = Folded(honest.parameters, honest.scale)
+    assert impossible_outputs(flawed, worst_pair(flawed)) > 0
 
 
 def test_fixed_seed_is_detected(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +227,7 @@ def test_wishart_noise_claimed_as_pure_is_detected(neighbours: str, quick: None)
     flawed = CalledPure(
         noise.parameters, noise.scale, noise.dof, noise.keeps_mean, noise.target_delta0
     )
-    assert impossible_outputs(flawed) > 0
+    assert impossible_outputs(flawed, worst_pair(flawed)) > 0
     assert audit(flawed, worst_pair(flawed), 4000).alarms(flawed.guarantee) != []
 
 
@@ -258,13 +243,11 @@ def test_missing_clipping_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_for(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(
-        gramercy.tables.sums.row_transform, "normalise", lambda scaled, normalisation: scaled
-    )
+    monkeypatch.setattr(row_transform, "normalise", lambda scaled, normalisation: scaled)
     # The lattice keeps rows inside the ball, so this flaw alone is harmless ...
     assert largest_share(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... but not without the lattice.
-    monkeypatch.setattr(gramercy.tables.sums.row_transform, "integer_rows", unbounded_integers)
+    monkeypatch.setattr(row_transform, "integer_rows", unbounded_integers)
     assert largest_share(plan, tmp_path, "far out") > 1.5
 
 
@@ -273,10 +256,12 @@ def test_clipping_that_passes_nan_is_detected(
 ) -> None:
     """A NaN length is not above the radius, and missing cells become 0 only afterwards."""
 
+    original = row_transform.repair
+
     def repair_except_nan(
         cells: Any, columns: Any, repairs: Any, *, intercept: bool, constants: Any
     ) -> Any:
-        repaired = repair(cells, columns, repairs, intercept=intercept, constants=constants)
+        repaired = original(cells, columns, repairs, intercept=intercept, constants=constants)
         repaired[np.isnan(cells)] = np.nan
         return repaired
 
@@ -285,10 +270,10 @@ def test_clipping_that_passes_nan_is_detected(
         return np.where(length > 1, scaled / length, scaled)
 
     plan = plan_for(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(gramercy.tables.sums.row_transform, "repair", repair_except_nan)
-    monkeypatch.setattr(gramercy.tables.sums.row_transform, "normalise", clip_ignoring_nan)
+    monkeypatch.setattr(row_transform, "repair", repair_except_nan)
+    monkeypatch.setattr(row_transform, "normalise", clip_ignoring_nan)
     assert largest_share(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
-    monkeypatch.setattr(gramercy.tables.sums.row_transform, "integer_rows", unbounded_integers)
+    monkeypatch.setattr(row_transform, "integer_rows", unbounded_integers)
     assert largest_share(plan, tmp_path, "missing") > 1.2
 
 
@@ -298,7 +283,7 @@ def test_scaling_by_the_largest_row_is_detected(
     """Every row is inside the ball, but a long row changes all the others."""
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
-        gramercy.tables.sums.row_transform,
+        row_transform,
         "normalise",
         lambda scaled, normalisation: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
     )
@@ -314,10 +299,7 @@ def test_dropping_bad_rows_is_detected(
 ) -> None:
     """The remaining rows are divided by their own number."""
     plan = plan_for(tmp_path, "gaussian", "replace-one")
-    integers, release_manifest = (
-        gramercy.tables.sums.row_transform.RowTransform.integers,
-        gramercy.pipeline.publish.drawing.release_manifest,
-    )
+    integers, release_manifest = (row_transform.RowTransform.integers, drawing.release_manifest)
     valid_counts: list[int] = []
 
     def without_zero_rows(*arguments: Any) -> Any:
@@ -331,12 +313,8 @@ def test_dropping_bad_rows_is_detected(
         rows = manifest.rows.model_copy(update={"value": float(valid_counts[-1])})
         return manifest.model_copy(update={"rows": rows})
 
-    monkeypatch.setattr(
-        gramercy.tables.sums.row_transform.RowTransform, "integers", without_zero_rows
-    )
-    monkeypatch.setattr(
-        gramercy.pipeline.publish.drawing, "release_manifest", divided_by_valid_rows
-    )
+    monkeypatch.setattr(row_transform.RowTransform, "integers", without_zero_rows)
+    monkeypatch.setattr(drawing, "release_manifest", divided_by_valid_rows)
     assert largest_share(plan, tmp_path, "malformed") > 1.0
 
 
@@ -346,9 +324,9 @@ Reader = Callable[..., Iterator[Any]]
 
 
 def patch_batches(flaw: Callable[[Reader], Reader], monkeypatch: pytest.MonkeyPatch) -> None:
-    flawed = flaw(gramercy.tables.sums.streaming.integer_batches)
-    monkeypatch.setattr(gramercy.tables.sums.streaming, "integer_batches", flawed)
-    monkeypatch.setattr(gramercy.pipeline.publish.drawing, "integer_batches", flawed)
+    flawed = flaw(streaming.integer_batches)
+    monkeypatch.setattr(streaming, "integer_batches", flawed)
+    monkeypatch.setattr(drawing, "integer_batches", flawed)
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
@@ -405,14 +383,14 @@ def test_quality_report_with_true_values_is_detected(
     def draw_with_quality(
         folder: Path, plan: Plan, private_sums: PrivateSums, release: str
     ) -> PrivateSums | PrivateCounts:
-        drawn = draw_into(folder, plan, private_sums, release)
+        drawn = drawing.draw_into(folder, plan, private_sums, release)
         true_gram: Any = private_sums.sums.gram
         leak = f"largest entry of the true matrix: {float(true_gram.max()):g}\n"
         file = folder / leaking_file
         file.write_text((file.read_text() if file.exists() else "") + leak)
         return drawn
 
-    monkeypatch.setattr(gramercy.pipeline.publish.charging, "draw_into", draw_with_quality)
+    monkeypatch.setattr(charging, "draw_into", draw_with_quality)
     first, second = published_with_frozen_matrix(
         tmp_path, [csv_text("5,0,0"), csv_text("0,5,0")], rows=ROWS
     )

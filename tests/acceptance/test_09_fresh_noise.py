@@ -13,7 +13,7 @@ import pytest
 
 from gramercy import mechanisms
 from gramercy.cli.commands import COMMANDS, load
-from gramercy.mechanisms.histograms import Marginals
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Additive, RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.request_model import Request

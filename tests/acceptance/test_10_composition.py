@@ -28,22 +28,19 @@ def test_gaussians_compose_in_closed_form() -> None:
         assert total.delta(1.0) == pytest.approx(gdp_delta(total.mu, 1.0), abs=1e-9)
 
 
+OPTIMISTIC: dict[str, Any] = {
+    "value_discretization_interval": INTERVAL,
+    "pessimistic_estimate": False,
+    "use_connect_dots": False,
+}
+
+
 def gaussian(mu: float) -> Any:
-    return pld.from_gaussian_mechanism(
-        1 / mu,
-        value_discretization_interval=INTERVAL,
-        pessimistic_estimate=False,
-        use_connect_dots=False,
-    )
+    return pld.from_gaussian_mechanism(1 / mu, **OPTIMISTIC)
 
 
 def laplace(epsilon: float) -> Any:
-    return pld.from_laplace_mechanism(
-        1 / epsilon,
-        value_discretization_interval=INTERVAL,
-        pessimistic_estimate=False,
-        use_connect_dots=False,
-    )
+    return pld.from_laplace_mechanism(1 / epsilon, **OPTIMISTIC)
 
 
 def pure(epsilon: float, delta: float = 0.0) -> Any:

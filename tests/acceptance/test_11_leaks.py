@@ -91,7 +91,7 @@ PLACES = [
     "gramercy.tables.sums.passes.cell_batches",
     "gramercy.tables.sums.exact_sums.ExactGram.add",
     "gramercy.tables.sums.exact_sums.ExactGram.matrix",
-    "gramercy.pipeline.plan.table_header._fits",
+    "gramercy.pipeline.plan.checking._fits",
     "gramercy.pipeline.publish.private_table.open_source",
     "gramercy.pipeline.publish.private_table.streaming.accumulate",
     "gramercy.pipeline.publish.charging.sampler.self_test",
@@ -107,8 +107,8 @@ PLACES = [
     "gramercy.archive.store.archive.Archive.preserve_sealed",
     "gramercy.archive.store.archive.Archive.commit",
     "gramercy.archive.store.archive.Archive.write_anchor",
-    "gramercy.ledger.writer.Ledger.charge",
-    "gramercy.ledger.writer.Ledger.mark",
+    "gramercy.ledger.budget_ledger.Ledger.charge",
+    "gramercy.ledger.budget_ledger.Ledger.mark",
 ]
 
 
@@ -246,7 +246,7 @@ ROWWISE = [
     ("local", None),
     ("rows", "gramercy.mechanisms.rows.Rows.randomize"),
     ("rows", "gramercy.pipeline.publish.drawing.integer_batches"),
-    ("local", "gramercy.archive.bundles.rows_file.RowWriter.write"),
+    ("local", "gramercy.archive.bundles.number_files.RowWriter.write"),
     ("output", "gramercy.pipeline.publish.drawing.solve_within"),
 ]
 

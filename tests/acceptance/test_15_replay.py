@@ -74,9 +74,3 @@ def test_different_request_is_charged_again(tmp_path: Path, home: Path, change: 
         np.load(home / "archive/toy" / r / "release/second_moment.npy") for r in (first, second)
     ]
     assert (matrices[0] != matrices[1]).any()
-
-
-def test_different_estimates_reuse_the_release(tmp_path: Path) -> None:
-    assert run_release(write_request(tmp_path)) == run_release(
-        write_request(tmp_path, request={"estimates": []})
-    )

@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 import pytest
 
-import gramercy.ledger.writer
+import gramercy.ledger.budget_ledger
 from gramercy.archive.store.layout import STAGING
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
@@ -300,7 +300,11 @@ def test_lock_held_by_another_process(tmp_path: Path, any_home: Home) -> None:
 def test_connection_lost_in_a_transaction(
     kind: str, postgresql: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, appended, cut = write_request(tmp_path), gramercy.ledger.writer.append, list[str]()
+    request, appended, cut = (
+        write_request(tmp_path),
+        gramercy.ledger.budget_ledger.append,
+        list[str](),
+    )
 
     def append(db: Any, entry: Any) -> Any:
         appended_entry = appended(db, entry)
@@ -314,7 +318,7 @@ def test_connection_lost_in_a_transaction(
         return appended_entry
 
     with monkeypatch.context() as failing:
-        failing.setattr(gramercy.ledger.writer, "append", append)
+        failing.setattr(gramercy.ledger.budget_ledger, "append", append)
         assert_refused(request)
     # The server accepts connections again at once, so the failure was recorded.
     assert_recovers(request, kind, recorded_as_spent=True)

@@ -25,10 +25,10 @@ from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Family
 from tests.support.factories import at_scale
-from tests.support.ledgers import TENTH, charge, cheaper, contract, remove_triggers, rewrite
+from tests.support.ledgers import TENTH, charge, contract, remove_triggers
 from tests.support.problems import like
 
-MANY = at_scale(3_000, 100_000)
+MANY = at_scale(600, 100_000)  # every check is of one entry, or of neighbouring ones
 SMALL = Guarantee(1e-3)
 
 
@@ -135,43 +135,6 @@ def test_truncated_ledger_is_found_by_the_anchor(filled: Ledger) -> None:
     (finding,) = filled.find_inconsistencies([anchor])
     assert finding.entry == anchor.seq - 6
     assert finding.notice == like(families.ENTRY, last=anchor.seq - 7, anchored=anchor.seq)
-
-
-def test_rewritten_ledger_is_found_by_the_anchor(tmp_path: Path) -> None:
-    """Everything after some entry is rewritten consistently."""
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    for turn in range(8):
-        charge(ledger, f"v{turn}")
-    anchors = [ledger.head()]
-    charge(ledger, "v8")
-    rewrite(ledger, cheaper("v3-r4"))
-    assert ledger.find_inconsistencies() == []
-    (finding,) = ledger.find_inconsistencies(anchors)
-    assert finding.notice == like(families.ENTRY, entry=anchors[0].seq)
-
-
-def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
-    """The hashes are correct: the budget rule detects them."""
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    charge(ledger, "v", Guarantee(TENTH.mu * 9.999))
-    extra = list(more_entries(ledger, 30))
-    with ledger._writing() as db:
-        db.execute(sa.insert(entries), [asdict(entry) for entry in extra])
-        db.execute(sa.update(head).values(seq=extra[-1].seq, hash=extra[-1].hash))
-    assert ledger.find_inconsistencies() == []  # they fit into the budget
-    before = next(e for e in reversed(extra) if e.kind == "reserved")
-    turn, total = before.fact("turn", int) + 1, before.total.plus(TENTH)
-    over = replace(before, release=f"v-r{turn}", mu=TENTH.mu)
-    facts = {"version": "v", "turn": turn, "fingerprint": "", "source": ""}
-    over = replace(over, facts=canonical_json(facts | {"total": str(total)}), request="r")
-    over = replace(over, seq=extra[-1].seq + 1, previous=extra[-1].hash)
-    over = replace(over, hash=over.digest())
-    with ledger._writing() as db:
-        db.execute(sa.insert(entries), [asdict(over)])
-        db.execute(sa.update(head).values(seq=over.seq, hash=over.hash))
-    (finding,) = ledger.find_inconsistencies()
-    assert (finding.entry, finding.subject) == (over.seq, f"toy/v-r{turn}")
-    assert finding.notice == like(families.ENTRY, entry=over.seq)
 
 
 def test_changed_head_is_found(database: Path | str) -> None:

@@ -32,12 +32,7 @@ def reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    readers = (
-        "plan.table_header",
-        "publish.private_table",
-        "publish.charging",
-        "publish.drawing",
-    )
+    readers = ("plan.checking", "publish.private_table", "publish.charging", "publish.drawing")
     for module in readers:
         monkeypatch.setattr(f"gramercy.pipeline.{module}.open_source", refuse)
 
@@ -83,9 +78,7 @@ def test_flow_parameters_are_validated_as_strictly(value: Any) -> None:
     )
 
 
-def test_impossible_charges_are_refused_by_code_and_database(
-    database: Path | str,
-) -> None:
+def test_impossible_charges_are_refused_by_code_and_database(database: Path | str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1")
     for mu in (-1.0, math.nan):
@@ -114,10 +107,7 @@ def test_impossible_charges_are_refused_by_code_and_database(
         with pytest.raises(IntegrityError) as refused, ledger._engine.begin() as db:
             db.execute(insert(entries).values(good | bad))
         assert "parameters hidden" in str(refused.value)  # a fingerprint is among them
-    with (
-        ledger._writing() as db,
-        db.begin_nested() as undone,
-    ):  # unchanged, it is accepted
+    with ledger._writing() as db, db.begin_nested() as undone:  # unchanged, it is accepted
         db.execute(insert(entries).values(good))
         undone.rollback()
     assert len(ledger.charges("toy")) == 1

@@ -60,6 +60,11 @@ def random_row(rng: random.Random, number: int, persons: int) -> Row:
     return Row(number, rng.choice(WARDS), cell(), cell(), f"p{rng.randrange(persons)}")
 
 
+def random_rows(seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    return [random_row(rng, number, 3) for number in range(ROWS)]
+
+
 def write_layout(rows: list[Row], folder: Path, layout: str, file_format: str) -> list[int]:
     """Write a table; return the numbers of its rows in reading order."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,10 +90,6 @@ def write_layout(rows: list[Row], folder: Path, layout: str, file_format: str) -
     return [row.number for file in sorted(files) for row in files[file]]
 
 
-def source_of(folder: Path, layout: str, file_format: str) -> str:
-    return f"{folder}/*.{file_format}" if layout == "files" else str(folder)
-
-
 def neighbours(rng: random.Random, relation: str, persons: int | None) -> tuple[Any, Any]:
     """Two tables that differ in one row, or in all rows of one person: replaced or removed."""
     base = [random_row(rng, number, persons or 3) for number in range(ROWS)]
@@ -109,12 +110,7 @@ def neighbours(rng: random.Random, relation: str, persons: int | None) -> tuple[
 
 
 def plan_for(
-    folder: Path,
-    source: str,
-    relation: str,
-    folds: int,
-    persons: int | None,
-    **keys: Any,
+    folder: Path, source: str, relation: str, folds: int, persons: int | None, **keys: Any
 ) -> Plan:
     facts: dict[str, Any] = {"columns": COLUMNS, "neighbours": relation, "rows": ROWS}
     if persons is not None:
@@ -154,7 +150,8 @@ def sums(plan: Plan, order: list[int], fold_of: dict[int, int]) -> list[Any]:
     return [np.append(part.gram.astype(float) / unit, weight * part.rows) for part in parts]
 
 
-@pytest.mark.parametrize("turn", range(at_scale(8, 50)))
+# A flaw of one layout, relation and unit (a pair in 30) is missed by 100 pairs with 3 %.
+@pytest.mark.parametrize("turn", range(at_scale(5, 50)))
 def test_changed_record_changes_few_parts_within_the_claim(turn: int, tmp_path: Path) -> None:
     """Twenty pairs of tables per turn, over every layout, format, relation, unit and grouping.
 
@@ -172,21 +169,16 @@ def test_changed_record_changes_few_parts_within_the_claim(turn: int, tmp_path: 
         fold_of = {number: rng.randrange(folds) for number in range(ROWS)}
         grouping = rng.choice(({}, {"by": "ward"}))
         normalisation = rng.choice(("unit", {"kind": "clip", "radius": 1.0}))
-        part_sums = []
+        folder = tmp_path / f"{pair}" / "t"
+        source = f"{folder}/*.{file_format}" if layout == "files" else str(folder)
+        keys = {"normalisation": normalisation, **grouping}
+        plan, part_sums = None, []
         for rows in neighbours(rng, relation, persons):
-            folder = tmp_path / f"{pair}" / "t"
             order = write_layout(rows, folder, layout, file_format)
-            source = source_of(folder, layout, file_format)
-            plan = plan_for(
-                tmp_path / f"{pair}",
-                source,
-                relation,
-                folds,
-                persons,
-                normalisation=normalisation,
-                **grouping,
-            )
+            # The same plan for both tables: it states public facts only.
+            plan = plan or plan_for(folder.parent, source, relation, folds, persons, **keys)
             part_sums.append(sums(plan, order, fold_of))
+        assert plan is not None
         distances = [
             float(np.linalg.norm(first - second)) for first, second in zip(*part_sums, strict=True)
         ]
@@ -218,9 +210,7 @@ def test_published_rows_refuse_declared_partition_columns(
     partition: str, file_format: str, tmp_path: Path
 ) -> None:
     """Also with patterns, other capitalisation or guarantees per cell; no charge is made."""
-    rng = random.Random(3)
-    rows = [random_row(rng, number, 3) for number in range(ROWS)]
-    write_layout(rows, tmp_path / "t", "folders", file_format)
+    write_layout(random_rows(3), tmp_path / "t", "folders", file_format)
     for folder in (tmp_path / "t").iterdir():
         folder.rename(folder.with_name(folder.name.replace("ward=", f"{partition}=")))
     columns = {name: COLUMNS[name] for name in ("x", "y")}
@@ -235,8 +225,7 @@ def test_published_rows_refuse_declared_partition_columns(
 
 def test_undeclared_partition_folders_are_public(tmp_path: Path) -> None:
     """Only the changed row of the published rows differs, by at most its bound."""
-    rng = random.Random(5)
-    rows = [random_row(rng, number, 3) for number in range(ROWS)]
+    rows = random_rows(5)
     changed_rows = [replace(rows[0], x="1", y="-1"), *rows[1:]]
     columns = {name: COLUMNS[name] for name in ("x", "y")}
     published = []
@@ -259,10 +248,7 @@ def test_table_changed_while_read_is_not_charged(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row that moves between two reads may count twice without changing the row count."""
-    rng = random.Random(1)
-    write_layout(
-        [random_row(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv"
-    )
+    write_layout(random_rows(1), tmp_path / "t", "files", "csv")
     plan = plan_for(tmp_path, f"{tmp_path}/t/*.csv", "replace-one", 1, None)
     last = max((tmp_path / "t").iterdir())
 
@@ -281,10 +267,7 @@ def test_table_changed_while_read_is_not_charged(
 
 @pytest.mark.parametrize("change", ["added", "removed", "replaced"])
 def test_every_change_of_the_files_is_detected(change: str, tmp_path: Path) -> None:
-    rng = random.Random(2)
-    write_layout(
-        [random_row(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv"
-    )
+    write_layout(random_rows(2), tmp_path / "t", "files", "csv")
     source = f"{tmp_path}/t/*.csv"
     digest = store_digest(open_source(source))
     verify_unchanged(digest, source)

@@ -84,7 +84,10 @@ def test_trading_mu_against_delta0_never_exceeds_delta(split: float) -> None:
 
 def test_a_rule_without_a_fixed_share_is_exceeded() -> None:
     """The same analyst detects its flaw."""
-    reached = [adaptive_delta(SharedDelta(EPSILON, DELTA), float(split)) for split in SPLITS]
+    reached = [
+        adaptive_delta(SharedDelta(EPSILON, DELTA), float(split))
+        for split in SPLITS[:: at_scale(4, 1)]
+    ]
     assert max(reached) > 1.5 * DELTA
 
 

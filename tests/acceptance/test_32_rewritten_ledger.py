@@ -23,8 +23,7 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.ledger.database import entries
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Anchor
@@ -94,10 +93,6 @@ def rewritten_with_an_older_anchor(home: Home) -> None:
     rewrite(ledger, cheaper("v2-r2"))
 
 
-def without_anchors(home: Home) -> None:
-    remove_anchors(home)
-
-
 def without_last_entries(home: Home) -> None:
     ledger = Ledger.of(home)
     last = ledger.head().seq
@@ -131,7 +126,7 @@ CHANGES: dict[Callable[[Home], None], Family[Any]] = {
     rewritten_with_anchor_unsigned: families.ANCHOR,
     rewritten_with_anchor_of_another_key: families.SIGNER,
     rewritten_with_an_older_anchor: families.ENTRY,
-    without_anchors: families.UNTRUSTED,
+    remove_anchors: families.UNTRUSTED,
     without_last_entries: families.ENTRY,
     without_estimate: families.REPLACED,
     without_report: families.REPLACED,

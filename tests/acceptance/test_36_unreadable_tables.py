@@ -161,11 +161,7 @@ def test_steward_is_warned_after_the_release(
 PUBLIC: dict[str, tuple[str, str, Family[Any]]] = {
     "wrong path": ("tables.csv", READABLE, families.SOURCE),
     "wrong pattern": ("*.pq", READABLE, families.SOURCE),
-    "wrong column": (
-        "table.csv",
-        READABLE.replace("mass", "weight"),
-        families.TABLE_COLUMNS,
-    ),
+    "wrong column": ("table.csv", READABLE.replace("mass", "weight"), families.TABLE_COLUMNS),
     "semicolons": ("table.csv", READABLE.replace(",", ";"), families.HEADER),
     "tabs": ("table.csv", READABLE.replace(",", "\t"), families.HEADER),
     "bars": ("table.csv", READABLE.replace(",", "|"), families.HEADER),

@@ -70,14 +70,14 @@ class Served:
     login
         Its API, for somebody with a login.
     log, process
-        What it has printed, and its process id.
+        What it has printed, and its process.
     """
 
     home: Path
     folder: Path
     login: Login
     log: Path
-    process: int
+    process: subprocess.Popen[bytes]
 
     @property
     def origin(self) -> str:
@@ -136,7 +136,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             login = Login(api, (home / "serve" / f"{port}.login").read_text())
             wait_for(lambda: len(post(login, "/deployments/filter", {})) == 4, 240, log)
             wait_for(lambda: "started" in log.read_text(), 240, log)
-            yield Served(home, folder, login, log, process.pid)
+            yield Served(home, folder, login, log, process)
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +155,7 @@ def test_login_is_random_private_and_not_in_the_log(door: Served) -> None:
     assert str(door.login.login) not in door.log.read_text()
     assert str(door.login.login) not in (folder / "server.log").read_text()
     assert len(str(door.login.login)) > 40
-    command = Path(f"/proc/{door.process}/cmdline")
+    command = Path(f"/proc/{door.process.pid}/cmdline")
     assert str(door.login.login).encode() not in command.read_bytes()
     for file in (door.home / "contracts").iterdir():
         assert file.stat().st_mode & 0o777 == 0o600
@@ -218,7 +218,7 @@ def test_no_page_of_another_origin_is_allowed(door: Served) -> None:
         refused.value.close()
         assert refused.value.headers["Access-Control-Allow-Origin"] is None
     # Even with the login, which a page cannot read, a request without a token changes nothing.
-    forged = door.login.headers()
+    forged = dict(door.login.headers)
     del forged["Prefect-Csrf-Token"]
     request = urllib.request.Request(
         f"{door.login.api}/deployments/filter",
@@ -398,25 +398,32 @@ def test_run_refuses_what_only_a_steward_may_ask_for(door: Served) -> None:
     assert not (door.folder / "written").exists()
 
 
+def processes_that_mention(word: str) -> list[str]:
+    """Ids of running processes with a word in their command line or their environment."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            texts = [(each / name).read_bytes() for name in ("cmdline", "environ")]
+            if each.name != str(os.getpid()) and any(word.encode() in text for text in texts):
+                found.append(each.name)
+    return found
+
+
+def waiting_run(door: Served) -> str:
+    """The id of a run that waits for the lock of its data set, which the test holds."""
+    made = post(door.login, f"/deployments/{door.release['id']}/create_flow_run", {})
+    wait_for(lambda: door.state(made["id"])["type"] == "RUNNING", 240, door.log)
+    return str(made["id"])
+
+
 def test_run_is_cancelled_and_leaves_no_process(door: Served) -> None:
-    """As from Prefect's pages; it waits for the lock of the data set."""
-    made = {"id": ""}
-
-    def processes() -> list[str]:
-        found = []
-        for each in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if f"PREFECT__FLOW_RUN_ID={made['id']}".encode() in each.read_bytes():
-                    found.append(each.parent.name)
-        return found
-
+    """As from Prefect's pages."""
     with Context.default().ledger.lock("toy"):
-        made = post(door.login, f"/deployments/{door.release['id']}/create_flow_run", {})
-        wait_for(lambda: door.state(made["id"])["type"] == "RUNNING", 120, door.log)
+        run = waiting_run(door)
         cancelling = {"state": {"type": "CANCELLING"}, "force": True}
-        post(door.login, f"/flow_runs/{made['id']}/set_state", cancelling)
-        wait_for(lambda: door.state(made["id"])["type"] == "CANCELLED", 120, door.log)
-    assert not processes()
+        post(door.login, f"/flow_runs/{run}/set_state", cancelling)
+        wait_for(lambda: door.state(run)["type"] == "CANCELLED", 120, door.log)
+    assert not processes_that_mention(run)
 
 
 def test_release_within_the_limits_is_published(door: Served) -> None:
@@ -431,6 +438,48 @@ def test_release_within_the_limits_is_published(door: Served) -> None:
     wait_for(has_report, 120, door.log)  # started by an event
     for place in (door.log, door.home / "serve" / "server.log"):
         assert CELL not in place.read_text()
+
+
+def test_estimates_that_run_for_hours_are_ended(door: Served, tmp_path: Path) -> None:
+    """By the kernel, also within compiled code: here before the first estimate."""
+    flow = post(door.login, "/flows/", {"name": "estimate"})
+    parameters = {"release": "toy/v1-r1", "estimates": []}
+    run = post(door.login, "/flow_runs/", {"flow_id": flow["id"], "parameters": parameters})
+    done = subprocess.run(
+        [sys.executable, "-m", "gramercy.flows.run"],
+        env={
+            **os.environ,
+            "PREFECT_API_URL": door.login.api,
+            "PREFECT_API_AUTH_STRING": str(door.login.login),
+            "PREFECT_HOME": str(tmp_path),
+            "PREFECT__FLOW_RUN_ID": run["id"],
+            "GRAMERCY_ESTIMATE_MINUTES": "0.0001",
+        },
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == -signal.SIGALRM, done.stderr
+
+
+def test_sigterm_stops_every_process(door: Served) -> None:
+    """As by a service manager: none goes on charging. It ends the door: no test uses it later."""
+    port = door.origin.rpartition(":")[2]
+    # Its web pages query this server, on any port.
+    with urllib.request.urlopen(f"{door.origin}/ui-settings", timeout=30) as reply:
+        assert json.loads(reply.read())["api_url"] == door.login.api
+    before = door.charges()
+    with Context.default().ledger.lock("toy"):
+        run = waiting_run(door)
+        logged = len(door.log.read_text())
+        door.process.send_signal(signal.SIGTERM)
+        door.process.wait(60)
+        assert not processes_that_mention(run)
+    assert door.process.returncode == 128 + signal.SIGTERM
+    assert not processes_that_mention(f"127.0.0.1:{port}")
+    assert not processes_that_mention(f"--port\0{port}")
+    assert not is_healthy(door.login.api)
+    assert "Traceback" not in door.log.read_text()[logged:]
+    assert door.charges() == before
 
 
 # The same rules without a server.
@@ -539,24 +588,3 @@ def test_limit_on_estimates_is_a_positive_number(
     monkeypatch.setenv("GRAMERCY_ESTIMATE_MINUTES", minutes)
     with raises(families.SETTING):
         estimate_minutes()
-
-
-def test_estimates_that_run_for_hours_are_ended(door: Served, tmp_path: Path) -> None:
-    """By the kernel, also within compiled code: here before the first estimate."""
-    flow = post(door.login, "/flows/", {"name": "estimate"})
-    parameters = {"release": "toy/v1-r1", "estimates": []}
-    run = post(door.login, "/flow_runs/", {"flow_id": flow["id"], "parameters": parameters})
-    done = subprocess.run(
-        [sys.executable, "-m", "gramercy.flows.run"],
-        env={
-            **os.environ,
-            "PREFECT_API_URL": door.login.api,
-            "PREFECT_API_AUTH_STRING": str(door.login.login),
-            "PREFECT_HOME": str(tmp_path),
-            "PREFECT__FLOW_RUN_ID": run["id"],
-            "GRAMERCY_ESTIMATE_MINUTES": "0.0001",
-        },
-        check=False,
-        capture_output=True,
-    )
-    assert done.returncode == -signal.SIGALRM, done.stderr

@@ -10,14 +10,13 @@ import pytest
 import gramercy
 from benchmarks.cells import append, read_results
 from benchmarks.load import cells, page, synthetic
-from gramercy.archive.listing.contents import Contents
-from gramercy.archive.listing.listed_release import ListedRelease
+from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.archive.listing.signed_listing import PART, read_root
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.verify.listing_checks import listing_problem
+from gramercy.pipeline.verify.verification import listing_problem
 from gramercy.reports.catalogue_page import RELEASES_ON_PAGE
 from gramercy.schemas.errors import GramercyError
 from tests.support.archives import unknown_files, update_listing
@@ -67,7 +66,7 @@ def test_neither_lists_nor_releases_read_other_bundles(
     def unexpected(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("gramercy.archive.bundles.descriptions.describe_release", unexpected)
+    monkeypatch.setattr("gramercy.archive.bundles.bundle_kinds.describe_release", unexpected)
     assert len(run_json("list", capsys=capsys)) == MANY + 1 + FEW + 1
     (timeline,) = run_json("history", "many", capsys=capsys)
     assert len(timeline["events"]) == 1 + MANY + 1

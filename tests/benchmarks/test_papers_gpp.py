@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from benchmarks.papers.claims import ALL, _gpp
 from benchmarks.papers.experiment import Figures, Measured, Setting, Verdict
 from benchmarks.papers.gpp import PAPER, exact, privacy, protocol, real, recovered, synthetic
 from benchmarks.papers.gpp.privacy import discrete, zcdp_epsilon
-from benchmarks.papers.gpp.protocol import DECIBELS, Expected
+from benchmarks.papers.gpp.protocol import DECIBELS
 from benchmarks.papers.gpp.scoring import at, f1, scored
 from benchmarks.papers.task import measure
 from gramercy.mechanisms.accounting.gdp import gdp_mu
@@ -35,12 +36,6 @@ def test_discrete_gaussian(sigma: float) -> None:
     assert (drawn == np.round(drawn)).all()
     assert drawn.var() == pytest.approx(law.variance, rel=0.05)
     assert (drawn != 0).mean() == pytest.approx(law.changed, abs=0.005)
-
-
-def test_tiny_discrete_noise_changes_nothing() -> None:
-    law = discrete(0.05)
-    assert law.changed < 1e-80
-    assert not law.draw((1000,), _rng()).any()
 
 
 def test_discrete_gaussian_is_less_private_than_gaussian() -> None:
@@ -118,8 +113,13 @@ def test_random_graphs_have_the_stated_condition_and_sparsity() -> None:
     assert synthetic.graph(made).sum() / (60 * 59) == pytest.approx(0.05, abs=0.015)
 
 
+@cache
+def _repetition() -> Figures:
+    return synthetic.by_size(_rng(), n=500)
+
+
 def test_one_repetition_is_near_the_known_results() -> None:
-    measured = _by_size(synthetic.by_size(_rng(), n=500))
+    measured = _by_size(_repetition())
     assert at(measured, "truth debiased", AT[20.0], n=500).mean >= 0.99
     assert at(measured, "vanilla debiased", AT[20.0], n=500).mean == pytest.approx(0.95, abs=0.05)
     assert at(measured, "vanilla debiased", AT[math.inf], n=500).mean == 1
@@ -131,7 +131,7 @@ def test_one_repetition_is_near_the_known_results() -> None:
 
 
 def test_verdicts_reject_wrong_figures() -> None:
-    figures = synthetic.by_size(_rng(), n=500)
+    figures = dict(_repetition())
     figures["truth debiased"] = [0.7] * len(DECIBELS)
     figures["row typical"] = figures["row worst"] = 1e-3
     spoken = _verdicts(_by_size(figures))
@@ -145,24 +145,17 @@ def test_verdicts_reject_wrong_figures() -> None:
 @pytest.mark.parametrize("reversed_", [False, True])
 def test_verdict_on_sparsity(reversed_: bool) -> None:
     areas = {99: 1.0, 98: 1.0, 95: 0.99, 90: 0.93}
-    one = synthetic.by_size(_rng(), n=50)
     found: dict[Setting, list[Figures]] = {}
     for zeros, area in areas.items():
         far = 1.93 - area
         truth, own = (far, area) if reversed_ else (area, far)
         levels = len(DECIBELS)
         figures = {"truth debiased": [truth] * levels, "vanilla debiased": [own] * levels}
-        found[("n", 200), ("zeros", zeros)] = [one | figures]
+        found[("n", 200), ("zeros", zeros)] = [_repetition() | figures]
     verdicts = list(PAPER.experiments["table-1b"].verdicts(Measured(found)))
     easier = [each.holds for each in verdicts if "sparser is easier" in each.claim]
     assert easier == [not reversed_, reversed_]
     assert next(v for v in verdicts if "bands" in v.claim).holds is not reversed_
-
-
-def test_expected_band() -> None:
-    band = Expected(0.95, 0.92, 0.98)
-    assert band.holds(0.92)
-    assert not band.holds(0.919)
 
 
 def test_chain_at_an_exact_guarantee() -> None:

@@ -19,15 +19,6 @@ from benchmarks.papers.task import Sample, measure
 from benchmarks.papers.thresholding import METHODS
 
 
-def test_published_numbers_are_transcribed() -> None:
-    assert len({row.setting for row in ROWS}) == len(ROWS) == 36
-    first, last = ROWS[0], ROWS[-1]
-    assert (first.printed("lw", "spectral"), first.printed("wx-local", "frobenius")) == (1.92, 9.77)
-    assert (last.table, last.name, last.printed("lw", "frobenius")) == (6, "delta = 1/500", 14.33)
-    third = [row for row in ROWS if row.table == 3]
-    assert {(row.model, row.p, row.n, row.delta) for row in third} == {(2, 100, 200, 1 / 400)}
-
-
 def test_one_cell_of_table_1_is_reproduced() -> None:
     rng = np.random.default_rng(1)
     at: dict[str, Any] = dict(ROWS[0].setting)
@@ -195,9 +186,8 @@ def test_no_score_is_useful_when_the_exact_matrix_is_not() -> None:
         assert of.useful(of.default) is useful
 
 
-@pytest.mark.parametrize("name", ["covariance-1-20000", "covariance-2-20000"])
-def test_covariances_at_an_exact_guarantee(name: str) -> None:
-    found = measure(np.random.default_rng(10), epsilon=1.0, task=models.TASKS[name])
+def test_covariances_at_an_exact_guarantee() -> None:
+    found = measure(np.random.default_rng(10), epsilon=1.0, task=models.TASKS["covariance-1-20000"])
     assert found["p"] == 100
     assert found["default"] < found["paper"]
     assert found["noise_paper"] / found["noise_ours"] == pytest.approx(1.407, rel=0.03)

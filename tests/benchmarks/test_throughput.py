@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.cells import append, read_results
 from benchmarks.throughput import cells, page, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import (
@@ -162,41 +161,3 @@ def test_time_ratios_compare_one_round() -> None:
     assert tables.ratio(result, "a", "c") is None
     assert tables.seconds(one) == 4.0
     assert tables.slope([(1, 2.0), (10, 200.0), (100, 20_000.0)]) == pytest.approx(2.0)
-
-
-def test_page_is_written_from_results(tmp_path: Path) -> None:
-    """The page depends only on the stored results."""
-    contenders = {
-        "gram": [page.OURS, page.PRODUCT],
-        "parquet": ["ours", "pyarrow: read, X.T @ X"],
-        "csv": ["ours", "pyarrow: read, X.T @ X"],
-        "database": ["ours", "psycopg: fetch all rows"],
-        "persons": ["Gramercy: persons", "Gramercy: rows"],
-        "parts": ["Gramercy: 20 folds", "Gramercy: one sum"],
-        "noise": ["ours", "numpy: normal doubles"],
-        "rows": ["ours"],
-        "stream": ["Gramercy"],
-        "constants": ["ours", "Gramercy: one sum"],
-        "scale": [page.READ, page.PEER],
-        "blocks": [blocks.BLOCK, blocks.SUM, blocks.COPY, blocks.TASK],
-        "problems": [problems.BY_PROCESSES, problems.ONE_BY_ONE],
-        "estimation": ["denoising", estimation.EIGH],
-        "cluster": ["Dask: 2 workers", "Dask: 1 worker", "Gramercy: one process"],
-        "flow": ["Prefect flow", "its steps alone"],
-    }
-    path = tmp_path / "results.jsonl"
-    for k, cell in enumerate(cells.plan(quick=True)):
-        found = {
-            name: Measured([0.1 * (k + i + 1)], 100, 123 + k)
-            for i, name in enumerate(contenders[cell.what])
-        }
-        append(path, Result(cell, 1.0, found))
-    assert len(read_results(path, cells.Result)) == len(list(cells.plan(quick=True)))
-    page.write(tmp_path)
-    text = (tmp_path / "results.md").read_text()
-    assert "| 10,000 × 10 | 0.1 (**0.50**) | 0.2 |" in text
-    assert "1,000,000,000 × 10 take" in (tmp_path / "scale.md").read_text()
-    assert "0.10 s more" in text or "-0.10 s more" in text
-    for name in ("growth", "memory", "noise"):
-        assert f"figures/{name}.svg" in text
-        assert (tmp_path / "figures" / f"{name}.svg").stat().st_size > 1000

@@ -85,6 +85,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     report_bytes = bundle_bytes(report_folder)
     assert report(release_id, request.estimates) == report_id
     assert bundle_bytes(report_folder) == report_bytes
+    assert report_id in (home / "archive" / release_id / "index.html").read_text()
 
     # The report omits an estimate that cannot be computed; the run of the estimate states why.
     def refuse(*_: object, **__: object) -> None:

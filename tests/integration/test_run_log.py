@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from gramercy.tasks import steps

@@ -18,7 +18,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families
-from gramercy.tasks.run_artifacts import HOME
+from gramercy.tasks.history import HOME
 from tests.support.factories import read_registered, write_request
 from tests.support.problems import raises
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import sys
 import urllib.error
 import urllib.request
@@ -59,18 +57,6 @@ def completed(api: str) -> set[str]:
     """Ids of the deployments that have a completed run."""
     finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
     return {run["deployment_id"] for run in post(api, "/flow_runs/filter", finished)}
-
-
-def remaining_processes(word: str) -> list[str]:
-    """Command lines of running processes that mention a word, also in their environment."""
-    lines = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            texts = [(folder / name).read_bytes() for name in ("cmdline", "environ")]
-            line, environ = (each.replace(b"\0", b" ").decode("utf-8", "replace") for each in texts)
-            if word in line + environ and "pytest" not in line:
-                lines.append(line)
-    return lines
 
 
 def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
@@ -186,42 +172,6 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     assert len(archive.reports(*done)) == 1
     assert Release(archive, *done).report is not None
     assert len(Ledger(home / "ledger.sqlite").charges("outpatients")) == 1
-
-
-def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> None:
-    """That its runs publish, estimate and report is in `test_43_door.py`."""
-    request = write_request(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
-    read_registered(request)
-    port = free_port()
-    environ = prefect_environment(tmp_path, home, port)
-    api = environ.pop("PREFECT_API_URL")
-    log = tmp_path / "serve.log"
-    command = ("gramercy", "serve", str(request), "--port", str(port))
-    ledger = Context.default().ledger
-    with running(environ, log, *command) as serving:
-        wait_for(lambda: is_healthy(api), 180, log)
-        server = Login(api, (home / "serve" / f"{port}.login").read_text())
-        wait_for(lambda: len(deployed_on(server)) > 3, 180, log)
-        # Its web pages query this server, on any port.
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
-            assert json.loads(reply.read())["api_url"] == api
-        (deployed,) = (each["id"] for each in deployed_on(server) if each["name"] == "toy")
-        # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging:
-        # here a run that waits for the lock of its data set.
-        with ledger.lock("toy"):
-            run = post(server, f"/deployments/{deployed}/create_flow_run", {})
-            running_now = {
-                "flow_runs": {"id": {"any_": [run["id"]]}, "state": {"type": {"any_": ["RUNNING"]}}}
-            }
-            wait_for(lambda: bool(post(server, "/flow_runs/filter", running_now)), 240, log)
-            serving.send_signal(signal.SIGTERM)
-            serving.wait(60)
-            assert not remaining_processes(run["id"])
-    assert serving.returncode == 128 + signal.SIGTERM
-    assert not remaining_processes(str(port))
-    assert not is_healthy(api)
-    assert "Traceback" not in log.read_text()
-    assert not ledger.charges("toy")
 
 
 def test_serve_refuses_before_anything_starts(

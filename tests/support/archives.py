@@ -15,7 +15,7 @@ from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
 from gramercy.archive.store.object_store import UrlStore, is_url
 from gramercy.archive.store.opening import open_archive
-from gramercy.pipeline.catalogue.listing_update import catalogue_lock, read_entries, write_listing
+from gramercy.pipeline.catalogue.catalogue_pages import catalogue_lock, read_entries, write_listing
 from gramercy.pipeline.context import Context
 from gramercy.schemas.errors import ArchiveError
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,8 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request, register, registered_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.publish.attachments import make_report
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.publish.charging import publish, replay
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.tasks.policy import typed_errors_only
@@ -36,6 +37,14 @@ MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
 def at_scale(reduced: int, full: int) -> int:
     """The size of a test: `full` in ``make acceptance``, `reduced` in ``make test``."""
     return full if FULL else reduced
+
+
+@contextmanager
+def home_at(path: Path) -> Iterator[Path]:
+    """Use another home, as the fixtures of a module do."""
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(path))
+        yield path
 
 
 def write_table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:

@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,8 +41,9 @@ class Login:
     api: str
     login: str | None
 
-    def headers(self) -> dict[str, str]:
-        """Headers of a request that changes something."""
+    @functools.cached_property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of a request that changes something; their token is valid for an hour."""
         if self.login is None:
             return {}
         encoded = base64.b64encode(self.login.encode()).decode()
@@ -62,7 +63,7 @@ def post(api: str | Login, path: str, body: Any, patience: int = 10, method: str
     request = urllib.request.Request(
         f"{server.api}{path}",
         data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json", **server.headers()},
+        headers={"Content-Type": "application/json", **server.headers},
         method=method,
     )
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import Grid
@@ -18,9 +19,9 @@ from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.request_parts import ScalingFacts
+from tests.support.noisy_matrices import gaussian_law, goe
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,23 @@ def scaled_rows(table: Array, columns: Sequence[ColumnFacts], intercept: bool) -
     return np.nan_to_num(np.column_stack(ones + cells))
 
 
+def noisy_moment(
+    table: Array,
+    columns: Sequence[ColumnFacts],
+    radius: float | None,
+    sd: float,
+    intercept: bool,
+    seed: int,
+) -> Array:
+    """The second moment of rows, clipped or of unit length, with Gaussian noise."""
+    rows = scaled_rows(table, columns, intercept)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+    factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
+    rows = rows * factor[:, None]
+    moment = rows.T @ rows / len(rows)
+    return np.asarray(moment + goe(np.random.default_rng(seed), len(moment), sd))
+
+
 def released(
     table: Array,
     columns: Sequence[ColumnFacts],
@@ -52,24 +70,25 @@ def released(
 
     Rows are clipped at `radius`, or divided by their length if it is None.
     """
-    rows = scaled_rows(table, columns, intercept)
-    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
-    factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
-    rows = rows * factor[:, None]
-    moment = rows.T @ rows / len(rows)
-    half = np.random.default_rng(seed).normal(size=moment.shape) * sd / math.sqrt(2)
-    raw = moment + half + half.T
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+    raw = noisy_moment(table, columns, radius, sd, intercept, seed)
+    law = gaussian_law(sd)
     return Evidence(
         raw,
         denoise(raw, law, unit=radius is None),
         law,
-        float(len(rows)),
+        float(len(table)),
         columns=((None,) if intercept else ()) + tuple(columns),
         unit=radius is None,
         radius=radius,
         present=present,
     )
+
+
+def units_of(release: Evidence) -> TableUnits:
+    """The units of the columns of a release that has them."""
+    units = table_units(release)
+    assert units is not None
+    return units
 
 
 def privately_scaled(

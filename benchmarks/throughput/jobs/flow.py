@@ -27,9 +27,9 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
 
     from gramercy.flows.release import release
     from gramercy.pipeline.context import Context
+    from gramercy.pipeline.plan.checking import check_table_header
     from gramercy.pipeline.plan.planning import make_plan
     from gramercy.pipeline.plan.request_files import read_request
-    from gramercy.pipeline.plan.table_header import check_table_header
     from gramercy.pipeline.publish.charging import publish, replay
     from gramercy.pipeline.publish.private_table import accumulate
     from gramercy.tasks.policy import typed_errors_only

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import inputs, noise
-from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.bundles.number_files import read_rows
 from gramercy.mechanisms.mechanism import RowWise
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import row_normalisation

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.escaped_texts import markdown_text
-from gramercy.archive.bundles.marginals_file import MARGINALS
+from gramercy.archive.bundles.number_files import MARGINALS
+from gramercy.archive.bundles.package import markdown_text
 from gramercy.common.notation import epsilon_delta, significant
-from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import Publication, publications
@@ -47,10 +47,17 @@ def dp_card(
     noise: NoiseLaw,
 ) -> dict[str, Any]:
     """The card as data."""
+    budget = spec.budget
+    scope = "lifetime budget"
+    if budget.per != "lifetime":
+        scope = f"budget for each {budget.per} of the data"
+    levels = sum(isinstance(column, LevelsFacts) for column in spec.columns)
+    domain = f"tables of {len(spec.columns) - levels} real columns with public bounds"
+    categorical = "one column" if levels == 1 else f"{levels} columns"
     return {
         "curator": spec.dataset.curator,
         "intended_use": publication.intended_use,
-        "data_domain": _domain(spec),
+        "data_domain": domain + (f" and {categorical} of public levels" if levels else ""),
         "flavour": "Gaussian differential privacy"
         + (", and pure differential privacy" if guarantee.pure_epsilon is not None else ""),
         "unit": f"one {spec.privacy_unit}",
@@ -69,7 +76,11 @@ def dp_card(
         **_source(spec),
         **_period(spec),
         **_groups(spec),
-        "accounting": _accounting(spec),
+        "accounting": (
+            f"Gaussian-DP filter or basic composition against a {scope} of "
+            f"{epsilon_delta(budget.epsilon, budget.delta)}, of which "
+            f"δ = {significant(budget.failure_share, 3)} is set aside for mechanisms that may fail"
+        ),
         "post_processing": _post_processing(spec, publication, noise),
         "implementation": "Gramercy",
     }
@@ -77,9 +88,12 @@ def dp_card(
 
 def _rows(spec: ReleaseSpec) -> str:
     """How rows become those that the matrix averages over."""
+    levels = any(isinstance(column, LevelsFacts) for column in spec.columns)
+    indicators = ", each level becomes a column of zeros and ones" if levels else ""
+    ones = ", a column of ones is put first" if spec.intercept else ""
     return (
         f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
-        f"out of bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and "
+        f"out of bounds are clamped, columns are centred and scaled{indicators}{ones}, and "
         f"each row is {spec.normalisation.stated(spec.largest_norm)}{_persons(spec)}{_lost(spec)}"
     )
 
@@ -223,18 +237,6 @@ def _groups(spec: ReleaseSpec) -> dict[str, str]:
     }
 
 
-def _accounting(spec: ReleaseSpec) -> str:
-    budget = spec.budget
-    scope = "lifetime budget"
-    if budget.per != "lifetime":
-        scope = f"budget for each {budget.per} of the data"
-    return (
-        f"Gaussian-DP filter or basic composition against a {scope} of "
-        f"{epsilon_delta(budget.epsilon, budget.delta)}, of which "
-        f"δ = {significant(budget.failure_share, 3)} is set aside for mechanisms that may fail"
-    )
-
-
 def _order(publication: Publication) -> dict[str, str]:
     """What the order of published rows reveals."""
     if not publication.rows_file:
@@ -258,20 +260,6 @@ NOISE = {
     "wishart": "Wishart noise",
     "noisy-rows": "independent Gaussian noise",
 }
-
-
-def _domain(spec: ReleaseSpec) -> str:
-    levels = sum(isinstance(column, LevelsFacts) for column in spec.columns)
-    domain = f"tables of {len(spec.columns) - levels} real columns with public bounds"
-    categorical = "one column" if levels == 1 else f"{levels} columns"
-    return domain + (f" and {categorical} of public levels" if levels else "")
-
-
-def _added_columns(spec: ReleaseSpec) -> str:
-    """The columns of a row that are not scaled columns of the table."""
-    levels = any(isinstance(column, LevelsFacts) for column in spec.columns)
-    indicators = ", each level becomes a column of zeros and ones" if levels else ""
-    return indicators + (", a column of ones is put first" if spec.intercept else "")
 
 
 def card_page(manifest: ReleaseManifest, files: list[str]) -> str:
@@ -309,7 +297,9 @@ def card_page(manifest: ReleaseManifest, files: list[str]) -> str:
 
 def content_summary(manifest: ReleaseManifest) -> str:
     """What a release contains, in a few sentences."""
-    rows = _rows_words(manifest.rows)
+    rows = f"{manifest.rows.value:.0f} rows"
+    if manifest.rows.status != "public":
+        rows += f" estimated with standard deviation {manifest.rows.sd:.0f}"
     content = manifest.publication.contents.format(
         rows=rows,
         shape=f"{len(manifest.names)} columns, {rows}",
@@ -394,12 +384,6 @@ def _count_noise(manifest: ReleaseManifest) -> str:
     start = " " if manifest.publication.has_matrix else ""
     noise = "have Gaussian noise, whose standard deviation it states."
     return f"{start}The counts in `{MARGINALS}` {noise}"
-
-
-def _rows_words(rows: RowsFacts) -> str:
-    if rows.status == "public":
-        return f"{rows.value:.0f} rows"
-    return f"{rows.value:.0f} rows estimated with standard deviation {rows.sd:.0f}"
 
 
 def _divisor(manifest: ReleaseManifest) -> str:

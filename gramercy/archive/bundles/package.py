@@ -1,9 +1,13 @@
-"""datapackage.json (Data Package v2): a bundle's files, and its manifest as the ``dp`` object."""
+"""datapackage.json (Data Package v2): a bundle's files, and its manifest as the ``dp`` object.
+
+And the texts of others in Markdown pages, and in CSV files that a spreadsheet program may open.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +15,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from gramercy.archive.bundles.escaped_texts import not_a_formula
 from gramercy.archive.bundles.parquet_limits import open_checked
 from gramercy.archive.seal.bundle import file_digest, read_limited
 from gramercy.common.disk import error_reason
@@ -126,7 +129,10 @@ def _within_limits(facts: Any) -> bool:
     level: list[Any] = [facts]
     for _ in range(_MOST_DEPTH):
         left -= len(level)
-        if left < 0 or any(map(_has_control_characters, level)):
+        texts = (value for value in level if isinstance(value, str))
+        if left < 0 or any(
+            unicodedata.category(x) in _CONTROL and x not in _LINES for text in texts for x in text
+        ):
             return False
         level = [inner for value in level for inner in _parts(value)]
         if not level:
@@ -138,12 +144,6 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, Mapping):
         return [*value, *value.values()]
     return value if isinstance(value, list) else ()
-
-
-def _has_control_characters(value: Any) -> bool:
-    return isinstance(value, str) and any(
-        unicodedata.category(x) in _CONTROL and x not in _LINES for x in value
-    )
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
@@ -197,3 +197,34 @@ def fields(path: Path) -> list[dict[str, str]]:
         }
         for field in schema
     ]
+
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>&!|~#]")
+
+
+def markdown_text(text: str) -> str:
+    r"""The text as Markdown that shows it unchanged: no markup, no links, no HTML.
+
+    Examples
+    --------
+    >>> print(markdown_text("<b>[x](javascript:y)"))
+    \<b\>\[x\](javascript:y)
+    """
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+# A program may skip spaces and control characters before a formula, and accepts wide signs.
+_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def not_a_formula(text: str) -> str:
+    """The text, after an apostrophe if a spreadsheet program could take it for a formula.
+
+    Such programs do not show the apostrophe. See OWASP, "CSV Injection".
+
+    Examples
+    --------
+    >>> not_a_formula("=cmd|'/C calc'!A0"), not_a_formula("weight")
+    ("'=cmd|'/C calc'!A0", 'weight')
+    """
+    return f"'{text}" if text.strip().startswith(_SIGNS) or text.startswith(_SIGNS) else text

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.escaped_texts import not_a_formula
-from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.archive.bundles.matrices import GROUPS
-from gramercy.archive.bundles.package import PROFILE, fields, resource, write_descriptor
-from gramercy.archive.bundles.release_bundle import LOST, stems
+from gramercy.archive.bundles.bundle_kinds import LOST, stems
+from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
+from gramercy.archive.bundles.package import (
+    PROFILE,
+    fields,
+    not_a_formula,
+    resource,
+    write_descriptor,
+)
 from gramercy.schemas.ledger_history import Timeline
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
 from gramercy.schemas.neighbours import Neighbours
@@ -92,13 +96,9 @@ def write_collection(
     }
     write_descriptor(folder, package)
     published = max(release.manifest.published for release in releases)
-    write_croissant(folder, package, published, _rai_terms(releases))
-
-
-def _rai_terms(releases: Sequence[CollectedRelease]) -> dict[str, list[str]]:
-    """What the releases state, by term of Croissant's vocabulary for responsible AI."""
     card = [(release.id, release.manifest.card, release.withdrawn) for release in releases]
-    return {
+    # Terms of Croissant's vocabulary for responsible AI.
+    terms = {
         "personalSensitiveInformation": [
             f"{name}: {facts['statement']}" for name, facts, _ in card
         ],
@@ -111,6 +111,7 @@ def _rai_terms(releases: Sequence[CollectedRelease]) -> dict[str, list[str]]:
             *(f"{name} is withdrawn: {notice.reason}" for name, _, notice in card if notice),
         ],
     }
+    write_croissant(folder, package, published, terms)
 
 
 def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> dict[str, Any]:

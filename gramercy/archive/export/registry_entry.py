@@ -6,7 +6,7 @@ import io
 import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any, Literal
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
@@ -26,7 +26,6 @@ from gramercy.schemas.deployments_registry import (
     Sector,
     Variant,
 )
-from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
 
 _VERSION = "%YAML 1.1\n---\n"
@@ -53,12 +52,15 @@ def registry_entry(
     card = manifest.card
     public = manifest.rows.status == "public"
     cells = len(manifest.columns) if manifest.privacy_unit == "cell" else 1
+    dataset, local = manifest.dataset, manifest.mechanism["name"] == "local"
     return RegistryEntry(
         url_slug=f"{manifest.dataset.id}--{_plain(manifest.release)}",
         deployment=Deployment(
             basic=basic,
             dp_variant=Variant(
-                variant_name=_variant(manifest.guarantee),
+                variant_name="Approximate DP"
+                if manifest.guarantee.pure_epsilon is None
+                else "Pure DP",
                 data_domain=card["data_domain"],
                 unprotected_quantities="public constants of the data set's contract: names of "
                 "columns, their bounds, centres, scales and levels"
@@ -71,7 +73,17 @@ def registry_entry(
                 privacy_parameters=_parameters(manifest),
                 privacy_parameters_details=card["statement"],
             ),
-            deployment_model=_model(manifest),
+            deployment_model=DeploymentModel(
+                model_name="Local" if local else "Central",
+                trust_assumptions=manifest.card["trust_model"],
+                release_type="One release",
+                release_type_details=f"Release {manifest.release} of the data set {dataset.id}. "
+                f"All releases that protect the same records share one budget.",
+                data_source_type="Static",
+                data_source_type_details=f"Version {dataset.version} of the data.",
+                access_type="Non-interactive",
+                access_type_details="Files, from which anyone may compute anything.",
+            ),
             implementation=_implementation(manifest, sha256),
             administrative=Administrative(
                 status="Draft",
@@ -80,11 +92,6 @@ def registry_entry(
             ),
         ),
     )
-
-
-def entry_file_name(entry: RegistryEntry) -> str:
-    """A file name in the registry's format: lower-case letters, digits and underscores."""
-    return entry.url_slug.replace("-", "_") + ".yaml"
 
 
 def entry_text(entry: RegistryEntry) -> str:
@@ -146,30 +153,11 @@ def _parameters(manifest: ReleaseManifest) -> Parameters:
     return Parameters(epsilon=_rounded_up(guarantee.epsilon), delta=guarantee.delta)
 
 
-def _variant(guarantee: GuaranteeFacts) -> Literal["Pure DP", "Approximate DP"]:
-    return "Approximate DP" if guarantee.pure_epsilon is None else "Pure DP"
-
-
 def _rounded_up(number: float) -> float:
     """To six significant digits: the guarantee is also valid with a larger epsilon."""
     stated = Decimal(repr(number))
     digits = Decimal(1).scaleb(stated.adjusted() - 5)
     return float(stated.quantize(digits, ROUND_CEILING))
-
-
-def _model(manifest: ReleaseManifest) -> DeploymentModel:
-    dataset, local = manifest.dataset, manifest.mechanism["name"] == "local"
-    return DeploymentModel(
-        model_name="Local" if local else "Central",
-        trust_assumptions=manifest.card["trust_model"],
-        release_type="One release",
-        release_type_details=f"Release {manifest.release} of the data set {dataset.id}. All "
-        "releases that protect the same records share one budget.",
-        data_source_type="Static",
-        data_source_type_details=f"Version {dataset.version} of the data.",
-        access_type="Non-interactive",
-        access_type_details="Files, from which anyone may compute anything.",
-    )
 
 
 def _implementation(manifest: ReleaseManifest, sha256: str) -> Implementation:

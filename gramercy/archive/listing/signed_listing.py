@@ -154,35 +154,18 @@ def write_root(archive: Archive, root: ListingRoot) -> None:
     newest, stated = NEWEST, _stated(root)
     while newest and (len(stated) > _MOST_BYTES - _SIGNATURE or _values(stated) > _MOST_VALUES):
         newest //= 2
-        stated = _stated(_with_newest(root, newest))
+        datasets = {}
+        for name, listing in root.datasets.items():
+            named = with_names(listing.newest)
+            table = ReleaseTable.model_validate(_table(named[max(0, len(named) - newest) :]))
+            datasets[name] = listing.model_copy(update={"newest": table})
+        stated = _stated(root.model_copy(update={"datasets": datasets}))
     key = steward_key(archive.keys or Home.default().keys)
     archive.write_file(LISTING_FILE, stated + sign(key, stated, LISTING))
 
 
 def _stated(root: ListingRoot) -> bytes:
     return canonical_json(root.model_dump(mode="json")).encode() + _RETURN
-
-
-def _with_newest(root: ListingRoot, count: int) -> ListingRoot:
-    """The root with at most so many of the newest releases of each data set."""
-    datasets = {}
-    for name, listing in root.datasets.items():
-        newest = with_names(listing.newest)
-        table = ReleaseTable.model_validate(_table(newest[max(0, len(newest) - count) :]))
-        datasets[name] = listing.model_copy(update={"newest": table})
-    return root.model_copy(update={"datasets": datasets})
-
-
-def remove_superseded(
-    archive: Archive, dataset: str, before: DatasetListing | None, root: ListingRoot
-) -> None:
-    """Remove the parts that were superseded before the last root was written.
-
-    Those that this root supersedes stay for readers of the last one.
-    """
-    for digest in before.superseded if before else ():
-        if digest not in root.datasets[dataset].parts:
-            archive.remove_file(part_name(dataset, digest))
 
 
 def with_names(table: ReleaseTable) -> tuple[ListingEntry, ...]:

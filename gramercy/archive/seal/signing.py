@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import stat
 from collections.abc import Iterator
@@ -35,13 +34,6 @@ class PublicKey:
         """Short name of the key."""
         return key_id(self.public)
 
-    @property
-    def created(self) -> str:
-        """The day on which its file was written, UTC."""
-        return datetime.datetime.fromtimestamp(self.path.stat().st_mtime, datetime.UTC).strftime(
-            "%Y-%m-%d"
-        )
-
 
 def steward_key(folder: Path) -> Ed25519PrivateKey:
     """The private key that signs bundles; created if missing."""
@@ -51,7 +43,7 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
         sweep(folder)  # a crash may have left a second copy of the key
         key = _read_private(folder / STEWARD)
         if key is None:
-            _make_folder(folder)
+            make_folder(folder, 0o700)
             pem = _private_pem(Ed25519PrivateKey.generate())
             # If several processes create a key at the same time, all use the first one.
             with (
@@ -77,7 +69,7 @@ def create_signing_key(folder: Path) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     with _folder_errors(folder):
-        _make_folder(folder)
+        make_folder(folder, 0o700)
         sweep(folder)  # no copy of the old key may remain
         # An exposed or damaged key must be replaceable as well.
         with contextlib.suppress(ArchiveError):
@@ -187,10 +179,6 @@ def _publish(folder: Path, key: Ed25519PrivateKey) -> PublicKey:
     if not path.exists():
         write_atomically(path, pem)
     return PublicKey(public, path)
-
-
-def _make_folder(folder: Path) -> None:
-    make_folder(folder, 0o700)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 
 from gramercy.archive.seal.anchors import newest_anchor, write_anchor
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, check, content, seal, signer
@@ -236,10 +235,6 @@ class Archive:
         """
         with disk_errors(self.root):
             return self._staging.preserve_sealed(staged)
-
-    def discard(self, sealed: Path) -> None:
-        """Remove a folder that `preserve_sealed` has preserved."""
-        rmtree(sealed, ignore_errors=True)
 
     def sweep(self, owner: str) -> None:
         """Remove an owner's abandoned folders; folders in use stay."""

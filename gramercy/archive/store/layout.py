@@ -80,11 +80,6 @@ def is_part(file: str) -> bool:
     return _PART.fullmatch(file) is not None
 
 
-def index_page(number: int) -> str:
-    """The name of a page of the list of data sets; the first is the index of the archive."""
-    return INDEX if number == 1 else f"datasets-{number}.html"
-
-
 def release_page(dataset: str, release: str) -> str:
     """The name of the page of a release."""
     return f"{dataset}/{release}/{INDEX}"

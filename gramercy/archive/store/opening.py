@@ -37,18 +37,11 @@ from gramercy.schemas.url import has_secrets, without_secrets
 _LOCAL = {"file", "local"}
 
 
-def archive_of(home: Home, trusted: frozenset[str] | None = None) -> Archive:
-    """The archive of a home.
-
-    Parameters
-    ----------
-    home
-        The home whose keys sign, and whose ``archive`` folder or ``GRAMERCY_ARCHIVE_URL`` is
-        opened.
-    """
+def archive_of(home: Home) -> Archive:
+    """The archive of a home: its ``archive`` folder or ``GRAMERCY_ARCHIVE_URL``."""
     return open_archive(
         home.archive_url or home.archive,
-        trusted=trusted_keys(home.keys) if trusted is None else trusted,
+        trusted=trusted_keys(home.keys),
         keys=home.keys,
         staging=home.staging,
     )

@@ -33,7 +33,7 @@ from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.specification import rows_needed
+from gramercy.pipeline.plan.planning import rows_needed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import Column as Bounds
@@ -142,6 +142,12 @@ class Dialogue:
         draft = self._draft
         budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
         release = f"epsilon={draft.release_epsilon:g}, for the first release"
+
+        def ask_release() -> None:
+            default = f"{draft.release_epsilon:g}"
+            epsilon = _ask("Epsilon of the first release", _number(float), default)
+            self._answer(release_epsilon=epsilon)
+
         return {
             **{
                 key: (getattr(draft, key) or "", partial(self._ask_text, key, question))
@@ -151,7 +157,7 @@ class Dialogue:
             "rows": (_rows(draft), self._ask_rows),
             "columns": (_columns_text(draft), self._ask_columns),
             "budget": (budget, self._ask_budget),
-            "release": (release, self._ask_release),
+            "release": (release, ask_release),
         }
 
     def _ask_text(self, key: str, question: str) -> None:
@@ -207,11 +213,6 @@ class Dialogue:
         budget = _ask("Epsilon and delta of the budget, for all releases", valid, default)
         first = min(draft.release_epsilon, budget.epsilon)
         self._answer(epsilon=budget.epsilon, delta=budget.delta, release_epsilon=first)
-
-    def _ask_release(self) -> None:
-        default = f"{self._draft.release_epsilon:g}"
-        epsilon = _ask("Epsilon of the first release", _number(float), default)
-        self._answer(release_epsilon=epsilon)
 
     def _ask_columns(self) -> None:
         """Ask about the columns of a pattern together, or about one run after another."""
@@ -370,11 +371,11 @@ def _as_number(text: str) -> float | None:
     return None
 
 
-def _leave_out(columns: Columns) -> dict[str, Column]:
-    return {name: replace(column, published=False) for name, column in columns.items()}
-
-
-_ANSWERS = {NUMBERS: _ask_bounds, LEVELS: _ask_levels, _SKIP: _leave_out}
+_ANSWERS: dict[str, Callable[[Columns], dict[str, Column]]] = {
+    NUMBERS: _ask_bounds,
+    LEVELS: _ask_levels,
+    _SKIP: lambda columns: {n: replace(each, published=False) for n, each in columns.items()},
+}
 
 
 def _protection(draft: Draft) -> str:

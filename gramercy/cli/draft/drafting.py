@@ -28,10 +28,9 @@ from gramercy.schemas.periods import (
     without_placeholders,
 )
 from gramercy.schemas.source import AnySource, CsvFormat, Files
-from gramercy.tables.formats.csv_detection import detect_format
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import MIXED, PARTIAL, schema_of
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import detect_format, open_source
 
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
@@ -99,13 +98,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Draft:
-    """A contract and a request before the first release; None where the steward must decide.
-
-    Parameters
-    ----------
-    id, source, title, curator, rows, neighbours, unit, persons
-        As in a contract.
-    """
+    """A contract and a request before the first release; None where the steward must decide."""
 
     id: str
     source: str
@@ -182,11 +175,7 @@ def draft(
 ) -> Draft:
     """Propose a contract and a request for a table; reads headers and schemas, but no row.
 
-    Parameters
-    ----------
-    table
-        Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
-        and other placeholders in it stand for the period; see `schemas.periods`.
+    ``{year}``, ``{month}`` and other placeholders in the table stand for the period.
     """
     if not table.strip():
         raise families.DRAFT("TABLE must not be empty.", "Name the table's file or folder.")
@@ -288,13 +277,11 @@ def yaml_scalar(value: str | float | None) -> str:
         return str(int(value)) if is_whole else repr(value)
     if _PLAIN.fullmatch(value) and value.isprintable() and value.lower() not in _READ_AS_OTHER:
         return value
-    return f'"{"".join(map(_escaped, value))}"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    characters = (
+        f"\\{each}" if each in '"\\' else each if each.isprintable() else f"\\U{ord(each):08x}"
+        for each in value
+    )
+    return f'"{"".join(characters)}"'
 
 
 def _database_table(url: str, table: str) -> DatabaseTable:

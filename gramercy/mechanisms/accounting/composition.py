@@ -23,21 +23,11 @@ _BITS = 256  # 2^-256 divides every double above 2^-204, and the square of every
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of charges, in units of 2^-256: exact, or rounded up where a double is finer.
+    """The sum of charges, in units of 2^-256: exact, or rounded up where a double is finer."""
 
-    Parameters
-    ----------
-    squared_mu
-        Sum of the squared mu.
-    delta0
-        Sum of the probabilities delta0 with which each mu may fail.
-    pure
-        Sum of the pure epsilons; None if some charge does not have one.
-    """
-
-    squared_mu: int = 0
-    delta0: int = 0
-    pure: int | None = 0
+    squared_mu: int = 0  # sum of the squared mu
+    delta0: int = 0  # sum of the probabilities delta0 with which each mu may fail
+    pure: int | None = 0  # sum of the pure epsilons; None if some charge does not have one
 
     def plus(self, charge: Guarantee, times: int = 1) -> Total:
         """The total with one more charge, or with several equal ones."""
@@ -63,13 +53,7 @@ class Total:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The inverse of `str`.
-
-        Raises
-        ------
-        ValueError
-            If the text is not a total.
-        """
+        """The inverse of `str`."""
         squared_mu, delta0, pure = text.split(":")
         return cls(int(squared_mu, 16), int(delta0, 16), None if pure == "-" else int(pure, 16))
 
@@ -97,13 +81,7 @@ def composed_mu(mus: Iterable[float]) -> float:
 
 
 def remaining_mu(total: float, mus: Sequence[float]) -> float:
-    """The largest mu that composes with `mus` to at most `total`, exactly; rounded down.
-
-    Raises
-    ------
-    InvalidValue
-        If `mus` alone compose to more than `total`.
-    """
+    """The largest mu that composes with `mus` to at most `total`, exactly; rounded down."""
     if not composed_mu(mus) <= total:
         raise wordings.argument_out_of_range("mus", "at most the total when composed")
     squared = _units(total, 2) - sum(_units(each, 2) for each in mus)
@@ -117,17 +95,7 @@ def remaining_mu(total: float, mus: Sequence[float]) -> float:
 def split_mu(total: float, shares: Sequence[float]) -> tuple[float, ...]:
     """Divide a mu between mechanisms that compose to at most `total`.
 
-    Parameters
-    ----------
-    total
-        Mu of all mechanisms together.
-    shares
-        For each mechanism, a positive number in proportion to its share of the squared mu.
-
-    Returns
-    -------
-    tuple of float
-        The mu of each mechanism; their `composed_mu` is at most `total`, exactly.
+    `shares`: for each mechanism, a positive number in proportion to its share of the squared mu.
 
     Examples
     --------
@@ -147,18 +115,12 @@ class Filter:
     `failure_share`, and their squared mu to at most the square of the mu with
     delta_mu(epsilon) = delta - failure_share. Every adaptively chosen sequence of charges that fits
     is (epsilon, delta)-differentially private.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The budget.
-    failure_share
-        Share of delta that is set aside for the sum of all delta0.
     """
 
+    # epsilon, delta: the budget
     epsilon: float
     delta: float
-    failure_share: float
+    failure_share: float  # share of delta that is set aside for the sum of all delta0
 
     def admits(self, total: Guarantee) -> bool:
         """Whether charges that sum to `total` fit; False for NaN."""

@@ -100,18 +100,10 @@ def _newton(mu: float, delta: float, epsilon: Any) -> Any:
 def approximate_epsilons(mu: Array, delta: Array) -> Array:
     """Epsilon at `delta` of mu-GDP mechanisms, in double precision, for tables and charts.
 
-    Parameters
-    ----------
-    mu
-        Shape (n,), not negative.
-    delta
-        Shape (n,).
+    `mu`: shape (n,), not negative. `delta`: shape (n,).
 
-    Returns
-    -------
-    array
-        Shape (n,): at most 1e-7 larger than `gdp_epsilon`, relatively or absolutely, and not
-        smaller; infinite where that is.
+    Returns shape (n,): at most 1e-7 larger than `gdp_epsilon`, relatively or absolutely, and not
+    smaller; infinite where that is.
     """
     finite = (delta > 0) & (mu < math.inf)
     m, log_delta = np.where(finite & (mu > 0), mu, 1.0), np.log(np.where(finite, delta, 0.5))
@@ -129,13 +121,7 @@ def approximate_epsilons(mu: Array, delta: Array) -> Array:
 
 @lru_cache(_CACHED)
 def gdp_mu(epsilon: float, delta: float) -> float:
-    """The largest mu that is (epsilon, delta)-differentially private, rounded down.
-
-    Raises
-    ------
-    InvalidValue
-        Unless 0 <= epsilon < inf and 0 < delta < 1.
-    """
+    """The largest mu that is (epsilon, delta)-differentially private, rounded down."""
     if not 0 <= epsilon < math.inf:
         raise wordings.argument_out_of_range("epsilon", "at least 0 and finite")
     if not 0 < delta < 1:

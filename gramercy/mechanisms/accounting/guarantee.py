@@ -29,19 +29,6 @@ _MAX_PURE = 700.0  # for a larger pure epsilon e^epsilon overflows, and bounds n
 class Guarantee:
     """The privacy guarantee of a release, against an attacker with any side information.
 
-    Parameters
-    ----------
-    mu
-        Gaussian differential privacy: distinguishing two neighbours is at least as hard as
-        distinguishing N(0, 1) from N(mu, 1).
-    delta0
-        Probability with which the mu-GDP guarantee may fail.
-    pure
-        Pure epsilon; infinite if only a delta > 0 holds.
-    profile
-        The exact delta at an epsilon, rounded up, if it is smaller than what mu and delta0 imply.
-        It is for this release alone: composition uses the numbers above.
-
     Examples
     --------
     >>> once = Guarantee(mu=0.25)
@@ -52,9 +39,13 @@ class Guarantee:
     2.254
     """
 
+    # Gaussian differential privacy: distinguishing two neighbours is at least as hard as
+    # distinguishing N(0, 1) from N(mu, 1)
     mu: float
-    delta0: float = 0.0
-    pure: float = math.inf
+    delta0: float = 0.0  # probability with which the mu-GDP guarantee may fail
+    pure: float = math.inf  # pure epsilon; infinite if only a delta > 0 holds
+    # The exact delta at an epsilon, rounded up, if it is smaller than what mu and delta0 imply. It
+    # is for this release alone: composition uses the numbers above.
     profile: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,15 +65,10 @@ class Guarantee:
     def from_profile(cls, profile: Callable[[float], float], target_delta0: float) -> Guarantee:
         """The smallest mu with delta(eps) <= delta_mu(eps) + delta0 for every eps >= 0.
 
-        Parameters
-        ----------
-        profile
-            The exact delta at an epsilon, for both orders of the neighbours, rounded up.
-        target_delta0
-            The delta0 to aim at; the result has a larger one if the profile never falls that low.
+        `profile`: the exact delta at an epsilon, for both orders of the neighbours, rounded up.
+        `target_delta0`: the delta0 to aim at; the result has a larger one if the profile never
+        falls that low.
 
-        Notes
-        -----
         A grid is enough, because delta decreases in epsilon: delta(eps) <= delta(eps_i) for
         eps_i <= eps < eps_(i+1), and delta_mu(eps_(i+1)) is the minimum of delta_mu there.
         """

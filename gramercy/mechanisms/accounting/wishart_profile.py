@@ -35,18 +35,10 @@ _MAX_VARIANCE = 1e250  # avoids subnormal numbers in the series
 def add_remove_profile(k: float, variance: float, epsilon: float) -> float:
     """The exact delta(epsilon) when a row is added or removed, rounded up by less than 1e-9.
 
-    Parameters
-    ----------
-    k, variance
-        m - p + 1 >= 2, real, and s^2, 1e-6 to 1e250, of Wishart noise W_p(m, s^2 I) on rows of the
-        unit ball.
-    epsilon
-        At least 0.
+    `k`, `variance`: m - p + 1 >= 2, real, and s^2, 1e-6 to 1e250, of Wishart noise W_p(m, s^2 I) on
+    rows of the unit ball.
 
-    Returns
-    -------
-    float
-        ``sum_n pi_n (1 - q^(n+1))``; at k = 2, ``1 - exp(-1 / (2 s^2))`` for every epsilon.
+    Returns ``sum_n pi_n (1 - q^(n+1))``; at k = 2, ``1 - exp(-1 / (2 s^2))`` for every epsilon.
     """
     _check(k, variance, epsilon)
     return min(1.0, up(_delta(k, variance, epsilon)))
@@ -61,15 +53,8 @@ def replace_one_bound(k: float, variance: float, epsilon: float) -> float:
     0. Every a gives a bound, and an error in a has an effect of second order: so a is found in
     double precision, and the two terms are evaluated exactly.
 
-    Parameters
-    ----------
-    k, variance, epsilon
-        As in `add_remove_profile`.
-
-    Returns
-    -------
-    float
-        The bound, at most 1, rounded up by less than 1e-9; at k = 2 the exact `add_remove_profile`.
+    Returns the bound, at most 1, rounded up by less than 1e-9; at k = 2 the exact
+    `add_remove_profile`.
     """
     _check(k, variance, epsilon)
     half, rate = k / 2, 1 / (2 * mp.mpf(variance))
@@ -212,19 +197,7 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
     delta decreases in s^2. Its root is rounded up until the rounded-up delta is small enough; for
     delta up to 1/2 the result is within 1e-10 of the exact root.
 
-    Parameters
-    ----------
-    k, epsilon
-        As in `add_remove_profile`.
-    delta
-        From 1e-200 to 1, exclusive.
-    neighbours
-        ``add-remove`` for `add_remove_profile`, ``replace-one`` for `replace_one_bound`.
-
-    Raises
-    ------
-    InvalidValue
-        Outside these ranges, or if the result would be below 1e-6.
+    `neighbours`: ``add-remove`` for `add_remove_profile`, ``replace-one`` for `replace_one_bound`.
     """
     if not 1e-200 <= delta < 1:
         raise wordings.argument_out_of_range("delta", "at least 1e-200 and less than 1")
@@ -264,18 +237,6 @@ def best_shape(
     Gaussian. Under add-remove the error decreased in k for every guarantee tried, so the result is
     1e6; under replace-one the minimum may come earlier. With the mean kept, k is of the order of
     p + 100.
-
-    Parameters
-    ----------
-    p, keeps_mean
-        Number of columns, and whether the noise keeps its mean.
-    epsilon, delta, neighbours
-        As in `smallest_variance`.
-
-    Returns
-    -------
-    tuple[float, float]
-        k and s^2.
     """
 
     def candidate(k: float) -> tuple[float, float, float]:

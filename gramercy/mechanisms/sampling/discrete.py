@@ -33,15 +33,6 @@ _GUARD_BITS = 128  # by which a table is more precise than the bits that it is c
 class TailSums:
     """Lower bounds on the tail sums of the weights, T_m = sums_m / total, in units u = 2^-bits.
 
-    Parameters
-    ----------
-    sums
-        At index m - 1, for m = 1, 2, ..., M: at most 2 (w_m + w_{m+1} + ...), descending to 0.
-    total
-        At most w_0 + 2 (w_1 + w_2 + ...).
-    slack
-        Upper bound on the error of each.
-
     Notes
     -----
     w_{j+1} = w_j r_j and r_{j+1} = r_j q, with q = exp(-1 / sigma^2) and r_0 = sqrt(q), truncated
@@ -58,27 +49,19 @@ class TailSums:
     are at most 2 (M+1)^3 u each; on both sides of zero: 8 (M+1)^3 u.
     """
 
+    # at index m - 1, for m = 1, 2, ..., M: at most 2 (w_m + w_{m+1} + ...), descending to 0
     sums: list[int]
-    total: int
-    slack: int
+    total: int  # at most w_0 + 2 (w_1 + w_2 + ...)
+    slack: int  # upper bound on the error of each
 
 
 @dataclass(frozen=True)
 class TailTable:
-    """Bounds on the tail probabilities, which 63 bits are compared with.
+    """Bounds on the tail probabilities, which 63 bits are compared with."""
 
-    Parameters
-    ----------
-    sigma
-        One exact double.
-    lower
-        Ascending: l with T_m >= l 2^-63, for the m for which l is positive.
-    upper
-        Descending in m, one entry longer: h with T_m < (h + 1) 2^-63; nearly always h = l.
-    """
-
-    sigma: float
-    lower: NDArray[np.uint64]
+    sigma: float  # one exact double
+    lower: NDArray[np.uint64]  # Ascending: l with T_m >= l 2^-63, for the m for which l is positive
+    # descending in m, one entry longer: h with T_m < (h + 1) 2^-63; nearly always h = l
     upper: NDArray[np.uint64]
 
     def resolve_certified(
@@ -119,16 +102,7 @@ class TailTable:
     def resolve_exact(self, tail: int, next_bits: Callable[[], int]) -> int:
         """|X| for the V whose first 63 bits are `tail`, with proof.
 
-        Parameters
-        ----------
-        tail
-            k with V in [k, k+1] 2^-63.
-        next_bits
-            Returns the next 64 bits of V.
-
-        Returns
-        -------
-        int
+        `tail`: k with V in [k, k+1] 2^-63. `next_bits`: returns the next 64 bits of V.
         """
         bits = _FIRST_BITS
         while True:
@@ -144,15 +118,10 @@ class TailTable:
 def tail_table(sigma: float) -> TailTable:
     """The tail probabilities of N_Z(0, sigma^2).
 
-    Parameters
-    ----------
-    sigma
-        From 1/16 to 16384; one exact double.
+    `sigma`: from 1/16 to 16384; one exact double.
 
-    Raises
-    ------
-    InvalidValue
-        If sigma is outside this range. (For a larger sigma the rounded Gaussian is as good.)
+    Raises InvalidValue if sigma is outside this range. (For a larger sigma the rounded Gaussian is
+    as good.)
     """
     table = _tail_sums(sigma, _FIRST_BITS + _GUARD_BITS)
     largest_total = table.total + table.slack
@@ -168,18 +137,10 @@ def tail_table(sigma: float) -> TailTable:
 def discrete_gaussian_variance(sigma: float) -> float:
     """Variance of N_Z(0, sigma^2) to double precision: below sigma^2, far below for sigma < 1/2.
 
-    Parameters
-    ----------
-    sigma
-        From 1/16 to 16384.
+    `sigma`: from 1/16 to 16384.
 
-    Raises
-    ------
-    InvalidValue
-        If sigma is outside this range.
+    Raises InvalidValue if sigma is outside this range.
 
-    Notes
-    -----
     E X^2 is the sum of (2m - 1) T_m. With the bounds of `TailSums`, and (M + i)^2 <= M^2 (1 + i)^2
     for the omitted terms, the error of 2 (w_1 + 4 w_2 + ...) is less than 16 (M+1)^7 u, a share of
     less than 2^-110: u allows for 2^19 integers, and for w_1 = 2^(-.73 / sigma^2) at a small sigma.

@@ -51,40 +51,19 @@ _COMPILE_FROM = 1 << 14  # draws in a process; loading compiled code takes half 
 
 @dataclass(eq=False)
 class InverseCdfTable:
-    """The tabulated inverse of one law's tail.
+    """The tabulated inverse of one law's tail."""
 
-    Parameters
-    ----------
-    tails
-        Q at the nodes, in units of 2^-64; shape (pieces,).
-    series
-        The node x, 2^-64 / density(x), and c_2 to c_7; shape (pieces, 8).
-    draws
-        Number of draws so far.
-    """
-
-    tails: NDArray[np.int64]
-    series: Array
-    draws: int = 0
+    tails: NDArray[np.int64]  # q at the nodes, in units of 2^-64; shape (pieces,)
+    series: Array  # the node x, 2^-64 / density(x), and c_2 to c_7; shape (pieces, 8)
+    draws: int = 0  # number of draws so far
 
     def resolve_certified(
         self, scale: float, bits: NDArray[np.int64], drawn: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Write floor(scale X + 1/2) wherever it is certified.
 
-        Parameters
-        ----------
-        scale
-            Scale in lattice units.
-        bits
-            The sign of X, and 63 bits k with U in [k, k+1] 2^-64; shape (size,).
-        drawn
-            Array for the results, of the same shape.
-
-        Returns
-        -------
-        ndarray of int64
-            Indices of the draws that are not certified.
+        `scale`: scale in lattice units. `bits`: the sign of X, and 63 bits k with U in [k, k+1]
+        2^-64; shape (size,). `drawn`: array for the results, of the same shape.
         """
         left = np.empty(bits.size, np.int64)
         pieces, parts = _pieces(bits), _split_scale(scale)
@@ -104,13 +83,7 @@ class InverseCdfTable:
 
     @cache  # noqa: B019  there is one instance per law
     def _check_compiled_code(self) -> None:
-        """Compare the compiled loop with the Python loop, once per process.
-
-        Raises
-        ------
-        SamplerError
-            If they differ.
-        """
+        """Compare the compiled loop with the Python loop, once per process."""
         bits = np.arange(-_CHECKED, _CHECKED) * (_LOW_63 // _CHECKED) + 12345
         expected, actual = np.zeros((2, 2, bits.size), np.int64)  # results, and indices left
         pieces, scale = _pieces(bits), _split_scale(3.0e9)

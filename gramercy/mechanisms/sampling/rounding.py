@@ -22,7 +22,7 @@ import numpy as np
 from mpmath import MPContext, MPIntervalContext
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 Array = NDArray[np.float64]
 _TERMS = 7
@@ -30,28 +30,19 @@ _TERMS = 7
 
 @dataclass(frozen=True)
 class Law:
-    """A law symmetric about zero, by its upper tail Q(x) = P[X > x] for x >= 0.
+    """A law symmetric about zero, by its upper tail Q(x) = P[X > x] for x >= 0."""
 
-    Parameters
-    ----------
-    quantile
-        Q^-1 in double precision, as a starting point: no integer depends on its accuracy.
-    series
-        Coefficients c_2 to c_7 of the series of Q^-1 around Q(x), in powers of
-        d = (Q(x) - U) / density(x); shape (6, size), not negative.
-    upper, density
-        Q(x), and minus its derivative, to the precision of a given mpmath context.
-    tail
-        An interval that contains Q(x), in a given mpmath interval context.
-    inverse
-        Q^-1 to the precision of a given mpmath context; the result is proven afterwards.
-    """
-
+    # Q^-1 in double precision, as a starting point: no integer depends on its accuracy
     quantile: Callable[[Array], Array]
+    # coefficients c_2 to c_7 of the series of Q^-1 around Q(x), in powers of d = (Q(x) - U) /
+    # density(x); shape (6, size), not negative
     series: Callable[[Array], Array]
+    # upper, density: Q(x), and minus its derivative, to the precision of a given mpmath context
     upper: Callable[[Any, Any], Any]
     density: Callable[[Any, Any], Any]
+    # an interval that contains Q(x), in a given mpmath interval context
     tail: Callable[[Any, Any], Any]
+    # Q^-1 to the precision of a given mpmath context; the result is proven afterwards
     inverse: Callable[[Any, Any], Any]
 
 
@@ -63,20 +54,7 @@ def tail_midpoint(tail: NDArray[np.int64]) -> Array:
 def resolve_exact(law: Law, scale: float, tail: int, next_bits: Callable[[], int]) -> int:
     """|floor(scale X + 1/2)| for the tail probability whose first 63 bits are `tail`, with proof.
 
-    Parameters
-    ----------
-    law
-        The law of X.
-    scale
-        Scale in lattice units.
-    tail
-        k with U in [k, k+1] 2^-64.
-    next_bits
-        Returns the next 64 bits of U.
-
-    Returns
-    -------
-    int
+    `scale`: scale in lattice units.
     """
     bits = 64
     while True:
@@ -174,3 +152,12 @@ LAPLACE = Law(
     _laplace_quantile, _laplace_series, _laplace_tail, _laplace_tail, _laplace_tail,
     _laplace_inverse,
 )  # fmt: skip
+
+
+def rounded_variance(scale: float) -> float:
+    """Variance of floor(scale Z + 1/2), Z standard normal; about scale^2 + 1/12."""
+    if scale > 10:
+        return scale * scale + 1 / 12
+    j = np.arange(1, 130)
+    tails = ndtr(-(j - 0.5) / scale)  # P[X >= j]
+    return float(2 * ((2 * j - 1) * tails).sum())

@@ -57,16 +57,9 @@ _T = TypeVar("_T")
 def rounded_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     """Draw `size` independent samples of floor(scale Z + 1/2), Z standard normal.
 
-    Parameters
-    ----------
-    scale
-        Standard deviation in lattice units; one exact double.
-    size
-        Number of samples.
+    `scale`: standard deviation in lattice units; one exact double.
 
-    Returns
-    -------
-    ndarray of int64, shape (size,)
+    Returns shape (size,).
     """
     return _rounded(NORMAL, scale, size)
 
@@ -74,16 +67,9 @@ def rounded_gaussian(scale: float, size: int) -> NDArray[np.int64]:
 def rounded_laplace(scale: float, size: int) -> NDArray[np.int64]:
     """Draw `size` independent samples of floor(scale L + 1/2), L of density exp(-|x|) / 2.
 
-    Parameters
-    ----------
-    scale
-        Mean absolute value in lattice units; one exact double.
-    size
-        Number of samples.
+    `scale`: mean absolute value in lattice units; one exact double.
 
-    Returns
-    -------
-    ndarray of int64, shape (size,)
+    Returns shape (size,).
     """
     return _rounded(LAPLACE, scale, size)
 
@@ -91,17 +77,10 @@ def rounded_laplace(scale: float, size: int) -> NDArray[np.int64]:
 def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
     """Draw `size` independent samples of the discrete Gaussian N_Z(0, sigma^2).
 
-    Parameters
-    ----------
-    sigma
-        From 1/16 to 16384; one exact double. The standard deviation is slightly smaller: see
-        `discrete_gaussian_variance`.
-    size
-        Number of samples.
+    `sigma`: from 1/16 to 16384; one exact double. The standard deviation is slightly smaller: see
+    `discrete_gaussian_variance`.
 
-    Returns
-    -------
-    ndarray of int64, shape (size,)
+    Returns shape (size,).
     """
     table = discrete.tail_table(sigma)
 
@@ -116,14 +95,7 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
 def gaussian(size: int) -> NDArray[np.float64]:
     """Draw `size` independent standard normal doubles.
 
-    Parameters
-    ----------
-    size
-        Number of samples.
-
-    Returns
-    -------
-    ndarray of float64, shape (size,)
+    Returns shape (size,).
     """
     drawn = np.empty(size)
 
@@ -139,20 +111,11 @@ def gaussian(size: int) -> NDArray[np.float64]:
 def gamma(shape: float, size: int) -> NDArray[np.float64]:
     """Draw `size` independent doubles of density x^(shape-1) exp(-x) / Gamma(shape).
 
-    Parameters
-    ----------
-    shape
-        Positive, at most 2^50. A chi-squared variable with d degrees of freedom is twice a gamma
-        variable of shape d/2.
-    size
-        Number of samples.
+    `shape`: Positive, at most 2^50. A chi-squared variable with d degrees of freedom is twice a
+    gamma variable of shape d/2.
 
-    Returns
-    -------
-    ndarray of float64, shape (size,)
+    Returns shape (size,).
 
-    Notes
-    -----
     One bit chooses the tail, and the others are its probability, so both tails are accurate. Where
     the shape is small, values below the smallest double are 0. scipy's lower tail is wrong for
     large shapes (by a tenth of a standard deviation at 10^9); so from 10^5 on five terms of the
@@ -177,13 +140,7 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
 
 @cache
 def self_test() -> None:
-    """Compare the fast with the exact path on fixed tails, once per process, before any charge.
-
-    Raises
-    ------
-    SamplerError
-        If this machine's libraries do not give the numbers that the error bound assumes.
-    """
+    """Compare the fast with the exact path on fixed tails, once per process, before any charge."""
     tails = (_FRACTIONS * 2.0**64).astype(np.int64)
     for law in (NORMAL, LAPLACE):
         for scale in (37.5, 3.0e9):
@@ -234,15 +191,7 @@ def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
 def random_keys(size: int) -> NDArray[np.uint64]:
     """Draw `size` independent uniform keys of 128 bits.
 
-    Parameters
-    ----------
-    size
-        Number of keys.
-
-    Returns
-    -------
-    ndarray of uint64, shape (2, size)
-        The high and the low 64 bits of each key.
+    Returns shape (2, size): the high and the low 64 bits of each key.
     """
     bits = np.frombuffer(os.urandom(16 * size), dtype="<u8").astype(np.uint64, copy=False)
     return bits.reshape(2, size)
@@ -266,15 +215,9 @@ def _signed_integers(
 ) -> NDArray[np.int64]:
     """Draw signs, and magnitudes from 63 bits, or from more where these are not enough.
 
-    Parameters
-    ----------
-    size
-        Number of draws.
-    resolve
-        Takes 64 bits per draw, writes the integers that these determine, and returns the indices of
-        the other draws.
-    prove
-        Takes the 63 bits of one draw and a source of further bits, and returns its magnitude.
+    `resolve`: takes 64 bits per draw, writes the integers that these determine, and returns the
+    indices of the other draws. `prove`: takes the 63 bits of one draw and a source of further bits,
+    and returns its magnitude.
     """
     drawn = np.empty(size, dtype=np.int64)
 

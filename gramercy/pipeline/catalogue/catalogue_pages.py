@@ -1,24 +1,57 @@
-"""Write the listing and the pages of the catalogue, from the archive's bundles and the ledger."""
+"""Write the listing and the pages of the catalogue, from the archive's bundles and the ledger.
+
+Publishing updates the entries of one data set; ``gramercy site`` writes all of them again. An entry
+is never removed and the digest of a bundle in it never changes: a bundle that was lost or replaced
+afterwards no longer agrees with the listing, as readers are then warned.
+
+The root is written last, after the pages and the parts that it names. If that is interrupted, the
+root before does not name what is new, until the listing and the pages are written again.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gramercy import mechanisms
+from gramercy.archive.bundles.bundle_kinds import (
+    PAGE,
+    DescribedRelease,
+    EstimateBundle,
+    describe_release,
+    read_estimate,
+    read_release,
+    read_report,
+    try_describe,
+)
 from gramercy.archive.bundles.card import file_description
-from gramercy.archive.bundles.descriptions import DescribedRelease, describe_release
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
-from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.release_bundle import read_release
-from gramercy.archive.bundles.report_bundle import PAGE, read_report
-from gramercy.archive.listing.listed_release import ListedRelease, newest_of_periods
-from gramercy.archive.listing.signed_listing import NEWEST, with_names
+from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
+from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
+from gramercy.archive.listing.signed_listing import (
+    NEWEST,
+    PartMissingError,
+    read_part,
+    read_root,
+    with_names,
+    write_dataset,
+    write_root,
+)
 from gramercy.archive.seal.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.layout import GLOSSARY, INDEX, is_page, older_page, release_page
+from gramercy.archive.store.layout import (
+    CATALOGUE_LOCK,
+    GLOSSARY,
+    INDEX,
+    in_release_order,
+    is_page,
+    older_page,
+    part_name,
+    release_page,
+)
+from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.table_comparison import (
@@ -31,13 +64,6 @@ from gramercy.estimators.table_comparison import (
 from gramercy.ledger import Ledger
 from gramercy.ledger.timelines import approximate_spent
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
-from gramercy.pipeline.catalogue.listing_update import (
-    ListingUpdate,
-    OnRelease,
-    catalogue_lock,
-    read_entries,
-    write_listing,
-)
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
@@ -45,10 +71,18 @@ from gramercy.reports import catalogue_page
 from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
-from gramercy.schemas.errors import BundleError, RequestError
+from gramercy.schemas.errors import BundleError, GramercyError, Invalid, RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.ledger_history import Timeline
-from gramercy.schemas.listing import ListingEntry
+from gramercy.schemas.ledger_history import Anchor, Timeline
+from gramercy.schemas.listing import (
+    LISTING_FORMAT,
+    DatasetListing,
+    ListedFacts,
+    ListingEntry,
+    ListingRoot,
+    Withdrawal,
+)
+from gramercy.schemas.manifest import EstimateManifest, ReportManifest
 
 _MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 
@@ -81,7 +115,12 @@ def write_site(
                 damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
                 changed[dataset] = pages.write_dataset(dataset, entries, damaged, only)
         pages.write_index(update, changed)
-        listed = {*pages.digests, *update.release_pages()}
+        listed = set(pages.digests) | {
+            release_page(dataset, each.facts.release)
+            for dataset, entries in update.entries.items()
+            for each in entries
+            if each.page is not None
+        }
         for name in archive.other_files() if only is None else known:
             if is_page(name) and name not in listed:
                 archive.remove_file(name)
@@ -228,39 +267,25 @@ def release_html(archive: Archive, listed: ListedRelease) -> str:
     place = archive.release(dataset, name)
     with archive.rewrite_paths_in_errors():
         bundle = read_release(place)
-    estimates = list(_estimates(archive, dataset, name, bundle.sha256))
+    estimates, reports = list[EstimateBundle](), dict[str, int]()
     downloads = {"release": [*_files(place, "release")]}
-    for each in estimates:
-        estimate = each.manifest.estimate
+    # Estimates and reports that are damaged or of another release are left out of the page.
+    for estimate in archive.estimates(dataset, name):
         folder = archive.estimate(dataset, name, estimate)
-        downloads[estimate] = [*_files(folder, f"estimates/{estimate}")]
-    reports = dict(_reports(archive, dataset, name, bundle.sha256))
-    location = archive.location if "://" in archive.location else "path/to/archive"
-    return catalogue_page.release_page(bundle, listed, estimates, reports, downloads, location)
-
-
-def _estimates(
-    archive: Archive, dataset: str, release: str, sha256: str
-) -> Iterator[EstimateBundle]:
-    for name in archive.estimates(dataset, release):
         try:
-            estimate = read_estimate(archive.estimate(dataset, release, name))
-        except BundleError:  # a damaged estimate is left out of the page
-            continue
-        if estimate.manifest.release_sha256 == sha256:
-            yield estimate
-
-
-def _reports(
-    archive: Archive, dataset: str, release: str, sha256: str
-) -> Iterator[tuple[str, int]]:
-    for name in archive.reports(dataset, release):
-        try:
-            facts = read_report(archive.report(dataset, release, name)).manifest
+            read = read_estimate(folder)
         except BundleError:
             continue
-        if facts.release_sha256 == sha256:
-            yield f"reports/{name}/{PAGE}", len(facts.estimates)
+        if read.manifest.release_sha256 == bundle.sha256:
+            estimates.append(read)
+            downloads[estimate] = [*_files(folder, f"estimates/{estimate}")]
+    for report in archive.reports(dataset, name):
+        with contextlib.suppress(BundleError):
+            facts = read_report(archive.report(dataset, name, report)).manifest
+            if facts.release_sha256 == bundle.sha256:
+                reports[f"reports/{report}/{PAGE}"] = len(facts.estimates)
+    location = archive.location if "://" in archive.location else "path/to/archive"
+    return catalogue_page.release_page(bundle, listed, estimates, reports, downloads, location)
 
 
 _DESCRIPTIONS = {
@@ -296,18 +321,13 @@ def period_series(archive: Archive, releases: Sequence[ListedRelease]) -> Period
     evidences: dict[str, Evidence] = {}
     for label, release in shown.items():
         if len(release.facts.names) <= _MOST_COLUMNS:
-            with contextlib.suppress(BundleError):
-                evidences[label] = _evidence(archive, release)
+            with contextlib.suppress(BundleError), archive.rewrite_paths_in_errors():
+                evidences[label] = read_release(archive.release(*release.key)).evidence
     evidences = {label: each for label, each in evidences.items() if is_in_own_units(each)}
     omitted = len(newest) - len(shown)
     if len(evidences) < max(2, len(shown)):  # a chart of some of the periods would mislead
         return PeriodSeries(shown, omitted)
     return PeriodSeries(shown, omitted, over_time(evidences), _pooled(evidences))
-
-
-def _evidence(archive: Archive, release: ListedRelease) -> Evidence:
-    with archive.rewrite_paths_in_errors():
-        return read_release(archive.release(*release.key)).evidence
 
 
 def _pooled(
@@ -325,3 +345,217 @@ def _pooled(
     keys = numbers(evidence).itertuples(index=False, name=None)
     values = zip(together.estimate, together.lower, together.upper, strict=True)
     return {key: value for key, value in zip(keys, values, strict=True)}
+
+
+_RELEASE_PAGE = 2  # separators in the name of the page of a release
+
+OnRelease = Callable[[str], None]
+_KINDS: dict[str, type[EstimateManifest] | type[ReportManifest]] = {
+    "estimates": EstimateManifest,
+    "reports": ReportManifest,
+}
+
+
+@dataclass(frozen=True)
+class ListingUpdate:
+    """The entries of a listing that is to be written."""
+
+    # The root so far; without data sets if there is none, or if it is not valid
+    before: ListingRoot
+    # The last entry of the ledger before the bundles were read; None without a ledger
+    ledger: Anchor | None
+    # The releases of the data sets that were read, oldest first
+    entries: Mapping[str, tuple[ListingEntry, ...]]
+    # Names of the releases of these data sets that cannot be listed, because their descriptions are
+    # damaged
+    damaged: tuple[str, ...]
+
+
+@contextmanager
+def catalogue_lock(context: Context) -> Iterator[HeldLock]:
+    """Hold the lock of the listing and the pages, which all publishers of a ledger share."""
+    ledger = context.existing_ledger
+    if ledger is None:
+        with file_lock(context.home.locks, CATALOGUE_LOCK) as lock:
+            yield lock
+    else:
+        with ledger.lock(CATALOGUE_LOCK) as lock:
+            yield lock
+
+
+def read_entries(
+    archive: Archive,
+    ledger: Ledger | None,
+    only: tuple[str, str] | None = None,
+    on_release: OnRelease = lambda name: None,
+) -> ListingUpdate:
+    """Read the entries of a listing from the bundles; the caller holds the `catalogue_lock`.
+
+    Parameters
+    ----------
+    only
+        Data set and release: new bundles of this data set are added, and the attached bundles of
+        this release are read again. Default: the entries of all data sets are made again; so they
+        are if there is no valid listing.
+    """
+    head = ledger.head() if ledger is not None else None
+    old: ListingRoot | None = None
+    with suppress(BundleError):
+        signed = read_root(archive)
+        if signed is not None and (head is None or signed.root.is_of(head.ledger)):
+            old = signed.root
+    before = old or ListingRoot(format=LISTING_FORMAT, datasets={}, pages={})
+    from_bundles = old is None or only is None
+    bundles = archive.bundles(None if from_bundles or only is None else only[0])
+    present: dict[str, dict[str, list[tuple[str, ...]]]] = {}
+    for dataset, release, *bundle in bundles:
+        present.setdefault(dataset, {}).setdefault(release, []).append(tuple(bundle))
+    if from_bundles:
+        present |= {dataset: {} for dataset in before.datasets.keys() - present.keys()}
+    entries: dict[str, tuple[ListingEntry, ...]] = {}
+    damaged: list[str] = []
+    for dataset in sorted(present):
+        listing = before.datasets.get(dataset)
+        known = _entries(archive, dataset, listing)
+        changed = None if from_bundles or only is None else only[1]
+        made = _Entries(archive, dataset, known, changed, on_release)
+        entries[dataset] = tuple(made.of(present[dataset]))
+        damaged += made.damaged
+    return ListingUpdate(before, head, entries, tuple(damaged))
+
+
+def write_listing(archive: Archive, update: ListingUpdate, pages: Mapping[str, str]) -> None:
+    """Write the parts and then the root; the caller holds the `catalogue_lock`.
+
+    Parameters
+    ----------
+    pages
+        The digests of all pages, by their names; of releases, only of those that were written.
+    """
+    listings: dict[str, DatasetListing] = dict(update.before.datasets)
+    for dataset, entries in update.entries.items():
+        listed = [
+            each.model_copy(
+                update={"page": pages.get(release_page(dataset, each.facts.release), each.page)}
+            )
+            for each in entries
+        ]
+        if listed:
+            before = update.before.datasets.get(dataset)
+            listings[dataset] = write_dataset(archive, dataset, listed, before)
+    others = {name: digest for name, digest in pages.items() if name.count("/") < _RELEASE_PAGE}
+    root = ListingRoot(format=LISTING_FORMAT, ledger=update.ledger, datasets=listings, pages=others)
+    write_root(archive, root)
+    # Parts that this root supersedes stay for readers of the last one.
+    for dataset in update.entries:
+        before = update.before.datasets.get(dataset)
+        for digest in before.superseded if before else ():
+            if digest not in root.datasets[dataset].parts:
+                archive.remove_file(part_name(dataset, digest))
+
+
+class _Entries:
+    """Makes the entries of a data set from its bundles and its entries so far.
+
+    Of releases that have an entry, only the attached bundles of the one that has `changed` are read
+    again; all bundles if it is None.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        dataset: str,
+        known: Mapping[str, ListingEntry],
+        changed: str | None,
+        on_release: OnRelease,
+    ) -> None:
+        self._archive, self._dataset, self._known = archive, dataset, known
+        self._changed, self._on_release = changed, on_release
+        self.damaged: list[str] = []
+
+    def of(self, present: Mapping[str, Collection[tuple[str, ...]]]) -> Iterator[ListingEntry]:
+        """The entries of all releases, oldest first; from their bundles, by release id."""
+        unread = [
+            (self._dataset, release)
+            for release, bundles in present.items()
+            if ("release",) in bundles and (self._changed is None or release not in self._known)
+        ]
+        described: dict[str, ListingEntry | None] = {}
+        for (_, release), result in zip(unread, try_describe(self._archive, unread), strict=True):
+            self._on_release(f"{self._dataset}/{release}")
+            described[release] = self._described(release, result)
+        names = in_release_order((self._dataset, name) for name in {*present, *self._known})
+        for _, release in names:
+            entry = described.get(release, self._known.get(release))
+            if entry is not None:
+                attached = present.get(release, ())
+                name = entry.facts.dataset.id, entry.facts.release
+                changes: dict[str, object] = {}
+                if ("withdrawn",) in attached and entry.withdrawn is None:
+                    with suppress(Invalid):
+                        changes["withdrawn"] = _withdrawal(describe_release(self._archive, *name))
+                for kind, manifest in _KINDS.items():
+                    listed = dict(getattr(entry, kind))
+                    for own, *rest in attached:
+                        for each in rest if own == kind else ():
+                            # An estimate that was lost may have been made again, by newer software.
+                            is_read = each not in listed or self._changed in {None, name[1]}
+                            if is_read and (digest := self._digest(entry, kind, each, manifest)):
+                                listed[each] = digest
+                    changes[kind] = listed
+                yield entry.model_copy(update=changes)
+
+    def _described(
+        self, release: str, result: DescribedRelease | GramercyError
+    ) -> ListingEntry | None:
+        """The entry of a release as it is; the known one if it was damaged or replaced since."""
+        known = self._known.get(release)
+        if isinstance(result, GramercyError) and not isinstance(result, Invalid):
+            raise result  # a store that cannot be reached does not mean that a bundle is damaged
+        if isinstance(result, GramercyError) or (known and known.sha256 != result.sha256):
+            self.damaged.append(f"{self._dataset}/{release}")
+            return known
+        return ListingEntry(
+            facts=ListedFacts.of(result.manifest),
+            columns=0,
+            sha256=result.sha256,
+            withdrawn=_withdrawal(result),
+            estimates=known.estimates if known else {},
+            reports=known.reports if known else {},
+            page=known.page if known else None,
+        )
+
+    def _digest(
+        self,
+        entry: ListingEntry,
+        kind: str,
+        name: str,
+        manifest: type[EstimateManifest] | type[ReportManifest],
+    ) -> str | None:
+        """The digest of an estimate or a report; None if it is damaged or of another release."""
+        archive, facts = self._archive, entry.facts
+        with suppress(BundleError):
+            folder = archive.metadata_path(facts.dataset.id, facts.release, kind, name)
+            if folder is not None:
+                archive.verify_signer(folder)
+                if read_manifest(folder, manifest).release_sha256 == entry.sha256:
+                    return file_digest(folder / SUMS)
+        return None
+
+
+def _entries(
+    archive: Archive, dataset: str, listing: DatasetListing | None
+) -> dict[str, ListingEntry]:
+    """The entries of a data set so far; those of a damaged part are made again."""
+    known: dict[str, ListingEntry] = {}
+    for digest in listing.parts if listing else ():
+        with suppress(BundleError, PartMissingError):
+            known |= {each.facts.release: each for each in read_part(archive, dataset, digest)}
+    return known
+
+
+def _withdrawal(described: DescribedRelease) -> Withdrawal | None:
+    notice = described.withdrawal
+    if notice is None:
+        return None
+    return Withdrawal(sha256=notice.sha256, reason=notice.manifest.reason)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gramercy.ledger import Charge, Statement, check_budget, spent_failure
-from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.schemas import families

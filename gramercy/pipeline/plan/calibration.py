@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramercy import mechanisms
 from gramercy.common.lattice import row_lattice
@@ -115,7 +114,24 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
         calibration = Calibration(mechanism_type.from_spec(requested, parameters))
     check_guarantee(mechanism_type.name, calibration.guarantee, requested)
     if spec.folds > 1:
-        _check_folds(spec, calibration.mechanism)
+        if not calibration.mechanism.closed_under_sums:
+            raise families.REQUEST_USE(
+                "'folds' cannot be used with '{mechanism}'.",
+                "Use 'gaussian' or 'gaussian-iid': a sum of their noise is of the same family.",
+                mechanism=calibration.mechanism.name,
+            )
+        if spec.privacy_unit == "person":
+            raise families.REQUEST_USE(
+                "'folds' cannot be used where persons are protected.",
+                "Leave the key out.",
+            )
+        if spec.folds > spec.dataset.rows:
+            raise families.REQUEST_USE(
+                "'folds' is {folds}, but the table has only {rows} rows.",
+                "Ask for fewer folds.",
+                folds=spec.folds,
+                rows=spec.dataset.rows,
+            )
     if spec.by is not None:
         _check_groups(spec, spec.by, calibration.mechanism)
     return calibration
@@ -196,27 +212,6 @@ def _at_mu(
         if made.guarantee.mu <= mu:
             return made
         epsilon *= min(mu / made.guarantee.mu, 1 - 1e-3)
-
-
-def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
-    if not mechanism.closed_under_sums:
-        raise families.REQUEST_USE(
-            "'folds' cannot be used with '{mechanism}'.",
-            "Use 'gaussian' or 'gaussian-iid': a sum of their noise is of the same family.",
-            mechanism=mechanism.name,
-        )
-    if spec.privacy_unit == "person":
-        raise families.REQUEST_USE(
-            "'folds' cannot be used where persons are protected.",
-            "Leave the key out.",
-        )
-    if spec.folds > spec.dataset.rows:
-        raise families.REQUEST_USE(
-            "'folds' is {folds}, but the table has only {rows} rows.",
-            "Ask for fewer folds.",
-            folds=spec.folds,
-            rows=spec.dataset.rows,
-        )
 
 
 def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> None:
@@ -327,32 +322,16 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         mean_squared_norm=mean_squared_norm,
         failure_share=spec.budget.failure_share,
         table_columns=len(spec.columns),
-        histogram_shares=_histogram_shares(spec),
+        histogram_shares=()
+        if spec.scaling is None or not spec.scaling.stages
+        else (*spec.scaling.stages, spec.scaling.lengths),
         grouped=spec.by is not None,
     )
-
-
-def _histogram_shares(spec: ReleaseSpec) -> tuple[float, ...]:
-    """Shares of the stages of histograms, and last that of row lengths; empty without them."""
-    if spec.scaling is None or not spec.scaling.stages:
-        return ()
-    return (*spec.scaling.stages, spec.scaling.lengths)
 
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
     """How rows are normalised; a box is a clip at a radius that no row exceeds."""
     return spec.normalisation.of_rows(spec.largest_norm)
-
-
-def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
-    """Offset of published rows: the centres of whole-number columns, else zero; shape (p, 1)."""
-    offset = [0.0] if spec.intercept else []
-    for column in spec.columns:
-        if isinstance(column, LevelsFacts):
-            offset += [0.0] * len(column.levels)
-        else:
-            offset.append(column.centre if spec.normalisation.keeps_rows else 0.0)
-    return np.array(offset)[:, None]
 
 
 def _mean_squared_norm(spec: ReleaseSpec, norm: float) -> float:

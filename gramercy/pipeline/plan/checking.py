@@ -1,8 +1,11 @@
-"""Check a table for its steward: count what a release could not use, without a charge.
+"""Check a table against its contract: headers for every release, cells for the steward alone.
 
-The counts are exact functions of private data. They go to the steward's terminal only: not to
-files, logs or Prefect. A release never uses a check, because a refusal would reveal something about
-cells.
+Files, columns and types are public facts, and the only ones that may cause a refusal: one that
+depends on cells would reveal something about them. `gramercy plan` shows what is wrong before
+Prefect starts; a release checks the headers again.
+
+The counts of `check_table` are exact functions of private data. They go to the steward's terminal
+only: not to files, logs or Prefect. A release never uses them.
 """
 
 from __future__ import annotations
@@ -14,17 +17,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramercy.pipeline.plan.table_header import check_table_header
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.source import display_name
 from gramercy.tables.batches import EXCESS_ROWS, MalformedLines
-from gramercy.tables.formats.reader import cell_batches
-from gramercy.tables.formats.source import Source
+from gramercy.tables.formats.reader import cell_batches, column_types
+from gramercy.tables.formats.source import Source, open_source
 from gramercy.tables.persons.person_index import IndexedPersons
 from gramercy.tables.sums.period_filter import PeriodFilter
 
@@ -171,37 +172,32 @@ class _Counts:
         period = PeriodFilter.of(contract)
         codings = codings if period is None else dict([period]) | codings
         limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
-        for cells in cell_batches(
+        for batch in cell_batches(
             source, codings, self.malformed, missing_codes=contract.missing_codes
         ):
-            batch = cells if period is None else self._in_period(cells)
+            if period is not None:  # its codes are first
+                self.rows_without_date += int(np.isnan(batch[0]).sum())
+                batch = batch[1:, batch[0] == 1]  # noqa: PLW2901
             if not batch.shape[1]:
                 continue
             allowed = min(most - self.rows, batch.shape[1])
-            self._add(batch[:, : int(allowed)], on_rows)
+            cells = batch[:, : int(allowed)]
+            if self.persons is not None:
+                self.rows_without_person += int(np.isnan(cells[0]).sum())
+                cells = cells[1:]
+            finite = np.isfinite(cells)
+            self._missing += (~finite).sum(axis=1)
+            self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
+            for index, counts in self._cells_of_levels.items():
+                indices = cells[index][finite[index]].astype(np.int64)
+                np.add(counts, np.bincount(indices, minlength=counts.size), out=counts)
+            self.rows += cells.shape[1]
+            on_rows(cells.shape[1])
             if allowed < batch.shape[1]:
                 return False
             if self.rows + self.malformed.dropped > limit:  # the table may be endless
                 break
         return True
-
-    def _in_period(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The rows of the period; `cells` has codes of `PeriodFilter` first."""
-        self.rows_without_date += int(np.isnan(cells[0]).sum())
-        return cells[1:, cells[0] == 1]
-
-    def _add(self, cells: NDArray[np.float64], on_rows: Callable[[int], None]) -> None:
-        if self.persons is not None:
-            self.rows_without_person += int(np.isnan(cells[0]).sum())
-            cells = cells[1:]
-        finite = np.isfinite(cells)
-        self._missing += (~finite).sum(axis=1)
-        self._clamped += (finite & ((cells < self._lower) | (cells > self._upper))).sum(axis=1)
-        for index, counts in self._cells_of_levels.items():
-            indices = cells[index][finite[index]].astype(np.int64)
-            np.add(counts, np.bincount(indices, minlength=counts.size), out=counts)
-        self.rows += cells.shape[1]
-        on_rows(cells.shape[1])
 
     def columns(self) -> list[ColumnQuality]:
         """The counts of every column."""
@@ -357,3 +353,151 @@ def percentage(share: float) -> str:
     if 0 < share < 0.01:
         return "<1 %"
     return ">99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+Types = Mapping[str, str]  # the columns of a file, with types as in `tables.formats.reader`
+
+_NUMBERS, _TEXTS, _PERSONS = {"whole", "double", "any"}, {"text", "any"}, {"whole", "text", "any"}
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+def required_columns(contract: Contract) -> list[str]:
+    """Columns that every file must have: those to publish, and those of persons and of dates."""
+    dates = None if contract.period is None else contract.period.column
+    others = (contract.person_column, dates)
+    return contract.names + [name for name in others if name is not None]
+
+
+def validate(contract: Contract) -> None:
+    """The step of a release: see `check_table_header`."""
+    check_table_header(contract)
+
+
+def check_table_header(contract: Contract) -> Source:
+    """Refuse a table whose files, columns or types differ from the contract."""
+    source, schemas = open_source(contract.source), []
+    required = required_columns(contract)
+    known: set[tuple[str | None, ...]] = set()
+    for each in source.files:
+        types, file = column_types(each), each.display_name
+        schema = tuple(types.get(name) for name in required)
+        if schema in known:  # thousands of files have one schema, apart from other columns
+            continue
+        known.add(schema)
+        if None in schema:
+            raise _columns_missing(file, types, contract)
+        if wrong := [name for name in contract.names if not _fits(contract, name, types[name])]:
+            raise (
+                families.TABLE_COLUMNS(
+                    "{file}: columns have other types than the contract declares: {columns}.",
+                    "Remove them from 'columns' (or, if a pattern matches them, add them to "
+                    "'exclude'); or store numbers as numbers, and levels that are text as text.",
+                    file=file,
+                    columns=tuple(f"{name} ({types[name]})" for name in wrong),
+                )
+            )
+        schemas.append((file, types))
+    _check_persons(contract, source, schemas)
+    _check_dates(contract, schemas)
+    return source
+
+
+def _fits(contract: Contract, name: str, stated: str) -> bool:
+    levels = contract.levels(name)
+    return stated in (_TEXTS if levels is not None and isinstance(levels[0], str) else _NUMBERS)
+
+
+def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
+    """The error for missing columns; never shows the file's own names.
+
+    Without a header, these names would be the cells of a person.
+    """
+    missing = [name for name in required_columns(contract) if name not in types]
+    omitted = len(missing) - _MOST_NAMED
+    named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
+    states_types = any(kind != "any" for kind in types.values())
+    if states_types or file.endswith(("parquet", "pq")):
+        return families.TABLE_COLUMNS(
+            "{file}: columns of the contract are missing: {columns} (the file has "
+            "{count} columns).",
+            "Correct 'columns' or 'privacy_unit' in the contract, or the file.",
+            file=file,
+            columns=named,
+            count=len(types),
+        )
+    if separators := _separators(list(types), missing):
+        return families.HEADER(
+            "{file}: columns of the contract are missing: {columns}; the fields seem "
+            "to be separated by {separators} instead of commas.",
+            "State it in the contract, and decimal: ',' if numbers have decimal "
+            "commas: source: {{path: ..., separator: ';'}}.",
+            file=file,
+            columns=named,
+            separators=separators,
+        )
+    return families.TABLE_COLUMNS(
+        "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
+        "Correct 'columns' or 'privacy_unit' in the contract, or give the file a header line.",
+        file=file,
+        columns=named,
+        count=len(types),
+    )
+
+
+def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
+    """What separates the fields of a header if commas do not; empty if commas seem to."""
+    header = ",".join(names)  # a name may contain a comma
+    for mark, words in _SEPARATORS.items():
+        fields = {field.strip().strip('"') for field in header.split(mark)}
+        if mark in header and (len(names) == 1 or fields.issuperset(missing)):
+            return words
+    return ""
+
+
+def _check_persons(
+    contract: Contract, source: Source, schemas: Sequence[tuple[str, Types]]
+) -> None:
+    """Refuse persons that are not identified by whole numbers or text, the same in all files.
+
+    With whole numbers in some files and text in others, 7 and 007 could be one person.
+    """
+    column = contract.person_column
+    if column is None:
+        return
+    files: dict[str, str] = {}  # each type, with the first file that states it
+    for file, types in schemas:
+        if types[column] not in _PERSONS:
+            raise families.TABLE_COLUMNS(
+                "{file}: column '{column}' identifies persons, but has the type {type}.",
+                "Store it as whole numbers or text.",
+                file=file,
+                column=column,
+                type=types[column],
+            )
+        files.setdefault(types[column], file)
+    if "whole" in files and (not source.states_types or "text" in files):
+        raise families.TABLE_COLUMNS(
+            "{file}: column '{column}' has whole numbers here, but text in other files.",
+            "Store it as text in all files, with the same spelling (a CSV file has text).",
+            file=files["whole"],
+            column=column,
+        )
+
+
+def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
+    """Refuse a column whose type cannot hold dates; whole numbers may be years."""
+    if contract.period is None:
+        return
+    column, years = contract.period.column, contract.budget.per == "year"
+    for file, types in schemas:
+        stated = types[column]
+        is_date = stated.lower().startswith(("date", "timestamp"))
+        if not (is_date or stated in _TEXTS or (years and stated in _NUMBERS)):
+            raise families.TABLE_COLUMNS(
+                "{file}: column '{column}' decides the period of each row, but has the type "
+                "{type}.",
+                "Store it as dates or times, or as text such as 2026-11-23.",
+                file=file,
+                column=column,
+                type=stated,
+            )

@@ -6,19 +6,25 @@ It uses public facts and the ledger alone; the table is not read, and nothing is
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+from gramercy import mechanisms
 from gramercy.common.notation import in_symbols
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.mechanism import Arithmetic, Mechanism
 from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
-from gramercy.pipeline.plan.calibration import guarantee_facts
+from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.ranking import rank_mechanisms
 from gramercy.pipeline.plan.verdict import Colour, plan_verdict
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
 from gramercy.reports.reader_notes import Level, Note
 from gramercy.reports.rendering import Links, no_links
+from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.request_parts import MechanismSpec
+from gramercy.schemas.model import parse
+from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.request_parts import ClaimedPureSpec, MechanismSpec, PureSpec
 
 _FACTOR, _STEPS = 8.0, 7  # from an eighth of the requested epsilon to eight times as much
 _LEAST, _MOST = 1e-4, 1e3  # range of epsilon that a request may state
@@ -44,16 +50,12 @@ def forecast(spec: ReleaseSpec, requested: MechanismSpec, epsilon: float) -> Cur
     for step in range(_STEPS):
         at = epsilon * _FACTOR ** (2 * step / (_STEPS - 1) - 1)
         if _LEAST <= at <= _MOST:
-            for each in rank_mechanisms(spec, _with_epsilon(requested, at))[0]:
+            other_levels = [key for key in ("mu", "snr") if key in type(requested).model_fields]
+            update: dict[str, Any] = {"epsilon": at, "calibration": "exact"}
+            update |= dict.fromkeys(other_levels)
+            for each in rank_mechanisms(spec, requested.model_copy(update=update))[0]:
                 curves.setdefault(each.name, []).append((at, each.error))
     return curves
-
-
-def _with_epsilon(requested: MechanismSpec, epsilon: float) -> MechanismSpec:
-    other_levels = [key for key in ("mu", "snr") if key in type(requested).model_fields]
-    update: dict[str, Any] = {"epsilon": epsilon, "calibration": "exact"}
-    update |= dict.fromkeys(other_levels)
-    return requested.model_copy(update=update)
 
 
 def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> str:
@@ -68,6 +70,8 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
     comparable &= math.isfinite(epsilon)
     curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
     counts = plan.calibration.constants_noise
+    before, charged = preview.statement, budget_effect(plan, preview).kind == "charged"
+    after = before.after(plan.guarantee) if charged else before
     return plan_page(
         PlanFacts(
             title=contract.title,
@@ -95,7 +99,16 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
             epsilon=epsilon,
             verdict=_verdict(plan),
             effect=budget_effect(plan, preview),
-            budget=_budget(plan, preview),
+            budget=BudgetFacts(
+                epsilon=before.budget.epsilon,
+                delta=before.budget.delta,
+                window=before.window,
+                spent=before.share,
+                taken=after.share - before.share,
+                spent_epsilon=before.spent,
+                left_epsilon=after.remaining,
+                releases_left=after.charges_left(plan.guarantee),
+            ),
             ranking=[
                 RankingRow(
                     each.name,
@@ -122,16 +135,92 @@ def _verdict(plan: Plan) -> Note | None:
     return Note(level, head, in_symbols(verdict.text), verdict.code)
 
 
-def _budget(plan: Plan, preview: BudgetPreview) -> BudgetFacts:
-    before, charged = preview.statement, budget_effect(plan, preview).kind == "charged"
-    after = before.after(plan.guarantee) if charged else before
-    return BudgetFacts(
-        epsilon=before.budget.epsilon,
-        delta=before.budget.delta,
-        window=before.window,
-        spent=before.share,
-        taken=after.share - before.share,
-        spent_epsilon=before.spent,
-        left_epsilon=after.remaining,
-        releases_left=after.charges_left(plan.guarantee),
+@dataclass(frozen=True)
+class RankedMechanism:
+    """A mechanism that can answer a request."""
+
+    # name, publishes, arithmetic: properties of the mechanism
+    name: str
+    publishes: str
+    arithmetic: Arithmetic
+    # guarantee, law: its exact guarantee, and its noise law on the released matrix
+    guarantee: Guarantee
+    law: NoiseLaw
+    error: float  # root mean square of the Frobenius norm of the noise, before any repair
+
+
+@dataclass(frozen=True)
+class UnsuitableMechanism:
+    """A mechanism that cannot answer a request, and why."""
+
+    name: str
+    reason: str
+
+
+def rank_mechanisms(
+    spec: ReleaseSpec, requested: MechanismSpec
+) -> tuple[list[RankedMechanism], list[UnsuitableMechanism]]:
+    """Compare all mechanisms at the requested guarantee, each calibrated exactly.
+
+    Returns
+    -------
+    ranked
+        By the error of the second moment, in ascending order. A mechanism that publishes a
+        precision matrix is unsuitable, because its error is not comparable.
+    """
+    target = _target(spec, requested)
+    ranked: list[RankedMechanism] = []
+    unsuitable: list[UnsuitableMechanism] = []
+    for name, mechanism_type in mechanisms.registry.items():
+        if not mechanism_type.publishes.is_moment:
+            reason = f"publishes {mechanism_type.publishes.short}, not a second moment"
+            unsuitable.append(UnsuitableMechanism(name, reason))
+        elif name == requested.name:
+            keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
+            keys.pop("paper", None)
+            ranked.append(_calibrated(spec, mechanism_type, keys))
+        elif target["delta"] == 0 and not _is_pure(mechanism_type):
+            unsuitable.append(UnsuitableMechanism(name, "is not pure epsilon-DP: needs a delta"))
+        elif (level := next(iter(target))) not in mechanism_type.spec.level_keys:
+            unsuitable.append(UnsuitableMechanism(name, f"cannot be calibrated by {level}"))
+        else:
+            try:
+                keys = {"name": name, "arithmetic": mechanism_type.arithmetic, **target}
+                ranked.append(_calibrated(spec, mechanism_type, keys))
+            except GramercyError as error:
+                unsuitable.append(UnsuitableMechanism(name, str(error)))
+    return sorted(ranked, key=lambda each: each.error), unsuitable
+
+
+def _target(spec: ReleaseSpec, requested: MechanismSpec) -> dict[str, float]:
+    """The requested epsilon or mu, with delta; if neither is requested, the exact mu."""
+    if requested.epsilon is not None:
+        return {"epsilon": requested.epsilon, "delta": requested.delta}
+    mu = requested.mu
+    if mu is None:
+        requested_spec = spec.model_copy(update={"mechanism": requested.non_default_keys()})
+        mu = calibrate(requested_spec).guarantee.mu
+    return {"mu": mu, "delta": requested.delta}
+
+
+def _is_pure(mechanism_type: type[Mechanism]) -> bool:
+    spec = mechanism_type.spec
+    return issubclass(spec, PureSpec) and not issubclass(spec, ClaimedPureSpec)
+
+
+def _calibrated(
+    spec: ReleaseSpec, mechanism_type: type[Mechanism], keys: dict[str, Any]
+) -> RankedMechanism:
+    name = mechanism_type.name
+    requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
+    calibration = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
+    mechanism = calibration.mechanism
+    law = mechanism.matrix_law(spec.dataset.count, spec.parts)
+    return RankedMechanism(
+        name,
+        mechanism.publishes.name,
+        mechanism.arithmetic,
+        calibration.guarantee,
+        law,
+        law.norm(len(spec.names)),
     )

@@ -1,13 +1,29 @@
-"""Plan a release from its contract and request; the table is not read."""
+"""Plan a release from its contract and request: its columns, facts and estimates.
+
+No row is read.
+
+Names of columns are public, and so is what a pattern stands for: plan, manifest and ledger hold the
+names, never the patterns. The first release fixes them. The order follows from the names alone, so
+that a file whose columns are in another order gives the same matrix.
+"""
 
 from __future__ import annotations
 
 import datetime
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, describe_release, read_release
+from gramercy.archive.store.archive import Archive
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
+from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
@@ -15,29 +31,38 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
 )
-from gramercy.pipeline.plan.chosen_columns import (
-    check_names,
-    with_columns_of_table,
-)
-from gramercy.pipeline.plan.estimable import check_group, check_other_releases
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.specification import (
-    matrix_contract,
-    release_spec,
-    scaled_contract,
-    with_planned_scaling,
-)
-from gramercy.schemas import families
+from gramercy.scaling.chain import replayed, starting_facts
+from gramercy.scaling.shares import Shares, shares
+from gramercy.schemas import families, wordings
+from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import RequestError
-from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.errors import InvalidValue, RequestError
+from gramercy.schemas.facts import (
+    BudgetFacts,
+    ColumnFacts,
+    DatasetFacts,
+    LevelsFacts,
+    PeriodFacts,
+    group_names,
+)
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation
-from gramercy.schemas.publications import REPORTS
+from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.problem import Wording
+from gramercy.schemas.publications import REPORTS, ROWS
 from gramercy.schemas.request import PERIOD
-from gramercy.schemas.request_parts import LocalEngine
-from gramercy.tables.formats.source import needs_copy
+from gramercy.schemas.request_parts import (
+    LocalEngine,
+    PrivateScaling,
+    ReleasedScaling,
+    ScalingFacts,
+)
+from gramercy.tables.formats.csv_format import look_like_data
+from gramercy.tables.formats.reader import schema_of
+from gramercy.tables.formats.source import needs_copy, open_source
 
 _GRACE = datetime.timedelta(hours=1)
 
@@ -214,10 +239,26 @@ def make_plan(
             mechanism=mechanism.name,
         )
     plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
-    _check_limit(context, plan)
+    budget = contract.budget
+    if budget.per_release is not None:
+        epsilon = plan.guarantee.epsilon(budget.delta)
+        if epsilon > budget.per_release and not _is_answered(context, plan):
+            raise families.EXCEEDED(
+                "{dataset}: this release has epsilon={epsilon:g} at the budget's delta; the "
+                "contract allows {limit:g} for a single one.",
+                "Ask for a smaller epsilon, or raise 'budget: per_release' in the contract.",
+                dataset=contract.id,
+                epsilon=epsilon,
+                limit=budget.per_release,
+            )
     for index, estimator in enumerate(request.estimates):
         try:
-            _check_estimate(context, plan, estimator)
+            check_group(spec, estimator)
+            estimator.check(spec)
+            # An answered request is answered again, even if other releases were withdrawn.
+            if estimator.other_releases and not _is_answered(context, plan):
+                name = f"{contract.id}/{request.version}"
+                check_other_releases(context.archive, estimator, name, spec)
         except RequestError as error:
             error.sentence = f"estimates.{index}: {error.sentence}"
             raise
@@ -229,33 +270,6 @@ def _is_answered(context: Context, plan: Plan) -> bool:
     ledger = context.existing_ledger
     charge = ledger.find_charge(plan.contract.id, plan.key) if ledger is not None else None
     return charge is not None and charge.is_published
-
-
-def _check_limit(context: Context, plan: Plan) -> None:
-    """Refuse a release with a larger epsilon than the contract allows a single one."""
-    budget = plan.contract.budget
-    if budget.per_release is None:
-        return
-    epsilon = plan.guarantee.epsilon(budget.delta)
-    if epsilon > budget.per_release and not _is_answered(context, plan):
-        raise families.EXCEEDED(
-            "{dataset}: this release has epsilon={epsilon:g} at the budget's delta; the contract "
-            "allows {limit:g} for a single one.",
-            "Ask for a smaller epsilon, or raise 'budget: per_release' in the contract.",
-            dataset=plan.contract.id,
-            epsilon=epsilon,
-            limit=budget.per_release,
-        )
-
-
-def _check_estimate(context: Context, plan: Plan, estimator: Estimator) -> None:
-    """Refuse an estimate that cannot be computed from the planned release."""
-    check_group(plan.spec, estimator)
-    estimator.check(plan.spec)
-    if estimator.other_releases and _is_answered(context, plan):
-        return  # even if others were withdrawn
-    name = f"{plan.contract.id}/{plan.request.version}"
-    check_other_releases(context.archive, estimator, name, plan.spec)
 
 
 def utc_now() -> datetime.datetime:
@@ -300,3 +314,538 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
             scheduled=scheduled,
             current=current,
         )
+
+
+def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
+    """The column of levels by which the rows are grouped; None if they are not."""
+    name = request.by
+    if name is None:
+        return None
+    if name not in contract.columns:
+        raise families.GROUPS(
+            "'by': the contract has no column '{name}'.",
+            "Similar columns: {similar}.",
+            name=name,
+            similar=most_similar_first(name, contract.names),
+        )
+    levels = contract.levels(name)
+    if levels is None:
+        raise families.GROUPS(
+            "'by': the column '{name}' has no levels.",
+            "Declare 'levels' for it in the contract, or group by a column that has them.",
+            name=name,
+        )
+    if len(contract.columns) == 1:
+        raise families.GROUPS(
+            "'by': '{name}' is the only column of the contract.",
+            "Leave 'by' out, or declare more columns.",
+            name=name,
+        )
+    return LevelsFacts(name=name, levels=levels)
+
+
+def matrix_contract(contract: Contract, request: Request) -> Contract:
+    """The contract of the columns of the matrix: without the one that groups the rows."""
+    by = grouping_column(contract, request)
+    return contract if by is None else contract.without_column(by.name)
+
+
+def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
+    """The public facts that determine a release."""
+    table, source = matrix_contract(contract, request), contract.source
+    if request.normalisation.keeps_rows:
+        table = table.with_integer_bounds()
+    return ReleaseSpec(
+        dataset=DatasetFacts(
+            id=contract.id,
+            title=contract.title,
+            curator=contract.curator,
+            version=request.version,
+            rows=contract.rows,
+            persons=contract.persons,
+        ),
+        columns=tuple(
+            LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
+            for n, c in table.columns.items()
+        ),
+        intercept=contract.intercept,
+        neighbours=contract.neighbours,
+        privacy_unit=contract.protected_unit,
+        normalisation=request.normalisation,
+        mechanism=request.mechanism.non_default_keys(),
+        folds=request.folds,
+        by=grouping_column(contract, request),
+        missing_codes=contract.missing_codes,
+        budget=BudgetFacts.of(contract.budget),
+        period=_period_facts(contract, request),
+        selection=source.selection if isinstance(source, DatabaseTable) else None,
+    )
+
+
+def _period_facts(contract: Contract, request: Request) -> PeriodFacts | None:
+    if contract.budget.per == "lifetime":
+        return None
+    label, dates = contract.window(request.version), contract.period
+    if dates is None:
+        return PeriodFacts(label=label)
+    return PeriodFacts(label=label, column=dates.column, timezone=dates.timezone)
+
+
+def _column_facts(name: str, column: Column) -> ColumnFacts:
+    if not column.has_bounds:
+        return starting_facts(name, None)
+    lower, upper = column.limits
+    centre, scale = column.effective_centre, column.effective_scale
+    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
+
+
+def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
+    """The contract with the bounds, centres and scales of a release."""
+    estimated = spec.scaling is not None
+    columns = {
+        facts.name: contract.columns[facts.name].in_use(
+            facts.model_dump(exclude={"name"}), estimated=estimated
+        )
+        for facts in spec.columns
+    }
+    return contract.model_copy(update={"columns": columns})
+
+
+_release_without_constants = Wording(
+    families.SCALING,
+    "Release '{release}' has no constants for this request: {reason}.",
+    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+)
+
+
+Bounds = tuple[tuple[float, float] | None, ...]
+
+
+def with_planned_scaling(
+    context: Context, contract: Contract, request: Request, declared: ReleaseSpec
+) -> ReleaseSpec:
+    """The facts of a release, with the scaling that its request asks for."""
+    scaling = request.scaling
+    if isinstance(scaling, ReleasedScaling):
+        return _with_released_constants(context, scaling, contract, declared)
+    without_bounds = tuple(contract.columns_without_bounds)
+    if not isinstance(scaling, PrivateScaling):
+        if without_bounds:
+            raise families.SCALING(
+                "Columns without bounds need estimated scaling: {columns}.",
+                "Declare 'lower' and 'upper' in the contract, or write 'scaling: private' in the "
+                "request.",
+                columns=without_bounds,
+            )
+        return declared
+    planned = _shares(scaling, contract, request, declared)
+    if planned is None:
+        if without_bounds:
+            p = _p(declared)
+            needed = rows_needed(p, target_mu(request.mechanism))
+            raise (
+                families.SCALING(
+                    "{count} {count_key} are too few to estimate the constants of columns without "
+                    "bounds: about {needed} are needed for {p} columns at this guarantee.",
+                    "Declare bounds for all columns in the contract.",
+                    count=contract.count,
+                    count_key=contract.count_key,
+                    needed=needed,
+                    p=p,
+                )
+            )
+        # Unit rows need no radius, and lose the least where constants cannot be estimated.
+        return declared.model_copy(update={"normalisation": Unit()})
+    facts = ScalingFacts(
+        kind="private",
+        bounds=_bounds(contract),
+        stages=planned.stages,
+        lengths=planned.lengths,
+        lost=0.0 if registry[request.mechanism.name].estimates_constants else planned.lost,
+    )
+    columns = tuple(
+        column if isinstance(column, LevelsFacts) else starting_facts(column.name, limits)
+        for column, limits in zip(declared.columns, facts.bounds, strict=True)
+    )
+    return declared.model_copy(update={"scaling": facts, "columns": columns})
+
+
+def _shares(
+    scaling: PrivateScaling, contract: Contract, request: Request, spec: ReleaseSpec
+) -> Shares | None:
+    if request.mechanism.delta == 0:
+        raise wordings.scaling_needs_delta()
+    histograms_only = registry[request.mechanism.name].estimates_constants
+    share = 1.0 if histograms_only else scaling.share
+    return shares(contract.count, _p(spec), target_mu(request.mechanism), share)
+
+
+def rows_needed(p: int, mu: float) -> int:
+    """The smallest number of rows at which private constants pay."""
+    low, high = 0, 1
+    while shares(high, p, mu) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if shares(middle, p, mu) is None else (low, middle)
+    return high
+
+
+def _p(spec: ReleaseSpec) -> int:
+    """Number of columns of the matrix without the intercept."""
+    return len(spec.names) - int(spec.intercept)
+
+
+def _bounds(contract: Contract) -> Bounds:
+    return tuple(
+        column.limits if isinstance(column, Column) and column.has_bounds else None
+        for column in contract.columns.values()
+    )
+
+
+def _with_released_constants(
+    context: Context, scaling: ReleasedScaling, contract: Contract, declared: ReleaseSpec
+) -> ReleaseSpec:
+    """The facts with the constants of an earlier release; they cost nothing."""
+    place = context.archive.release(contract.id, scaling.release)
+    if not context.archive.contains(place):
+        raise _release_without_constants(scaling.release, "it is not in the archive")
+    bundle = read_release(place)
+    other = bundle.manifest.scaling
+    if other is None or not bundle.histograms:
+        raise _release_without_constants(scaling.release, "it has no histograms")
+    same_table = bundle.manifest.names == declared.names and other.bounds == _bounds(contract)
+    if not same_table or bundle.manifest.privacy_unit != declared.privacy_unit:
+        reason = "its columns, bounds, intercept or privacy unit differ"
+        raise _release_without_constants(scaling.release, reason)
+    planned = ScalingFacts(
+        kind="release",
+        bounds=other.bounds,
+        release=scaling.release,
+        sha256=bundle.sha256,
+    )
+    return constants_of_release(declared.model_copy(update={"scaling": planned}), bundle)
+
+
+def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:
+    """The facts of a release with the constants that another release's histograms give.
+
+    Parameters
+    ----------
+    source
+        The release with the histograms. The radius is chosen again, for the noise of `spec`.
+    """
+    facts = source.manifest
+    noise = calibrate(facts).noise_of_sum(facts)
+    chain, histograms = replayed(facts, source.histograms, noise)
+    constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec))
+    if spec.scaling is None or constants.scaling is None:
+        raise TypeError("the constants of this release are declared")
+    stated = {"present": constants.scaling.present, "signs": constants.scaling.signs}
+    update = {
+        "columns": constants.columns,
+        "normalisation": constants.normalisation,
+        "scaling": spec.scaling.model_copy(update=stated),
+    }
+    return spec.model_copy(update=update)
+
+
+ANY = "*"  # all columns that no other entry stands for
+
+
+def with_columns_of_table(contract: Contract, path: Path) -> Contract:
+    """The contract with the table's columns in place of patterns; reads headers, but no row.
+
+    Parameters
+    ----------
+    contract
+        The contract of one version; without patterns, it is returned as it is, and the table is
+        not opened.
+    """
+    if not any(ANY in name for name in contract.columns):
+        return contract
+    table = open_source(contract.source)
+    try:
+        names = schema_of(table)
+        patterns = [name for name in contract.columns if ANY in name and name not in names]
+        if (
+            patterns and not table.states_names and look_like_data(names)
+        ):  # errors would quote cells
+            raise _at(
+                "columns",
+                families.COLUMNS(
+                    "'{pattern}' may match cells: a name in the first line of the table is a "
+                    "number, a date, a time or a mark for a missing value.",
+                    "Add a first line with names; or, if these are names, list them instead of the "
+                    "pattern.",
+                    pattern=patterns[0],
+                ),
+            )
+        return contract.with_columns(resolve_columns(contract, names))
+    except InvalidValue as error:
+        failure = wordings.contract_not_valid(str(path))
+        failure.details = (_at(error.key or "columns", error.without_history()),)
+    raise failure
+
+
+def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The columns of a table for which each name in `columns` stands, in the order of the matrix.
+
+    A name of a column stands for that column only, and takes precedence. Any other name with ``*``
+    stands for the columns that it matches, in natural order, apart from excluded ones and those
+    that identify persons or state the period of a row.
+    """
+    known = set(names)
+    for name in contract.exclude:
+        if not (name in known or any(map(_matcher(name), known))):
+            raise _matches_nothing("exclude", name, known)
+    patterns = [name for name in contract.columns if ANY in name and name not in known]
+    declared = contract.columns.keys() - set(patterns)
+    free = sorted(known - declared - set(_left_out(contract, known)), key=_natural)
+    matched = _matches(patterns, free)
+    for pattern, columns in matched.items():
+        if not columns and pattern != ANY:
+            raise _matches_nothing(f"columns.{pattern}", pattern, known)
+    return {name: tuple(matched.get(name, (name,))) for name in contract.columns}
+
+
+def _left_out(contract: Contract, names: set[str]) -> Iterator[str]:
+    """The columns that no pattern stands for."""
+    if contract.person_column is not None:
+        yield contract.person_column
+    if contract.period is not None:
+        yield contract.period.column
+    for excluded in contract.exclude:
+        yield from [excluded] if excluded in names else filter(_matcher(excluded), names)
+
+
+def _matches(patterns: Iterable[str], names: Iterable[str]) -> Mapping[str, list[str]]:
+    """The columns for which each pattern stands, in order."""
+    matched: dict[str, list[str]] = {pattern: [] for pattern in patterns}
+    matchers = {pattern: _matcher(pattern) for pattern in matched if pattern != ANY}
+    for name in names:
+        found = [pattern for pattern, matches in matchers.items() if matches(name)]
+        if len(found) > 1:
+            overlap = families.COLUMNS(
+                "Two patterns match the column '{column}': '{first}' and '{second}'.",
+                "Declare the column by its name, which takes precedence over "
+                "patterns, or exclude it.",
+                column=name,
+                first=found[0],
+                second=found[1],
+            )
+            raise _at(f"columns.{found[1]}", overlap)
+        if found or ANY in matched:
+            matched[found[0] if found else ANY].append(name)
+    return matched
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a name matches a pattern, in which only ``*`` is special."""
+    compiled = re.compile(".*".join(map(re.escape, pattern.split(ANY))), re.DOTALL)
+    return lambda name: compiled.fullmatch(name) is not None
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """A key that sorts lab_2 before lab_10."""
+    parts = [part.lstrip("0") for part in re.split(r"([0-9]+)", name)]
+    return [(len(part) if k % 2 else 0, part) for k, part in enumerate(parts)], name
+
+
+def _matches_nothing(key: str, name: str, known: Iterable[str]) -> InvalidValue:
+    similar = most_similar_first(name.replace(ANY, ""), sorted(known, key=_natural))
+    return _at(
+        key,
+        families.COLUMNS(
+            "'{pattern}' does not match any column of the table that is not listed.",
+            "It has columns such as: {similar}.",
+            pattern=name,
+            similar=similar,
+        ),
+    )
+
+
+def _at(key: str, error: InvalidValue) -> InvalidValue:
+    error.key = key
+    return error
+
+
+# A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
+# bound: a release with longer names could be published, but not read.
+MOST_NAME_BYTES, MOST_NAMES_BYTES = 16_384, 500_000
+_MOST_REPORTED_BYTES = 10_000_000  # reports have a column for every pair of names
+_START = 40  # characters of a long name that its error quotes
+
+
+def check_names(context: Context, contract: Contract, *, in_pairs: bool = False) -> None:
+    """Refuse names that are too long, look like others, or are partly invisible.
+
+    The names of registered data sets are fixed, so they are not checked.
+
+    Parameters
+    ----------
+    in_pairs
+        Whether each column of the release is named by a pair of columns, as in reports.
+    """
+    names = [x for n in contract.names for x in contract.columns[n].matrix_names(n)]
+    sizes = [len(name.encode()) for name in names]
+    of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
+    most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES
+    is_short = max(sizes) <= MOST_NAME_BYTES and sum(sizes) <= most
+    if is_short and all(name.isascii() for name in names):
+        return
+    ledger = context.existing_ledger
+    if ledger is not None and contract.id in ledger.datasets():
+        return
+    for name, size in zip(names, sizes, strict=True):
+        if size > MOST_NAME_BYTES:
+            raise families.CONTRACT_USE(
+                "The name of the column '{start}...' has {bytes} bytes; a name may have {most}.",
+                "Rename the column in the table, or shorten the level.",
+                start=name[:_START],
+                bytes=size,
+                most=MOST_NAME_BYTES,
+            )
+    if not is_short:
+        raise families.CONTRACT_USE(
+            "The names of the columns have {bytes} bytes together; they may have {most}.",
+            "Use shorter names or fewer columns.",
+            bytes=sum(sizes),
+            most=most,
+        )
+    seen: dict[str, str] = {}
+    for name in names:
+        if has_hidden(name):
+            raise families.CONTRACT_USE(
+                "The name of the column '{name}' has invisible characters, or ones that break or "
+                "reverse its line.",
+                "Rename the column in the table.",
+                name=name,
+            )
+        other = seen.setdefault(skeleton(name), name)
+        if other != name:
+            raise families.CONTRACT_USE(
+                "The names of the columns '{first}' and '{second}' look the same.",
+                "Rename one of them in the table.",
+                first=other,
+                second=name,
+            )
+
+
+# Letters of other scripts, and the Latin letters that they look like. The rule follows Unicode's
+# technical standard 39 for the scripts that are most often mixed: Latin, Greek, Cyrillic, Armenian.
+_LOOKALIKES = str.maketrans(
+    "\u0131\u0184\u0251\u0261\u028f\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1"
+    "\u03c4\u03c5\u03c7\u03f2\u03f9\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u042c"
+    "\u0430\u0435\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u0475\u04ae\u04af\u04bb\u04bd\u0501\u051b\u051d\u0570\u0578\u057d\u0581\u0585",
+    "ibagYABEZHIKMNOPTYXaikvoptuxcCSIJABEKMHOPCTYXbaeopctyxsijvYyhedqwhnugo",
+)
+_DASHES = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
+)
+_FORMS = {"<wide>", "<narrow>", "<font>", "<noBreak>"}  # other forms of the same character
+_JOINERS = "\u200c\u200d"  # words of some scripts need them
+_IGNORABLE = re.compile(
+    "[\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+_HIDDEN = {"Cf", "Zl", "Zp"}  # format characters, such as those that reverse the direction; breaks
+
+
+def has_hidden(name: str) -> bool:
+    """Whether a name has invisible characters, or ones that break or reverse its line.
+
+    Joiners and the variants of the character before are allowed.
+    """
+    return any(unicodedata.category(x) in _HIDDEN and x not in _JOINERS for x in name)
+
+
+def skeleton(name: str) -> str:
+    """A text that is equal for two names that look the same.
+
+    Examples
+    --------
+    >>> skeleton("c\u043est") == skeleton("cost"), skeleton("Cost") == skeleton("cost")
+    (True, False)
+    """
+    visible = _IGNORABLE.sub("", name).translate(_DASHES)
+    usual = "".join(
+        unicodedata.normalize("NFKC", x)
+        if unicodedata.decomposition(x).partition(" ")[0] in _FORMS
+        else x
+        for x in unicodedata.normalize("NFD", visible)
+    )
+    return " ".join(unicodedata.normalize("NFC", usual.translate(_LOOKALIKES)).split())
+
+
+def check_estimable(facts: ReleaseManifest) -> None:
+    """Refuse a release that estimators cannot take."""
+    if facts.publication.refuse_estimates is not None:
+        name = f"{facts.dataset.id}/{facts.release}"
+        raise facts.publication.refuse_estimates(name, facts.release)
+
+
+def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
+    """Refuse an estimate from a group that the release does not have."""
+    names = () if spec.by is None else group_names(spec.by)
+    if estimator.group is not None and estimator.group not in names:
+        known = most_similar_first(estimator.group, names)
+        raise wordings.unknown_group(spec.dataset.id, estimator.group, known)
+
+
+def check_other_releases(
+    archive: Archive, estimator: Estimator, name: str, facts: ReleaseSpec
+) -> None:
+    """Refuse an estimate whose other releases do not exist or do not suit; matrices are not read.
+
+    Parameters
+    ----------
+    name, facts
+        Name and facts of the release that the estimate belongs to, which may be a planned one.
+    """
+    releases = [(name, facts)]
+    for other in estimator.other_releases:
+        listed = describe_release(archive, *_parts(other))
+        if listed.withdrawn is not None:
+            raise wordings.pool_of_withdrawn(other, listed.withdrawn)
+        check_estimable(listed.manifest)
+        releases.append((other, listed.manifest))
+    estimator.check_together(releases)
+    noisy = [
+        each for each, facts in releases if registry[facts.mechanism["name"]].publishes is ROWS
+    ]
+    if noisy and len(releases) > 1:
+        raise wordings.pool_of_rows(noisy[0])
+
+
+def missing_releases(archive: Archive, estimator: Estimator) -> list[str]:
+    """The names of the other releases that the archive does not have."""
+    return [
+        name
+        for name in estimator.other_releases
+        if not archive.contains(archive.release(*_parts(name)))
+    ]
+
+
+def withdrawn_releases(archive: Archive, estimator: Estimator) -> list[str]:
+    """The names of the other releases that have a notice of withdrawal."""
+    return [
+        name
+        for name in estimator.other_releases
+        if archive.contains(archive.withdrawal(*_parts(name)))
+    ]
+
+
+def read_other_releases(archive: Archive, estimator: Estimator) -> list[ReleaseBundle]:
+    """The other releases that an estimate needs, verified."""
+    bundles = []
+    for name in estimator.other_releases:
+        place = archive.release(*_parts(name))
+        bundles.append(read_release(place))
+        archive.verify_signer(place)
+    return bundles
+
+
+def _parts(name: str) -> tuple[str, str]:
+    dataset, _, release = name.partition("/")
+    return dataset, release

@@ -13,7 +13,6 @@ import datetime
 import glob
 import io
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
 from gramercy.schemas.periods import placeholders_in
-from gramercy.schemas.problem import Wording
 from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():
@@ -44,29 +42,6 @@ with publishing():
     )
     from ruamel.yaml.parser import ParserError
     from ruamel.yaml.scanner import ScannerError
-
-
-_contract_not_found = Wording(
-    families.CONTRACT_FILE,
-    "{file}: this contract does not exist.",
-    "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, "
-    "or is a path.",
-)
-
-
-_request_not_found = Wording(
-    families.REQUEST_FILE, "{file}: no such file.", "Check the path of the request."
-)
-
-
-_contract_is_folder = Wording(
-    families.CONTRACT_FILE, "{file} is a folder.", "Name the contract's YAML file in it."
-)
-
-
-_request_is_folder = Wording(
-    families.REQUEST_FILE, "{file} is a folder.", "Name the request's YAML file in it."
-)
 
 
 def read_contract(path: Path) -> Contract:
@@ -110,82 +85,60 @@ def read_request(path: Path, period: str | None = None) -> Request:
 
 def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
+    is_contract = error is ContractError
+    family = families.CONTRACT_FILE if is_contract else families.REQUEST_FILE
+    problem, data = None, None
     try:
         text = path.read_text(encoding="utf-8")
         if exceeds_limits(text):
-            raise _not_valid(
-                error,
-                path,
-                families.YAML(
-                    "The file has more than {characters} characters or, with all aliases expanded, "
-                    "more than {nodes} values.",
-                    "Is it a request or a contract, and not the table? If so, use fewer aliases "
-                    "('*name'), or patterns for columns that are declared alike.",
-                    characters=MOST_CHARACTERS,
-                    nodes=MOST_NODES,
-                ),
+            problem = families.YAML(
+                "The file has more than {characters} characters or, with all aliases expanded, "
+                "more than {nodes} values.",
+                "Is it a request or a contract, and not the table? If so, use fewer aliases "
+                "('*name'), or patterns for columns that are declared alike.",
+                characters=MOST_CHARACTERS,
+                nodes=MOST_NODES,
             )
-        data = copy.deepcopy(_parsed(text))
+        else:
+            data = copy.deepcopy(_parsed(text))
     except FileNotFoundError:
-        raise _NOT_FOUND[error](str(path)) from None
+        sentence, remedy = "{file}: no such file.", "Check the path of the request."
+        if is_contract:
+            sentence = "{file}: this contract does not exist."
+            remedy = (
+                "Check 'dataset' in the request: it names a file in the folder 'contracts' of the "
+                "home, or is a path."
+            )
+        raise family(sentence, remedy, file=str(path)) from None
     except IsADirectoryError:
-        raise _IS_FOLDER[error](str(path)) from None
+        name = "contract" if is_contract else "request"
+        remedy = f"Name the {name}'s YAML file in it."
+        raise family("{file} is a folder.", remedy, file=str(path)) from None
     except (OSError, UnicodeDecodeError) as caught:
-        raise _not_valid(
-            error,
-            path,
-            families.YAML(
-                "The file cannot be read ({reason}).",
-                "It must be UTF-8 text that you may read.",
-                reason=type(caught).__name__,
-            ),
-        ) from None
+        problem = families.YAML(
+            "The file cannot be read ({reason}).",
+            "It must be UTF-8 text that you may read.",
+            reason=type(caught).__name__,
+        )
     except (ValueError, RecursionError):  # an impossible date, an unbounded number
-        raise _not_valid(
-            error,
-            path,
-            families.YAML(
-                "A value is impossible, such as the date 2026-02-31.",
-                "Correct the value.",
-            ),
-        ) from None
+        problem = families.YAML(
+            "A value is impossible, such as the date 2026-02-31.", "Correct the value."
+        )
     except TypeError:  # a list or a mapping as a key, which only an alias can be
-        raise _not_valid(
-            error,
-            path,
-            families.YAML(
-                "A key is a list or a mapping.",
-                "Write every key as a text.",
-            ),
-        ) from None
+        problem = families.YAML("A key is a list or a mapping.", "Write every key as a text.")
     except YAMLError as caught:
-        raise _not_valid(error, path, _yaml_problem(caught)) from None
-    return parse(model, data, str(path), error)
+        problem = _yaml_problem(caught)
+    if problem is None:
+        return parse(model, data, str(path), error)
+    not_valid = wordings.contract_not_valid if is_contract else wordings.request_not_valid
+    failure = not_valid(str(path))
+    failure.details = (problem,)
+    raise failure
 
 
 @lru_cache(maxsize=8)  # one command reads the same files several times
 def _parsed(text: str) -> Any:
     return YAML(typ="safe", pure=True).load(text)
-
-
-_NOT_FOUND: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: _contract_not_found,
-    RequestError: _request_not_found,
-}
-_IS_FOLDER: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: _contract_is_folder,
-    RequestError: _request_is_folder,
-}
-_NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
-    ContractError: wordings.contract_not_valid,
-    RequestError: wordings.request_not_valid,
-}
-
-
-def _not_valid(error: type[Invalid], path: Path, detail: InvalidValue) -> Invalid:
-    failure = _NOT_VALID[error](str(path))
-    failure.details = (detail,)
-    return failure
 
 
 def _yaml_problem(caught: YAMLError) -> InvalidValue:

@@ -28,7 +28,6 @@ from scipy.special import ndtri
 from gramercy.estimators.accuracy.row_simulation import (
     Law,
     Normalisation,
-    Simulated,
     before_and_after,
     gaussian,
     lognormal,
@@ -79,15 +78,6 @@ class PredictedAccuracy:
         """The least and the largest error: noise and bias together."""
         return _range([math.hypot(*each) for each in self.tables])
 
-    def sufficient_division(self, error: float) -> float:
-        """The number by which the noise has to be divided, so that no table has a larger error.
-
-        Infinite if the bias alone is larger.
-        """
-        if self.bias[1] >= error:
-            return math.inf
-        return max(noise / math.sqrt(error**2 - bias**2) for noise, bias in self.tables)
-
 
 def _range(values: list[float]) -> tuple[float, float]:
     return min(values), max(values)
@@ -134,7 +124,11 @@ def _has_default_scale(column: ColumnFacts, spec: ReleaseSpec) -> bool:
 
 def _simulated(spec: ReleaseSpec, sd: float) -> Iterator[tuple[float, float]]:
     """Noise and bias of a typical correlation, by table."""
-    columns = _matrix_columns(spec)
+    columns = [  # the table column of each matrix column but the intercept
+        column
+        for column in spec.columns
+        for _ in range(len(column.levels) if isinstance(column, LevelsFacts) else 1)
+    ]
     cells = one_factor_rows(len(columns), _CORRELATION)
     persons = max(1, round(spec.dataset.rows / spec.dataset.count))
     cells = cells[: len(cells) // persons * persons]
@@ -154,22 +148,10 @@ def _simulated(spec: ReleaseSpec, sd: float) -> Iterator[tuple[float, float]]:
             simulated = before_and_after(rows, how)
             entry = float(np.median(simulated.variance)) * simulated.mean_weight * persons
             noise = sd * (divisor or radius or 1.0) ** 2 / max(entry, 1e-300)
-            yield min(noise, 1.0), _typical_change(simulated)
-
-
-def _matrix_columns(spec: ReleaseSpec) -> list[ColumnFacts | LevelsFacts]:
-    """The table column of each matrix column but the intercept."""
-    columns: list[ColumnFacts | LevelsFacts] = []
-    for column in spec.columns:
-        columns += [column] * (len(column.levels) if isinstance(column, LevelsFacts) else 1)
-    return columns
-
-
-def _typical_change(simulated: Simulated) -> float:
-    """Root mean square change of the correlations by the normalisation."""
-    pairs = np.triu_indices(len(simulated.correlation), 1)
-    change = (simulated.normalised - simulated.correlation)[pairs]
-    return float(np.sqrt(np.mean(change**2)))
+            # Root mean square change of the correlations by the normalisation.
+            pairs = np.triu_indices(len(simulated.correlation), 1)
+            change = (simulated.normalised - simulated.correlation)[pairs]
+            yield min(noise, 1.0), float(np.sqrt(np.mean(change**2)))
 
 
 def _radii(spec: ReleaseSpec) -> tuple[float | None, float | None]:
@@ -221,7 +203,11 @@ def sufficient_changes(plan: Plan, times: float) -> dict[str, float | int]:
         return _sd(changed) <= wanted
 
     def with_columns(number: int) -> bool:
-        fewer = _first_columns(spec, number)
+        update: dict[str, Any] = {"columns": spec.columns[:number]}
+        if spec.scaling is not None:
+            bounds = spec.scaling.bounds[:number]
+            update["scaling"] = spec.scaling.model_copy(update={"bounds": bounds, "present": None})
+        fewer = spec.model_copy(update=update)
         return _sd(fewer) / typical_entry(fewer) <= wanted / typical_entry(spec)
 
     start = plan.guarantee.epsilon(plan.request.mechanism.delta)
@@ -246,7 +232,9 @@ def _least_epsilon(enough: Callable[[float], bool], start: float) -> float | Non
             low, high = (low, middle) if enough(middle) else (middle, high)
     except GramercyError:  # the mechanism is not defined there
         return None
-    return _two_digits_up(high)
+    # Rounded up to two digits.
+    step = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return float(f"{math.ceil(high / step - 1e-9) * step:.3g}")
 
 
 def _most_columns(enough: Callable[[int], bool], now: int) -> int | None:
@@ -270,15 +258,6 @@ def _sd(spec: ReleaseSpec) -> float:
     return mechanism.matrix_law(spec.dataset.count, spec.parts).sd_off_diagonal
 
 
-def _first_columns(spec: ReleaseSpec, number: int) -> ReleaseSpec:
-    """The release of the first columns only."""
-    update: dict[str, Any] = {"columns": spec.columns[:number]}
-    if spec.scaling is not None:
-        bounds = spec.scaling.bounds[:number]
-        update["scaling"] = spec.scaling.model_copy(update={"bounds": bounds, "present": None})
-    return spec.model_copy(update=update)
-
-
 def proposal(changes: dict[str, float | int], goal: str) -> str:
     """The changes that reach a goal, such as ``a noise of 0.1``, in one sentence."""
     parts = []
@@ -289,12 +268,6 @@ def proposal(changes: dict[str, float | int], goal: str) -> str:
         parts.append(f"at most {changes['columns']} columns")
     either = " or ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     return f"{goal} takes {either}."
-
-
-def _two_digits_up(value: float) -> float:
-    """The value rounded up to two digits."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.ceil(value / step - 1e-9) * step:.3g}")
 
 
 def _rounded_up(count: int) -> int:
@@ -320,10 +293,6 @@ class Verdict:
     code: str = ""  # code of the warning; empty if green
     # the numbers of the verdict by name, for programs
     facts: dict[str, Any] = field(default_factory=dict)
-
-    def as_data(self) -> dict[str, Any]:
-        """The verdict as plain data."""
-        return {"level": self.level, "code": self.code, "text": self.text, "facts": self.facts}
 
 
 def plan_verdict(plan: Plan) -> Verdict | None:
@@ -385,7 +354,10 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
     if unit:
         details += "; rows are divided by their length"
     changes, remedies = {}, []
-    division, goal = expected.sufficient_division(_ACCURATE), f"An error of about {_ACCURATE:g}"
+    # What the noise has to be divided by, so that no table has a larger error.
+    division, goal = math.inf, f"An error of about {_ACCURATE:g}"
+    if expected.bias[1] < _ACCURATE:
+        division = max(noise / math.sqrt(_ACCURATE**2 - bias**2) for noise, bias in expected.tables)
     if expected.noise[0] > USEFUL:
         division, goal = expected.noise[0] / USEFUL, _USEFUL_NOISE
     if 1 < division < math.inf:

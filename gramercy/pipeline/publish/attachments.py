@@ -6,22 +6,43 @@ The ledger records the digests of estimates and reports, so that an audit finds 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from gramercy.archive.bundles.descriptions import write_withdrawal
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle, read_estimate
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release, software_versions
-from gramercy.archive.bundles.report_bundle import ReportBundle, read_report, write_report
+import numpy as np
+
+from gramercy.archive.bundles.bundle_kinds import (
+    PAGE,
+    EstimateBundle,
+    ReleaseBundle,
+    ReportBundle,
+    read_estimate,
+    read_release,
+    read_report,
+    report_descriptor,
+    software_versions,
+    write_estimate,
+    write_withdrawal,
+)
+from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import SUMS, file_digest
 from gramercy.common.extras import publishing
 from gramercy.common.process_lock import file_lock
+from gramercy.estimators import Estimate, Estimator, registry
+from gramercy.estimators.tuning.parallel import reporting_progress
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import (
+    check_estimable,
+    check_other_releases,
+    read_other_releases,
+)
+from gramercy.pipeline.progress import steps_bar
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.ledger_history import ChargeState
-from gramercy.schemas.manifest import FORMAT, ReportManifest, WithdrawalManifest
+from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest, WithdrawalManifest
 from gramercy.schemas.model import digest, parse
 
 _DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
@@ -43,7 +64,8 @@ def make_report(
             bundle = read_release(archive.release(dataset, release))
             bundles = [read_estimate(archive.estimate(dataset, release, name)) for name in names]
             manifest = report_manifest(bundle, bundles)
-            write_report(staged, manifest, report_page(bundle, bundles))
+            (staged / PAGE).write_text(report_page(bundle, bundles), encoding="utf-8", newline="\n")
+            write_descriptor(staged, report_descriptor(staged, manifest))
     return read_report(place)
 
 
@@ -168,3 +190,71 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
             if staged is not None:
                 write_withdrawal(staged, manifest)
     return place
+
+
+def estimate(context: Context, dataset: str, release: str, estimator: Estimator) -> str:
+    """Compute one estimate, unless it exists; returns its id."""
+    return make_estimate(context, dataset, release, estimator).manifest.estimate
+
+
+def make_estimate(
+    context: Context, dataset: str, release: str, estimator: Estimator
+) -> EstimateBundle:
+    """Compute and seal an estimate of a release; equal settings give the same estimate."""
+    archive = context.archive
+    place = archive.estimate(dataset, release, estimator.id)
+    with seal_once(context, place) as staged:
+        if staged is not None:
+            bundle = read_release(archive.release(dataset, release))
+            check_other_releases(archive, estimator, bundle.release_evidence.name, bundle.manifest)
+            others = read_other_releases(archive, estimator)
+            with steps_bar(estimator.name) as bar, reporting_progress(bar):
+                manifest, result = fit(bundle, estimator, others)
+            write_estimate(staged, manifest, result.matrices, result.tables, result.edges)
+    return read_estimate(place)
+
+
+def fit(
+    bundle: ReleaseBundle, estimator: Estimator, others: Sequence[ReleaseBundle] = ()
+) -> tuple[EstimateManifest, Estimate]:
+    """Compute an estimate and its manifest.
+
+    Parameters
+    ----------
+    others
+        The other releases that the estimator needs, in the order of `Estimator.other_releases`.
+    """
+    facts = bundle.manifest
+    check_estimable(facts)
+    of_group = [each.rows_of(estimator.group) for each in (bundle, *others)]
+    releases = [each.release_evidence for each in of_group]
+    result = estimator.fit(estimator.evidence_of(releases))
+    if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
+        raise families.ESTIMATE(
+            "{estimator}: these settings give no finite matrix.",
+            "Use a larger penalty.",
+            estimator=estimator.name,
+        )
+    manifest = EstimateManifest(
+        format=FORMAT,
+        kind=result.kind,
+        estimate=estimator.id,
+        dataset=facts.dataset,
+        release=facts.release,
+        release_sha256=bundle.sha256,
+        sources={each.name: each.sha256 for each in releases[1:]},
+        names=tuple(facts.names),
+        estimator=estimator.model_dump(),
+        tuning=dict(result.tuning),
+        matrices=tuple(result.matrices),
+        tables=tuple(result.tables),
+        graph=result.edges is not None,
+        privacy="post-processing of the release; no further privacy cost",
+        software=software_versions(),
+    )
+    return manifest, result
+
+
+def estimator_from_settings(settings: Mapping[str, Any]) -> Estimator:
+    """The estimator with the settings that a manifest states."""
+    return registry[settings["name"]].model_validate(dict(settings))

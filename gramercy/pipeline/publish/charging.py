@@ -19,12 +19,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
-from gramercy.archive.bundles.release_bundle import (
-    ReleaseBundle,
+from gramercy.archive.bundles.bundle_kinds import (
     most_bytes,
     read_release,
     read_release_manifest,
@@ -39,15 +39,13 @@ from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
-from gramercy.pipeline.publish.drawing import PrivateData, draw_into, publisher_of
+from gramercy.pipeline.publish.drawing import PrivateData, ReportSum, draw_into, publisher_of
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
-from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
 from gramercy.schemas.facts import BudgetFacts, LedgerFacts, group_names
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.tables.formats.source import needs_copy, open_source
-from gramercy.tables.sums.streaming import Accumulated
 
 _INTERRUPTED = "interrupted when drawn"
 _LEDGER_BYTES = 1 << 20  # more than the entries of a release need
@@ -169,7 +167,7 @@ class LockedRequest:
                 archive.commit(sealed, self.bundle_path(charge), self._confirm(charge))
                 self._mark_published(charge)
             except SpentFailure:
-                archive.discard(sealed)
+                rmtree(sealed, ignore_errors=True)
                 raise
         return charge
 
@@ -263,18 +261,14 @@ def replay(context: Context, plan: Plan) -> str | None:
             check_budget(run.dataset, statement, plan.guarantee)
             run.check_space()
             return None
-    facts = {"table_changed_since": _has_changed(plan, charge)}
+    changed: bool | None = None  # of a table that is copied, it is not known
+    if not needs_copy(plan.contract.source):
+        changed = True  # also if it is missing or unreadable
+        with contextlib.suppress(Exception):
+            changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
+    facts = {"table_changed_since": changed}
     internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
-
-
-def _has_changed(plan: Plan, charge: Charge) -> bool | None:
-    """Whether the files have changed since they were published; None for a table that is copied."""
-    if needs_copy(plan.contract.source):
-        return None
-    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
-        return open_source(plan.contract.source).fingerprint() != charge.fingerprint
-    return True
 
 
 def publish(context: Context, plan: Plan, data: PrivateData) -> str:
@@ -325,45 +319,25 @@ def _table_facts(
         }
     bundle = read_release(context.archive.release(plan.contract.id, charge.release))
     sums = data.sums
-    return {
-        "rows": sums.rows_read,
-        **_group_sizes(plan, sums),
-        **_person_counts(plan, sums),
-        "malformed_rows": sums.malformed,
-        "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
-        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
-        "table_changed_since": False,
-        **_error_facts(plan, sums, bundle),
-    }
-
-
-def _error_facts(
-    plan: Plan, sums: Accumulated, bundle: ReleaseBundle
-) -> dict[str, dict[str, float]]:
-    if not bundle.manifest.publication.is_moment or sums.gram is None:
-        return {}
-    public = plan.contract.neighbours.count_is_public
-    count = plan.contract.count if public else max(1, sums.rows)
-    truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
-    return {"truth": internal_record.error_against_truth(bundle, truth)}
-
-
-def _group_sizes(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
-    """The exact number of rows or persons of every group."""
-    if plan.spec.by is None:
-        return {}
-    rows = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds).sum(axis=1)
-    return {"groups": dict(zip(group_names(plan.spec.by), rows.tolist(), strict=True))}
-
-
-def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:
-    if plan.contract.persons is None:
-        return {}
-    return {
-        "persons": sums.rows,
-        "persons_declared": plan.contract.persons,
-        "rows_without_person": sums.rows_without_person,
-    }
+    facts: dict[str, Any] = {"rows": sums.rows_read}
+    if plan.spec.by is not None:  # the exact number of rows or persons of every group
+        parts = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds)
+        sizes = parts.sum(axis=1).tolist()
+        facts["groups"] = dict(zip(group_names(plan.spec.by), sizes, strict=True))
+    if plan.contract.persons is not None:
+        facts["persons"] = sums.rows
+        facts["persons_declared"] = plan.contract.persons
+        facts["rows_without_person"] = sums.rows_without_person
+    facts["malformed_rows"] = sums.malformed
+    facts["filled_cells"] = dict(zip(names, sums.repairs.filled.tolist(), strict=True))
+    facts["clamped_cells"] = dict(zip(names, sums.repairs.clamped.tolist(), strict=True))
+    facts["table_changed_since"] = False
+    if bundle.manifest.publication.is_moment and sums.gram is not None:
+        public = plan.contract.neighbours.count_is_public
+        count = plan.contract.count if public else max(1, sums.rows)
+        truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+        facts["truth"] = internal_record.error_against_truth(bundle, truth)
+    return facts
 
 
 def finished_release(context: Context, plan: Plan) -> str | None:

@@ -18,29 +18,36 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.card import dp_card
-from gramercy.archive.bundles.matrices import GROUPS, GroupMatrices
-from gramercy.archive.bundles.release_bundle import (
+from gramercy.archive.bundles.bundle_kinds import (
     LOST,
     ReleaseBundle,
     published_columns,
+    read_release,
     software_versions,
     stems,
     write_release,
 )
-from gramercy.archive.bundles.rows_file import RowWriter, read_rows, rows_per_batch
+from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.number_files import (
+    GROUPS,
+    GroupMatrices,
+    RowWriter,
+    read_rows,
+    rows_per_batch,
+)
+from gramercy.archive.seal.bundle import file_digest
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
-    published_offset,
     row_normalisation,
 )
 from gramercy.pipeline.plan.planning import Plan
@@ -53,7 +60,6 @@ from gramercy.pipeline.publish.private_table import (
     sum_lost_rows,
     sum_rows,
 )
-from gramercy.pipeline.publish.report_sum import ReportSum
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Histogram, last_stage
@@ -61,11 +67,13 @@ from gramercy.schemas.facts import (
     CalibrationFacts,
     GroupFacts,
     LatticeFacts,
+    LevelsFacts,
     LostFacts,
     RowsFacts,
     group_names,
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.model import digest
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -82,6 +90,22 @@ from gramercy.tables.sums.streaming import Accumulated, integer_batches
 
 Array = NDArray[np.float64]
 M = TypeVar("M", bound=Mechanism)
+
+
+@dataclass(frozen=True)
+class ReportSum:
+    """The sum of noisy reports."""
+
+    total: NDArray[np.float64]  # the sum of all reports; shape (p, p)
+    rows: int  # number of reports
+    sources: dict[str, str]  # the releases with the reports, and the checksums of their SHA256SUMS
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the sources."""
+        return digest(self.sources)
+
+
 PrivateData = PrivateSums | PrivateCounts | ReportSum
 
 MATRIX = "second_moment.npy"
@@ -161,9 +185,8 @@ class Publisher(ABC, Generic[M]):
         self._check_lattice(path, bundle, mechanism)
         _check_size(path, bundle)
 
-    @abstractmethod
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: M) -> None:
-        """Check that the matrix at a path is on the lattice of the noise."""
+        """Check that the matrix at a path is on the lattice of the noise, if it has one."""
 
 
 class SecondMomentPublisher(Publisher[Additive]):
@@ -172,16 +195,24 @@ class SecondMomentPublisher(Publisher[Additive]):
     publication = SECOND_MOMENT
 
     def _publish(self, draft: Draft, mechanism: Additive, data: PrivateSums) -> None:
-        noisy = draw_noise(draft.plan.spec, mechanism, data.sums)
+        sums, part_rows, fold_rows = draw_noise(draft.plan.spec, mechanism, data.sums)
         lost = draw_lost(draft.plan, data.lost)
-        manifest = draft.manifest(noisy.fold_rows.tolist(), noisy.part_rows.tolist())
+        manifest = draft.manifest(fold_rows.tolist(), part_rows.tolist())
+        of_folds = zip(sums.sum(axis=0), manifest.fold_rows, strict=False)
+        groups = []
+        for k, (facts, of_group) in enumerate(zip(manifest.groups, sums, strict=False)):
+            raw = of_group.sum(axis=0) / facts.rows.value
+            folds = [x / rows.value for x, rows in zip(of_group, facts.fold_rows, strict=False)]
+            denoised = denoised_group(manifest, facts.rows.value, raw)
+            own = None if lost is None else lost[k] / facts.rows.value
+            groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds), own))
         write_matrices(
             draft.folder,
             manifest,
-            noisy.matrix(manifest),
-            noisy.folds(manifest),
+            sums.sum(axis=(0, 1)) / manifest.rows.value,
+            [matrix / rows.value for matrix, rows in of_folds],
             draft.histograms,
-            noisy.groups(manifest, lost),
+            groups,
             None if lost is None else lost.sum(axis=0) / manifest.rows.value,
         )
 
@@ -205,8 +236,14 @@ class RowsPublisher(Publisher[RowWise]):
     publication = ROWS
 
     def offset(self, spec: ReleaseSpec) -> Array:
-        """What is added to the published rows after the noise."""
-        return published_offset(spec)
+        """What is added to published rows after the noise: centres or zero, shape (p, 1)."""
+        offset = [0.0] if spec.intercept else []
+        for column in spec.columns:
+            if isinstance(column, LevelsFacts):
+                offset += [0.0] * len(column.levels)
+            else:
+                offset.append(column.centre if spec.normalisation.keeps_rows else 0.0)
+        return np.array(offset)[:, None]
 
     def _publish(self, draft: Draft, mechanism: RowWise, data: PrivateSums) -> None:
         """Read the table again, and publish its rows with noise and their noisy Gram matrix."""
@@ -248,9 +285,6 @@ class RowsPublisher(Publisher[RowWise]):
             gram += mechanism.gram(batch - offset)
         if not arrays_close(gram / facts.rows.value, bundle.raw):
             raise wordings.file_contradicts(str(place / MATRIX), path.name)
-
-    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
-        """The matrix has no lattice of its own."""
 
 
 class ReportsPublisher(RowsPublisher):
@@ -318,9 +352,6 @@ class MarginalsPublisher(Publisher[Marginals]):
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Marginals) -> None:
         """See `Publisher.check_noise`: counts are checked when they are read."""
 
-    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Marginals) -> None:
-        """There is no matrix."""
-
 
 publishers: dict[str, Publisher[Any]] = {
     each.publication.name: each
@@ -381,47 +412,20 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     return replace(plan, spec=chain.clipped(published[-1], of_sum, of_lost_sum)), published
 
 
-@dataclass(frozen=True)
-class NoisySums:
-    """The noisy sums over all parts of a table, which may be published."""
+def draw_noise(
+    spec: ReleaseSpec, mechanism: Additive, sums: Accumulated
+) -> tuple[Array, Array, Array]:
+    """Draw independent noise for every part, once.
 
-    sums: Array  # noisy sums of x x^T over the rows of each part; shape (groups, folds, p, p)
-    part_rows: Array  # noisy numbers of rows, shape (groups, folds), or public sizes of folds
-    # numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers
-    fold_rows: Array
-
-    def matrix(self, manifest: ReleaseManifest) -> Array:
-        """The second moment of all rows."""
-        total: Array = self.sums.sum(axis=(0, 1)) / manifest.rows.value
-        return total
-
-    def folds(self, manifest: ReleaseManifest) -> list[Array]:
-        """The second moments of the folds, if there are any."""
-        of_folds = self.sums.sum(axis=0)
-        return [
-            matrix / rows.value for matrix, rows in zip(of_folds, manifest.fold_rows, strict=False)
-        ]
-
-    def groups(self, manifest: ReleaseManifest, lost: Array | None) -> list[GroupMatrices]:
-        """The second moments of the groups, if there are any.
-
-        Parameters
-        ----------
-        lost
-            See `draw_lost`.
-        """
-        groups = []
-        for k, (facts, sums) in enumerate(zip(manifest.groups, self.sums, strict=False)):
-            raw = sums.sum(axis=0) / facts.rows.value
-            folds = [x / rows.value for x, rows in zip(sums, facts.fold_rows, strict=False)]
-            denoised = denoised_group(manifest, facts.rows.value, raw)
-            lost_moments = None if lost is None else lost[k] / facts.rows.value
-            groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds), lost_moments))
-        return groups
-
-
-def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> NoisySums:
-    """Draw independent noise for every part, once."""
+    Returns
+    -------
+    sums
+        Noisy sums of x x^T over the rows of each part, shape (groups, folds, p, p).
+    part_rows
+        Noisy numbers of rows, shape (groups, folds), or public sizes of folds.
+    fold_rows
+        Numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers.
+    """
     if len(sums.part_sums) != spec.parts:
         raise wordings.sums_not_as_planned()
     drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums.part_sums]
@@ -439,7 +443,7 @@ def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> Noi
         ).reshape(parts)
     # A fold is drawn independently of the data: if the number of rows is public, so is its size.
     fold_rows = (exact if spec.neighbours.count_is_public else noisy).sum(axis=0)
-    return NoisySums(np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows)
+    return np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows
 
 
 def draw_lost(plan: Plan, sums: Sequence[Sum]) -> Array | None:
@@ -689,3 +693,74 @@ def group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
         matrices = zip(group.folds or (group.raw,), facts.fold_rows or (facts.rows,), strict=True)
         parts += list(matrices)
     return parts
+
+
+# Facts that all sources must share, so that their reports can be summed.
+_SHARED_FACTS = ("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism")
+
+
+def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
+    """Read and verify reports, and sum them."""
+    total, rows = np.zeros((plan.columns, plan.columns)), 0
+    sources, datasets, digests = dict[str, str](), set[str](), set[str]()
+    for place in map(Path, places):
+        bundle = read_release(place)
+        if bundle.manifest.publication is not REPORTS:
+            raise families.REPORTS(
+                "{path} does not contain reports.",
+                "Name releases that 'gramercy randomize' made.",
+                path=str(place),
+            )
+        theirs, requested = bundle.manifest.model_dump(), plan.spec.model_dump()
+        for key in _SHARED_FACTS:
+            if theirs[key] != requested[key]:
+                if key == "columns":
+                    raise families.REPORTS(
+                        "{path}: the columns of its reports differ from those of the request.",
+                        "Sources and server must use the same columns, bounds and scales.",
+                        path=str(place),
+                    )
+                raise families.REPORTS(
+                    "{path}: its reports were made with {key}: {theirs}, and the request has "
+                    "{key}: {requested}.",
+                    "Sources and server must use the same value.",
+                    path=str(place),
+                    key=key,
+                    theirs=str(theirs[key]),
+                    requested=str(requested[key]),
+                )
+        facts = bundle.manifest
+        rows_digest = file_digest(place / str(facts.publication.rows_file))
+        if facts.dataset.id in datasets or rows_digest in digests:
+            raise families.REPORTS(
+                "{path}: the reports of '{dataset}' are given twice.",
+                "Name one release of each source: counting a person twice doubles their privacy "
+                "loss.",
+                path=str(place),
+                dataset=facts.dataset.id,
+            )
+        datasets.add(facts.dataset.id)
+        digests.add(rows_digest)
+        sources[f"{facts.dataset.id}/{facts.release}"] = bundle.sha256
+        total += bundle.raw * facts.rows.value
+        rows += round(facts.rows.value)
+    if rows != plan.contract.rows:
+        raise families.REPORTS(
+            "There are {reports} reports, but the contract's 'rows' is {rows}.",
+            "Name all sources, or correct the contract.",
+            reports=rows,
+            rows=plan.contract.rows,
+        )
+    return ReportSum(total, rows, sources)
+
+
+def check_same_sources(context: Context, plan: Plan, release: str, places: Sequence[str]) -> None:
+    """Check that the published average of this request was made from these reports."""
+    place = context.archive.release(plan.contract.id, release)
+    averaged = set(read_release(place).manifest.sources.values())
+    if averaged != {read_release(Path(each)).sha256 for each in places}:
+        raise families.REPORTS(
+            "This request was already published as '{release}', from other reports.",
+            "Use another version; it is a new charge.",
+            release=f"{plan.contract.id}/{release}",
+        )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common import disk
-from gramercy.pipeline.plan.table_header import required_columns
+from gramercy.pipeline.plan.checking import required_columns
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
 

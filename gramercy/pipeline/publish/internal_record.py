@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.disk import error_reason, make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home

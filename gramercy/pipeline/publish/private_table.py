@@ -20,8 +20,8 @@ from gramercy.archive.store.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.calibration import row_normalisation
+from gramercy.pipeline.plan.checking import check_table_header, required_columns
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.table_header import check_table_header, required_columns
 from gramercy.pipeline.progress import rows_bar
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.contract import Contract

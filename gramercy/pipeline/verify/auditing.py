@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.release_bundle import read_release_manifest
+from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.archive.seal.anchors import newest_of
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.layout import is_page
@@ -24,12 +24,11 @@ from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Ledger, Statement
+from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.ledger.integrity import Finding
-from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.pipeline.context import Context, verify_ledger_anchor
 from gramercy.pipeline.page_links import archive_links
-from gramercy.pipeline.verify.listing_checks import listing_problem
-from gramercy.pipeline.verify.verification import verify_release
+from gramercy.pipeline.verify.verification import listing_problem, verify_release
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import (
     ArchiveError,
@@ -78,11 +77,39 @@ def make_audit(
             audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
     files = archive.other_files()
     audit.discrepancies += _unexpected_files(archive, bundles, files, charged)
-    audit.discrepancies += _listing_discrepancy(archive, bundles, files, ledger, audit.releases)
+    # What is wrong with the listing or the pages, beyond the releases that are wrong.
+    intact = {
+        (each.dataset, each.charge.release)
+        for each in audit.releases
+        if each.charge.state.was_published and each.bundle != _WRONG
+    }
+    others = set(bundles) - intact
+    of_intact = [name for name in files if tuple(name.split("/")[:2]) not in others]
+    if (problem := listing_problem(archive, intact, ledger, of_intact)) is not None:
+        audit.discrepancies.append(Discrepancy("listing", problem))
     audit.notes += [*check.notes, *_steward_changes(ledger), *_shared_tables(ledger)]
     if history is not None:
-        audit.discrepancies += _runs_without_charge(history, audit.releases)
-        audit.notes += [*_forgotten_runs(audit.releases), *history.elsewhere]
+        published = [each for each in audit.releases if each.charge.state.was_published]
+        audit.discrepancies += [
+            Discrepancy(
+                name,
+                families.UNKNOWN_BUNDLE(
+                    "The release was published by the flow runs {runs}, but the ledger does "
+                    "not have it.",
+                    "Restore the ledger that these runs charged.",
+                    runs=tuple(history.runs[name]),
+                ),
+            )
+            for name in sorted(history.runs.keys() - {each.id for each in published})
+        ]
+        audit.notes += [
+            families.RECORDED(
+                "{release}: its flow run is no longer in Prefect's history.", release=each.id
+            )
+            for each in published
+            if not each.runs
+        ]
+        audit.notes += history.elsewhere
     return audit
 
 
@@ -119,25 +146,6 @@ def _unexpected_files(
                     "Remove it, if it is private.",
                 ),
             )
-
-
-def _listing_discrepancy(
-    archive: Archive,
-    bundles: Sequence[tuple[str, str]],
-    files: Iterable[str],
-    ledger: Ledger,
-    releases: Iterable[AuditedCharge],
-) -> Iterator[Discrepancy]:
-    """What is wrong with the listing or the pages, beyond the releases that are wrong."""
-    intact = {
-        (each.dataset, each.charge.release)
-        for each in releases
-        if each.charge.state.was_published and each.bundle != _WRONG
-    }
-    others = set(bundles) - intact
-    files = [name for name in files if tuple(name.split("/")[:2]) not in others]
-    if (problem := listing_problem(archive, intact, ledger, files)) is not None:
-        yield Discrepancy("listing", problem)
 
 
 def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
@@ -203,7 +211,16 @@ def _check_charge(
     """The state of the bundle in a few words, and the error if the check fails; adds notes."""
     try:
         if not charge.state.was_published:
-            return _check_unpublished(archive, dataset, charge), None
+            place = archive.release(dataset, charge.release)
+            if archive.contains(place):
+                raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
+            if charge.state.is_unfinished:
+                raise families.STATE(
+                    "The release was charged and then interrupted, and the ledger does not record "
+                    "the failure.",
+                    "Repeat its request: the release is then finished, or recorded as spent.",
+                )
+            return "none, as recorded", None
         verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
         recorded = families.NOT_RECORDED.code
         notes += [each for each in verified.unchecked if each.code == recorded]
@@ -222,47 +239,6 @@ def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
     except LedgerError:  # an auditor may lack permission to lock the data set
         return charge
     return ledger.charge_of(dataset, charge.release) or charge
-
-
-def _check_unpublished(archive: Archive, dataset: str, charge: Charge) -> str:
-    """Check that the bundle does not exist, and that the ledger says why."""
-    place = archive.release(dataset, charge.release)
-    if archive.contains(place):
-        raise wordings.bundle_unexpected(archive.display_path(place), charge.state)
-    if charge.state.is_unfinished:
-        raise families.STATE(
-            "The release was charged and then interrupted, and the ledger does not record the "
-            "failure.",
-            "Repeat its request: the release is then finished, or recorded as spent.",
-        )
-    return "none, as recorded"
-
-
-def _runs_without_charge(
-    history: History, releases: Sequence[AuditedCharge]
-) -> Iterator[Discrepancy]:
-    """Runs in Prefect's history whose releases the ledger does not list as published."""
-    published = {each.id for each in releases if each.charge.state.was_published}
-    for name in sorted(history.runs.keys() - published):
-        yield Discrepancy(
-            name,
-            families.UNKNOWN_BUNDLE(
-                "The release was published by the flow runs {runs}, but the ledger does "
-                "not have it.",
-                "Restore the ledger that these runs charged.",
-                runs=tuple(history.runs[name]),
-            ),
-        )
-
-
-def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
-    """Published releases whose runs are no longer in Prefect's history."""
-    for each in releases:
-        if each.charge.state.was_published and not each.runs:
-            yield families.RECORDED(
-                "{release}: its flow run is no longer in Prefect's history.",
-                release=each.id,
-            )
 
 
 def audit(context: Context, history: History | None, folder: Path) -> tuple[Path, list[str]]:
@@ -353,19 +329,6 @@ def audit_facts(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _shown_problems(audit: Audit) -> dict[str, Any]:
-    """Discrepancies and notes in the notation of pages."""
-    found = [
-        {"subject": each.subject, "words": message_in_symbols(each.problem), "code": each.code}
-        for each in audit.discrepancies
-    ]
-    notes = [
-        each if isinstance(each, str) else f"{each.code}: {message_in_symbols(each)}"
-        for each in audit.notes
-    ]
-    return {"discrepancies": found, "notes": notes}
-
-
 def _release_facts(each: AuditedCharge) -> dict[str, Any]:
     runs = None if each.runs is None else list(each.runs)
     return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
@@ -383,7 +346,15 @@ def write_audit(context: Context, audit: Audit, folder: Path) -> Path:
     make_folder(folder, 0o700)
     (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     page = folder / "audit.html"
-    shown = facts | _shown_problems(audit)
+    found = [
+        {"subject": each.subject, "words": message_in_symbols(each.problem), "code": each.code}
+        for each in audit.discrepancies
+    ]
+    notes = [
+        each if isinstance(each, str) else f"{each.code}: {message_in_symbols(each)}"
+        for each in audit.notes
+    ]
+    shown = facts | {"discrepancies": found, "notes": notes}
     page.write_text(audit_page(shown, archive_links(context, page)), encoding="utf-8")
     return page
 
@@ -397,20 +368,6 @@ class LedgerCheck:
     notes: list[Notice] = field(default_factory=list)  # what is not a contradiction
     # the number of anchors that were found, by where they were found
     anchors: dict[str, int] = field(default_factory=dict)
-
-    def add_location(self, ledger: Ledger, *, of_copy: bool) -> None:
-        """Add that the ledger is a copy, if it is one."""
-        original = ledger.original_location()
-        if original is not None and of_copy:
-            self.notes.append(
-                families.RECORDED(
-                    "This is a copy, which was only read: the ledger was in the file {location}.",
-                    "Audit the original as well, which may have entries that are newer.",
-                    location=original,
-                )
-            )
-        elif original is not None:
-            self.problems.append(("ledger", wordings.ledger_copied(ledger.location, original)))
 
 
 def check_ledger(
@@ -451,7 +408,17 @@ def check_ledger(
     check.anchors = {place: len(anchors) for place, anchors in found.items()}
     findings = ledger.find_inconsistencies([each for of in found.values() for each in of])
     check.problems += _one_for_each_kind(findings)
-    check.add_location(ledger, of_copy=of_copy)
+    original = ledger.original_location()
+    if original is not None and of_copy:
+        check.notes.append(
+            families.RECORDED(
+                "This is a copy, which was only read: the ledger was in the file {location}.",
+                "Audit the original as well, which may have entries that are newer.",
+                location=original,
+            )
+        )
+    elif original is not None:
+        check.problems.append(("ledger", wordings.ledger_copied(ledger.location, original)))
     return check
 
 

@@ -14,32 +14,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gramercy.archive.bundles.estimate_bundle import GRAPH, estimate_descriptor, read_estimate
-from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.archive.bundles.matrices import GROUPS
-from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
-from gramercy.archive.bundles.release_bundle import (
+from gramercy.archive.bundles.bundle_kinds import (
     CARD,
+    GRAPH,
     LOST,
     ReleaseBundle,
+    estimate_descriptor,
+    read_estimate,
     read_release,
+    read_report,
     release_card,
     release_descriptor,
+    report_descriptor,
     stems,
 )
-from gramercy.archive.bundles.report_bundle import read_report, report_descriptor
+from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
+from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
-from gramercy.estimators import Estimator
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.plan.estimable import (
+from gramercy.pipeline.plan.planning import (
+    constants_of_release,
     missing_releases,
     read_other_releases,
     withdrawn_releases,
 )
-from gramercy.pipeline.plan.specification import constants_of_release
-from gramercy.pipeline.publish.attachments import report_manifest
+from gramercy.pipeline.publish.attachments import estimator_from_settings, fit, report_manifest
 from gramercy.pipeline.publish.drawing import (
     MATRIX,
     arrays_close,
@@ -48,11 +49,9 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     release_manifest,
 )
-from gramercy.pipeline.publish.estimating import estimator_from_settings, fit
 from gramercy.scaling.chain import replayed
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
 
@@ -87,19 +86,16 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
     draws = noise.draws if noise is not None else ()
     for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
         same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
-        if not same_sd or not _same_bins(stated, recomputed):
+        if not (
+            same_sd
+            and (stated.stage, stated.column, stated.level)
+            == (recomputed.stage, recomputed.column, recomputed.level)
+            and np.array_equal(stated.lower, recomputed.lower, equal_nan=True)
+            and np.array_equal(stated.upper, recomputed.upper, equal_nan=True)
+        ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
     check_same_constants(place, facts, spec, MARGINALS)
-
-
-def _same_bins(stated: Histogram, recomputed: Histogram) -> bool:
-    return (
-        (stated.stage, stated.column, stated.level)
-        == (recomputed.stage, recomputed.column, recomputed.level)
-        and np.array_equal(stated.lower, recomputed.lower, equal_nan=True)
-        and np.array_equal(stated.upper, recomputed.upper, equal_nan=True)
-    )
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -270,13 +266,6 @@ def check_no_extra_files(place: Path) -> None:
             )
 
 
-def tunings_close(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
-    """Whether two sets of tuning parameters, which depend on eigenvectors, agree."""
-    return left.keys() == right.keys() and all(
-        math.isclose(left[key], right[key], rel_tol=1e-5) for key in left
-    )
-
-
 def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
     """Whether two tables agree, and their numbers to the tolerance of `arrays_close`."""
     if list(left.columns) != list(right.columns) or len(left) != len(right):
@@ -384,7 +373,19 @@ def check_estimate(
     stated = bundle.manifest
     estimator = estimator_from_settings(stated.estimator)
     if missing := missing_releases(archive, estimator):
-        _check_facts_only(place, release, stated, estimator)
+        facts = release.manifest
+        if set(stated.sources) != set(estimator.other_releases):
+            raise contradiction(place, "sources", [*stated.sources], [*estimator.other_releases])
+        known = {
+            "estimate": estimator.id,
+            "dataset": facts.dataset,
+            "release": facts.release,
+            "names": tuple(facts.names),
+            "estimator": estimator.model_dump(),
+        }
+        check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
+        check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+        check_no_extra_files(place)
         return "names this release", families.NOT_CHECKED(
             "Estimate {estimate}: the numbers were not recomputed, because "
             "'{release}' is not in this archive.",
@@ -405,7 +406,11 @@ def check_estimate(
     manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), recomputed.model_dump())
-    if not tunings_close(stated.tuning, manifest.tuning):
+    # Tuning parameters depend on eigenvectors.
+    if stated.tuning.keys() != manifest.tuning.keys() or not all(
+        math.isclose(value, manifest.tuning[key], rel_tol=1e-5)
+        for key, value in stated.tuning.items()
+    ):
         raise contradiction(place, "tuning", stated.tuning, manifest.tuning)
     for name, matrix in result.matrices.items():
         if not arrays_close(matrix, bundle.matrices[name]):
@@ -428,25 +433,6 @@ def check_estimate(
             release=withdrawn[0],
         )
     return words, None
-
-
-def _check_facts_only(
-    place: Path, release: ReleaseBundle, stated: EstimateManifest, estimator: Estimator
-) -> None:
-    """Check what an estimate states, apart from its numbers."""
-    facts = release.manifest
-    if set(stated.sources) != set(estimator.other_releases):
-        raise contradiction(place, "sources", [*stated.sources], [*estimator.other_releases])
-    known = {
-        "estimate": estimator.id,
-        "dataset": facts.dataset,
-        "release": facts.release,
-        "names": tuple(facts.names),
-        "estimator": estimator.model_dump(),
-    }
-    check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
-    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
-    check_no_extra_files(place)
 
 
 def check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tuple[str, None]:

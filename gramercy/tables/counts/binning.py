@@ -67,16 +67,9 @@ class Binning:
         self._firsts = first_positions(self.sizes)  # in joined histograms
 
     def bins(self, cells: Array) -> Bins:
-        """The bin of every cell.
+        """The bin of every cell, shape (columns, rows).
 
-        Parameters
-        ----------
-        cells
-            Shape (columns, rows); NaN where missing, and for levels, the index of the level.
-
-        Returns
-        -------
-        ndarray of uint16, shape (columns, rows)
+        Cells are NaN where missing, and for levels, the index of the level.
         """
         found = np.empty(cells.shape, np.uint16)
         if self._guesses is not None:

@@ -9,9 +9,9 @@ integers, whose result does not depend on a row's position.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Protocol
 
@@ -116,6 +116,14 @@ class PartialCounts:
 
 
 @dataclass(frozen=True)
+class _Worker:
+    """Counts or measures the rows that one thread receives."""
+
+    # of cells, shape (columns, rows), the indices of persons first if they are protected
+    add: Callable[..., None]
+
+
+@dataclass(frozen=True)
 class BinJob(Job[PartialCounts]):
     """Count the bins of the cells of every column."""
 
@@ -130,14 +138,24 @@ class BinJob(Job[PartialCounts]):
         threads = range(worker_count(self, len(self.edges)))
         if self.contract.person_column is not None:
             sample = PersonSample(binning.sizes, large=large)
-            sampling = [_SamplingWorker(binning, sample) for _ in threads]
+
+            def add_to_sample(cells: Array, keys: Keys) -> None:
+                sample.add(cells[0], binning.bins(cells[1:]), keys)
+
+            sampling = [_Worker(add_to_sample) for _ in threads]
             read = read_to_workers(
                 self, source, sampling, on_rows, persons=sample, draw=self.draw_keys
             )
             return _partial_counts(sample, *read)
-        counting = [_BinningWorker(binning) for _ in threads]
+
+        def count(counts: Counts, cells: Array) -> None:
+            for rows in cache_slices(len(cells), cells.shape[1]):
+                binning.count(binning.bins(cells[:, rows]), counts)
+
+        counts = [binning.zeros() for _ in threads]  # of each thread
+        counting = [_Worker(partial(count, own)) for own in counts]
         rows, malformed = read_to_workers(self, source, counting, on_rows)
-        histograms = binning.split(reduce(add, (worker.counts for worker in counting)))
+        histograms = binning.split(reduce(add, counts))
         for histogram in histograms:
             histogram[-1] += malformed.dropped
         return _partial_counts(RowHistograms(histograms), rows, malformed)
@@ -156,67 +174,29 @@ class LengthJob(Job[PartialCounts]):
         threads = range(worker_count(self, lengths.width))
         if self.contract.person_column is not None:
             measured = Persons(large=lengths.large)
-            adding = [_PersonLengthWorker(lengths, measured) for _ in threads]
+
+            def measure(cells: Array) -> None:
+                for rows in cache_slices(lengths.width, cells.shape[1]):
+                    measured.add(cells[0, rows], lengths.squares(cells[1:, rows]))
+
+            adding = [_Worker(measure) for _ in threads]
             read = read_to_workers(self, source, adding, on_rows, persons=measured)
             return _partial_counts(PersonLengths(measured, thresholds), *read)
-        measuring = [_LengthWorker(lengths, thresholds) for _ in threads]
-        rows, malformed = read_to_workers(self, source, measuring, on_rows)
-        histogram = reduce(add, (worker.counts for worker in measuring))
+
+        def count(counts: Counts, cells: Array) -> None:
+            for rows in cache_slices(lengths.width, cells.shape[1]):
+                counts += length_histogram(lengths.squares(cells[:, rows]), thresholds)
+
+        counts = [np.zeros(thresholds.size, np.int64) for _ in threads]  # of each thread
+        counting = [_Worker(partial(count, own)) for own in counts]
+        rows, malformed = read_to_workers(self, source, counting, on_rows)
+        histogram = reduce(add, counts)
         histogram[0] += malformed.dropped
         return _partial_counts(RowHistograms((histogram,)), rows, malformed)
 
 
 def _partial_counts(units: Units, rows: int, malformed: MalformedLines) -> PartialCounts:
     return PartialCounts(units, rows + malformed.dropped, malformed.dropped + malformed.kept)
-
-
-class _BinningWorker:
-    """Counts the bins of the rows that one thread receives."""
-
-    def __init__(self, binning: Binning) -> None:
-        self._binning, self.counts = binning, binning.zeros()
-
-    def add(self, cells: Array) -> None:
-        """Add rows of cells, shape (columns, rows)."""
-        for rows in cache_slices(len(cells), cells.shape[1]):
-            self._binning.count(self._binning.bins(cells[:, rows]), self.counts)
-
-
-class _SamplingWorker:
-    """Adds the rows that one thread receives to a sample of one row per person."""
-
-    def __init__(self, binning: Binning, sample: PersonSample) -> None:
-        self._binning, self._sample = binning, sample
-
-    def add(self, cells: Array, keys: Keys) -> None:
-        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
-        self._sample.add(cells[0], self._binning.bins(cells[1:]), keys)
-
-
-class _LengthWorker:
-    """Counts the lengths of the rows that one thread receives."""
-
-    def __init__(self, lengths: RowLengths, thresholds: NDArray[np.uint64]) -> None:
-        self._lengths, self._thresholds = lengths, thresholds
-        self.counts = np.zeros(thresholds.size, np.int64)
-
-    def add(self, cells: Array) -> None:
-        """Add rows of cells, shape (columns, rows)."""
-        for rows in cache_slices(self._lengths.width, cells.shape[1]):
-            squares = self._lengths.squares(cells[:, rows])
-            self.counts += length_histogram(squares, self._thresholds)
-
-
-class _PersonLengthWorker:
-    """Adds the squared lengths of the rows that one thread receives to those of persons."""
-
-    def __init__(self, lengths: RowLengths, persons: Persons) -> None:
-        self._lengths, self._persons = lengths, persons
-
-    def add(self, cells: Array) -> None:
-        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
-        for rows in cache_slices(self._lengths.width, cells.shape[1]):
-            self._persons.add(cells[0, rows], self._lengths.squares(cells[1:, rows]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -298,24 +278,13 @@ _UNITS = 1 << 20  # of a squared length of one
 
 
 class RowLengths:
-    """Computes the squared lengths of scaled rows, without clipping.
-
-    Parameters
-    ----------
-    columns
-        The declared columns, with the constants in use.
-    intercept
-        Whether a column of ones comes first.
-    width
-        Number of matrix columns.
-    large
-        Whether the table is large, so that compiled code pays off. The results are identical.
-    """
+    """Computes the squared lengths of scaled rows, without clipping."""
 
     def __init__(
         self, columns: Sequence[ColumnKind], intercept: bool, width: int, *, large: bool
     ) -> None:
         self._columns, self._intercept = tuple(columns), intercept
+        # The number of matrix columns, and whether compiled code pays off: it computes the same.
         self.width, self.large = width, large
         self._are_levels = np.array([column.categories is not None for column in columns])
         self._constants = repair_constants(columns)
@@ -341,33 +310,22 @@ class RowLengths:
                 np.ascontiguousarray(cells), self._are_levels, self._constants, self._intercept
             )
         else:
-            squares = self._sum_of_squares(cells)
+            repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
+            scaled = repair(
+                cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
+            )
+            squares = np.zeros(cells.shape[1])
+            with np.errstate(over="ignore"):
+                for column in scaled:
+                    squares += column * column
         with np.errstate(over="ignore"):
             return np.rint(np.minimum(squares * _UNITS, MAX_ROW_SQUARES)).astype(np.uint64)
 
-    def _sum_of_squares(self, cells: Array) -> Array:
-        repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
-        scaled = repair(
-            cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
-        )
-        squares = np.zeros(cells.shape[1])
-        with np.errstate(over="ignore"):
-            for column in scaled:
-                squares += column * column
-        return squares
-
 
 def length_thresholds(edges: Array) -> NDArray[np.uint64]:
-    """Squares of the edges of bins of lengths, rounded to units of 2^-20 as those of rows are.
+    """Squares of lower edges of bins of lengths, in units of 2^-20, as those of rows; shape (K,).
 
-    Parameters
-    ----------
-    edges
-        Lower edges of the bins, increasing, not negative and below 2^13; shape (K,).
-
-    Returns
-    -------
-    ndarray of uint64, shape (K,)
+    Edges increase, are not negative, and are below 2^13.
     """
     return np.rint(edges * edges * _UNITS).astype(np.uint64)
 
@@ -375,20 +333,10 @@ def length_thresholds(edges: Array) -> NDArray[np.uint64]:
 def length_histogram(
     squares: NDArray[np.uint64], thresholds: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Count lengths in bins.
+    """Count squared lengths, shape (units,), in bins between thresholds; shape (K,).
 
-    Parameters
-    ----------
-    squares
-        Squared lengths in units of 2^-20, shape (units,).
-    thresholds
-        The result of `length_thresholds`, shape (K,).
-
-    Returns
-    -------
-    ndarray of int64, shape (K,)
-        Bin k counts lengths in [edges[k], edges[k + 1]). The last bin has no upper edge, and
-        lengths below the first edge are in bin 0.
+    Bin k counts lengths in [edges[k], edges[k + 1]). The last bin has no upper edge, and lengths
+    below the first edge are in bin 0.
     """
     bins = np.searchsorted(thresholds, squares, side="right") - 1
     return np.bincount(bins.clip(0), minlength=thresholds.size)

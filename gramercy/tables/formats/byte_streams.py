@@ -66,18 +66,15 @@ class _Transcoder(io.RawIOBase):
         while not self._pending:
             chunk = self._head or self._stream.read(_CHUNK)
             self._head = b""
-            self._pending = memoryview(self._transcode(chunk))
+            is_same = self._ascii_alike and chunk.isascii()
+            text = chunk if is_same else self._decoder.decode(chunk, final=not chunk).encode()
+            self._pending = memoryview(text)
             if not chunk and not self._pending:
                 return 0
         count = min(len(into), len(self._pending))
         into[:count] = self._pending[:count]
         self._pending = self._pending[count:]
         return count
-
-    def _transcode(self, chunk: bytes) -> bytes:
-        if self._ascii_alike and chunk.isascii():
-            return chunk
-        return self._decoder.decode(chunk, final=not chunk).encode()
 
 
 _PACKED_CHUNK = 1 << 16  # bytes
@@ -92,13 +89,7 @@ class DecompressionError(ValueError):
 
 
 class XzStream(io.RawIOBase):
-    """The content of an .xz or .lzma file, in bounded memory; the format allows up to 4 GiB.
-
-    Parameters
-    ----------
-    packed
-        The compressed file.
-    """
+    """The content of an .xz or .lzma file, in bounded memory; the format allows up to 4 GiB."""
 
     def __init__(self, packed: IO[bytes]) -> None:
         self._packed = packed
@@ -135,16 +126,7 @@ class XzStream(io.RawIOBase):
 
 
 def open_zip(packed: IO[bytes]) -> IO[bytes]:
-    """The content of the only file in a ZIP archive."""
-    archive = _open_archive(packed)
-    members = [member for member in archive.infolist() if not member.is_dir()]
-    if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:
-        raise DecompressionError
-    return archive.open(members[0])
-
-
-def _open_archive(packed: IO[bytes]) -> zipfile.ZipFile:
-    """A ZIP archive whose directory fits into memory."""
+    """The content of the only file in a ZIP archive, whose directory must fit into memory."""
     end = packed.seek(0, 2)
     packed.seek(max(0, end - _ZIP_END - _ZIP_COMMENT))
     tail = packed.read()
@@ -152,4 +134,8 @@ def _open_archive(packed: IO[bytes]) -> zipfile.ZipFile:
     directory_size = struct.unpack_from("<I", fields, 8)[0] if end_record else 0
     if directory_size > _ZIP_DIRECTORY:
         raise DecompressionError
-    return zipfile.ZipFile(packed)
+    archive = zipfile.ZipFile(packed)
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:
+        raise DecompressionError
+    return archive.open(members[0])

@@ -33,13 +33,7 @@ from gramercy.tables.formats.csv_format import look_like_data
 
 
 def _conversion_failed(file: str, reason: str, remedy: str) -> TableError:
-    return families.FILE(
-        "{file}: {reason}.",
-        "{remedy}",
-        file=file,
-        reason=reason,
-        remedy=remedy,
-    )
+    return families.FILE("{file}: {reason}.", "{remedy}", file=file, reason=reason, remedy=remedy)
 
 
 Cells = Sequence[Any]
@@ -82,7 +76,10 @@ def read_other(path: Path, reading: Reading) -> Converted:
     """Read a file of another program."""
     if not path.is_file():
         raise _conversion_failed(str(path), "no such file", "Correct the path.")
-    kind = _kind(path, reading)
+    kind = _TEXT if reading.widths else _KINDS.get(_suffix(path.name))
+    if kind is None:
+        remedy = f"Give it one of the endings {', '.join(_KINDS)}."
+        raise _conversion_failed(str(path), "its name does not say what it is", remedy)
     try:
         codecs.lookup(reading.encoding or "utf-8")
     except LookupError:
@@ -130,12 +127,7 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def _rows_of_sheet(path: Path, reading: Reading) -> Columns:
-    from python_calamine import (
-        CalamineError,
-        CalamineWorkbook,
-        SheetTypeEnum,
-        SheetVisibleEnum,
-    )
+    from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
     try:
         book = CalamineWorkbook.from_path(path)
@@ -293,17 +285,6 @@ _KINDS = {
 }
 
 
-def _kind(path: Path, reading: Reading) -> _Kind:
-    if reading.widths:
-        return _TEXT
-    if not is_convertible(path.name):
-        endings = ", ".join(_KINDS)
-        raise _conversion_failed(
-            str(path), "its name does not say what it is", f"Give it one of the endings {endings}."
-        )
-    return _KINDS[_suffix(path.name)]
-
-
 def _suffix(name: str) -> str:
     """The end of a name that states the format, without that of a compression."""
     bare = re.sub(r"\.(gz|bz2|xz|zip)$", "", name.lower())
@@ -318,17 +299,23 @@ def _converted(kind: _Kind, path: Path, reading: Reading) -> Converted:
     columns: dict[str, pa.Array] = {}
     left_out: dict[str, str] = {}
     cleared: dict[str, int] = {}
-    for position, (name, cells) in enumerate(kind.read(path, reading), start=1):
+    for position, (name, column) in enumerate(kind.read(path, reading), start=1):
         if name and positions.setdefault(name, position) != position:
             raise wordings.column_repeated(str(path), positions[name], position)
         if not name:
             left_out[f"column {position}"] = "it has no name"
-        elif isinstance(cells, pa.ChunkedArray) and _is_plain(cells.type):
-            columns[name] = cells
-        elif any(isinstance(cell, list | dict | bytes) for cell in _listed(cells)):
+            continue
+        if not isinstance(column, pa.ChunkedArray):
+            cells = column
+        elif pa.types.is_primitive(column.type) and not pa.types.is_temporal(column.type):
+            columns[name] = column
+            continue
+        else:
+            cells = column.to_pylist()
+        if any(isinstance(cell, list | dict | bytes) for cell in cells):
             left_out[name] = "lists, objects or binary data"
         else:
-            plain = [_cell(cell) for cell in _listed(cells)]
+            plain = [_cell(cell) for cell in cells]
             is_spelt = "decimal" in kind.options
             columns[name] = _array(plain, reading, name in reading.numbers, is_spelt)
             if name in reading.numbers:
@@ -340,14 +327,6 @@ def _converted(kind: _Kind, path: Path, reading: Reading) -> Converted:
     if not columns:
         raise _conversion_failed(str(path), "there is no column of numbers or text", kind.remedy)
     return Converted(pa.table(columns), left_out, cleared)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    return pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
-
-
-def _listed(cells: Cells | pa.ChunkedArray) -> Cells:
-    return cells.to_pylist() if isinstance(cells, pa.ChunkedArray) else cells
 
 
 def _cell(cell: Any) -> Any:
@@ -383,13 +362,10 @@ def _array(cells: Cells, reading: Reading, forced: bool, is_spelt: bool) -> pa.A
     ]
     if not forced and (bool in types or numbers.count(None) > cells.count(None)):
         return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
-    if all(number is None or _is_whole(number) for number in numbers):
+    doubles = [number for number in numbers if isinstance(number, float)]
+    if all(number.is_integer() and abs(number) < _EXACT for number in doubles):
         return pa.array([None if n is None else int(n) for n in numbers], pa.int64())
     return pa.array([None if n is None else float(n) for n in numbers], pa.float64())
-
-
-def _is_whole(number: float) -> bool:
-    return isinstance(number, int) or (number.is_integer() and abs(number) < _EXACT)
 
 
 def _number(cell: Any) -> float | None:

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ class CsvTables(TableFormat):
     states_names = states_types = keeps_cells_apart = False
 
     def recognises(self, suffixes: Sequence[str], source: AnySource | None) -> bool:
-        any_text = isinstance(source, Files) and source.is_any_text
+        any_text = isinstance(source, Files) and "separator" in source.model_fields_set
         text = (".csv", *ANY_TEXT) if any_text else (".csv",)
         return any(suffix in text for suffix in suffixes[-2:])
 
@@ -59,7 +60,9 @@ class CsvTables(TableFormat):
     ) -> Iterator[NDArray[np.float64]]:
         parser = _Parser(file, columns, keep_malformed)
         with _open(file) as stream:
-            blocks = _without_header(parser.records.blocks(stream))
+            blocks = parser.records.blocks(stream)
+            after_header = next(blocks, b"").partition(b"\n")[2]
+            blocks = itertools.chain([after_header], blocks)
             with contextlib.closing(in_order(parser.parse, blocks)) as parsed:
                 for part, lines in parsed:
                     malformed.dropped += 0 if keep_malformed else lines
@@ -77,8 +80,11 @@ def _written(file: SourceFile) -> CsvFormat:
 def read_header(file: SourceFile) -> list[str]:
     """Names of the columns, from the first line."""
     display_name, written = file.display_name, _written(file)
-    with _open(file) as stream:
-        line = _first_line(stream)
+    read = b""
+    with _open(file) as stream:  # not all streams limit lines
+        while b"\n" not in read and len(read) <= BLOCK and (more := stream.read(_HEADER_BYTES)):
+            read += more
+    line = read[: min(read.find(b"\n") + 1 or len(read), BLOCK + 1)]
     # A header dropped for its length would make the next line, a private row, the header.
     if len(line) > BLOCK and not line.endswith(b"\n"):
         raise families.HEADER(
@@ -119,21 +125,6 @@ def read_header(file: SourceFile) -> list[str]:
             file=display_name,
         )
     return names
-
-
-def _first_line(stream: IO[bytes]) -> bytes:
-    """The first line with its end, or its first `BLOCK` + 1 bytes; not all streams limit lines."""
-    read = b""
-    while b"\n" not in read and len(read) <= BLOCK and (more := stream.read(_HEADER_BYTES)):
-        read += more
-    end = read.find(b"\n") + 1 or len(read)
-    return read[: min(end, BLOCK + 1)]
-
-
-def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines after the first one, which `read_header` has read."""
-    yield next(blocks, b"").partition(b"\n")[2]
-    yield from blocks
 
 
 @dataclass(frozen=True)
@@ -196,8 +187,10 @@ class _Parser:
             if coding.in_order:
                 persons[k] = array
                 continue
-            if self._csv.decimal == ",":
-                array = _with_decimal_points(array, coding)
+            if self._csv.decimal == "," and not coding.is_text:
+                # A point may separate thousands: 1.500 would be read as one and a half.
+                has_point = pc.match_substring(array, ".")
+                array = pc.replace_substring(pc.if_else(has_point, None, array), ",", ".")
             cells[k] = coding.floats(array)
         return _Part(cells, persons)
 
@@ -261,17 +254,6 @@ def _arrow_stream(data: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
-def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
-    """Cells of a column of numbers, with points for commas; missing where there are points.
-
-    A point may separate thousands: 1.500 would be read as one and a half.
-    """
-    if coding.is_text:
-        return column
-    has_point = pc.match_substring(column, ".")
-    return pc.replace_substring(pc.if_else(has_point, None, column), ",", ".")
-
-
 @contextmanager
 def _open(file: SourceFile) -> Iterator[IO[bytes]]:
     """The decompressed content as UTF-8."""
@@ -308,16 +290,13 @@ _TIME_WORDS = re.compile(
 
 
 def look_like_data(names: Iterable[str]) -> bool:
-    """Whether a name is a number, a date, a time or a mark for a missing value."""
-    return any(_is_value(name.strip()) for name in names)
-
-
-def _is_value(name: str) -> bool:
-    """Whether a name is a number, date, time or missing-value mark; an empty name is not."""
-    try:
-        float(name)  # including 1e5, inf and nan
-    except ValueError:
+    """Whether a name is a number, a date, a time or a mark for a missing value; not if empty."""
+    for name in map(str.strip, names):
+        with contextlib.suppress(ValueError):
+            float(name)  # including 1e5, inf and nan
+            return True
         bare = _TIME_WORDS.sub("", name)
-        digits = any(map(str.isdigit, bare))
-        return (name in MISSING and name != "") or (digits and not any(map(str.isalpha, bare)))
-    return True
+        is_date = any(map(str.isdigit, bare)) and not any(map(str.isalpha, bare))
+        if is_date or (name and name in MISSING):
+            return True
+    return False

@@ -30,11 +30,7 @@ class DatabaseTables(CopiedFormat):
         return columns_of(_table(file))
 
     def copy(
-        self,
-        file: SourceFile,
-        columns: CopiedColumns,
-        folder: Path,
-        on_rows: Callable[[int], None],
+        self, file: SourceFile, columns: CopiedColumns, folder: Path, on_rows: Callable[[int], None]
     ) -> None:
         """Copy the rows; of a declared number, reading stops a million rows after it."""
         from gramercy.tables.formats.database_relation import open_rows

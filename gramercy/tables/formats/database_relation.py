@@ -57,38 +57,29 @@ def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
 def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
     """As `columns_of`, with a connection that is open; exact decimals are `NUMERIC`."""
     check_kind(connection, table)
-    stated = _stated(connection, table)
+    none = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
+    cursor: Any = connection.execute(none).cursor
+    stated = [(str(each[0]), each[1]) for each in cursor.description]
+    if connection.dialect.name == "postgresql":
+        types = _postgresql_types(connection, [oid for _, oid in stated])
+        stated = [(name, types[oid]) for name, oid in stated]
+    elif table.query is not None:
+        stated = [(name, ANY) for name, _ in stated]
+    else:
+        stated = [
+            (row[1], next((k for p, k in _SQLITE_TYPES if p.search(row[2].upper())), DOUBLE))
+            for row in sqlite_columns(connection, table)
+        ]
     virtual = virtual_columns(connection, table)
     stated = [(name, VIRTUAL if name in virtual else kind) for name, kind in stated]
     check_condition(connection, table, dict(stated))
     return stated
 
 
-def _stated(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
-    statement = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
-    cursor: Any = connection.execute(statement).cursor
-    described = [(str(each[0]), each[1]) for each in cursor.description]
-    if connection.dialect.name == "postgresql":
-        types = _postgresql_types(connection, [oid for _, oid in described])
-        return [(name, types[oid]) for name, oid in described]
-    if table.query is not None:
-        return [(name, ANY) for name, _ in described]
-    return [(row[1], _sqlite_type(row[2])) for row in sqlite_columns(connection, table)]
-
-
 def statement(
-    table: DatabaseTable,
-    columns: Mapping[str, tuple[str, int]],
-    *,
-    sqlite: bool,
+    table: DatabaseTable, columns: Mapping[str, tuple[str, int]], *, sqlite: bool
 ) -> sa.Select[Any]:
-    """The statement that reads the table.
-
-    Parameters
-    ----------
-    columns
-        The columns to read, with their types, and the most bytes of a text that can be a value.
-    """
+    """The statement that reads columns, with their types and the most bytes of a text in them."""
     relation = _relation(table)
     bounded = _sqlite_cell if sqlite else _postgresql_cell
     cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]
@@ -120,13 +111,6 @@ def _postgresql_types(connection: sa.Connection, oids: Sequence[int]) -> dict[in
         for oid, name, kind in found
     }
     return {oid: types.get(oid, "unknown") for oid in oids}
-
-
-def _sqlite_type(declared: str) -> str:
-    for pattern, kind in _SQLITE_TYPES:
-        if pattern.search(declared.upper()):
-            return kind
-    return DOUBLE
 
 
 def _postgresql_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[Any]:
@@ -197,30 +181,25 @@ def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
             source=table.display_name,
             kind=table.kind,
         )
-    if postgresql and _has_policies(connection, table):
-        raise families.DATABASE_READ(
-            "{source}: policies of row-level security apply to this table, and may leave out rows.",
-            "Use a role of PostgreSQL with BYPASSRLS, or export the table as Parquet.",
-            source=table.display_name,
-        )
-    if not postgresql and _is_virtual(connection, schema, name):
+    if postgresql:
+        # Whether policies apply to this role; those of a view are the view's.
+        active = sa.text("SELECT row_security_active(to_regclass(:relation))")
+        if connection.execute(active, {"relation": _quoted(connection, table)}).scalar():
+            raise families.DATABASE_READ(
+                "{source}: policies of row-level security apply to this table, and may leave out "
+                "rows.",
+                "Use a role of PostgreSQL with BYPASSRLS, or export the table as Parquet.",
+                source=table.display_name,
+            )
+        return
+    master = sa.table("sqlite_master", sa.column("name"), sa.column("sql"), schema=where)
+    text = connection.execute(sa.select(master.c.sql).where(master.c.name == name)).scalar()
+    if " ".join(str(text).split()[:2]).upper() == "CREATE VIRTUAL":
         raise families.DATABASE_READ(
             "{source}: this is a virtual table of SQLite, whose rows are computed by a module.",
             "Copy it to an ordinary table, or export it as Parquet.",
             source=table.display_name,
         )
-
-
-def _has_policies(connection: sa.Connection, table: DatabaseTable) -> bool:
-    """Whether policies of row-level security apply to the role; those of a view are the view's."""
-    active = sa.text("SELECT row_security_active(to_regclass(:relation))")
-    return bool(connection.execute(active, {"relation": _quoted(connection, table)}).scalar())
-
-
-def _is_virtual(connection: sa.Connection, schema: str, name: str) -> bool:
-    master = sa.table("sqlite_master", sa.column("name"), sa.column("sql"), schema=schema or None)
-    text = connection.execute(sa.select(master.c.sql).where(master.c.name == name)).scalar()
-    return " ".join(str(text).split()[:2]).upper() == "CREATE VIRTUAL"
 
 
 def virtual_columns(connection: sa.Connection, table: DatabaseTable) -> set[str]:
@@ -308,18 +287,17 @@ def open_rows(
         types = dict(stated_columns(connection, table))
         sqlite = connection.dialect.name == "sqlite"
         selected = {name: (types[name], columns.coding(name).most_bytes) for name in columns.names}
-        convert = {name: _converter(columns, name, types[name], sqlite) for name in selected}
+        convert: dict[str, Convert] = {}
+        for name in selected:
+            if name in columns.published:
+                convert[name] = texts if columns.coding(name).is_text else numbers
+            else:  # SQLite does not enforce types
+                enforced = types[name] == WHOLE and not sqlite
+                convert[name] = whole_numbers if enforced else identifiers
         select = statement(table, selected, sqlite=sqlite)
         options = connection.execution_options(yield_per=columns.rows_at_once)
         schema = pa.schema([(name, TYPES[convert[name]]) for name in selected])
         yield schema, _batches(options.execute(select), list(convert.values()))
-
-
-def _converter(columns: CopiedColumns, name: str, kind: str, sqlite: bool) -> Convert:
-    if name in columns.published:
-        return texts if columns.coding(name).is_text else numbers
-    enforced = kind == WHOLE and not sqlite
-    return whole_numbers if enforced else identifiers
 
 
 def _batches(found: Any, convert: list[Convert]) -> Iterator[list[pa.Array]]:
@@ -377,11 +355,11 @@ def identifiers(cells: Cells) -> pa.Array:
     SQLite stores a number as it was inserted. The double next to a large whole number, which some
     programs write instead of it, would be another name of the same person.
     """
-    return texts([_identifier(cell) if isinstance(cell, float) else cell for cell in cells])
-
-
-def _identifier(cell: float) -> int | None:
-    return int(cell) if abs(cell) < _EXACT and cell.is_integer() else None
+    named: list[Any] = []
+    for cell in cells:
+        is_name = not isinstance(cell, float) or (abs(cell) < _EXACT and cell.is_integer())
+        named.append(None if not is_name else int(cell) if isinstance(cell, float) else cell)
+    return texts(named)
 
 
 def _text(cell: Any) -> str | None:

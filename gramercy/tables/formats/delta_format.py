@@ -66,11 +66,7 @@ class DeltaTables(CopiedFormat):
         return [(field.name, type_name(field.type)) for field in schema]
 
     def copy(
-        self,
-        file: SourceFile,
-        columns: CopiedColumns,
-        folder: Path,
-        on_rows: Callable[[int], None],
+        self, file: SourceFile, columns: CopiedColumns, folder: Path, on_rows: Callable[[int], None]
     ) -> None:
         """Copy the files of the present version."""
         table = _open_log(file)
@@ -90,7 +86,14 @@ def _open_log(file: SourceFile) -> Any:
 
     _check_log_size(file)
     table = DeltaTable(file.path)
-    _check_features(table, file.display_name)
+    # Refuse what would make the rows other ones than those in the files.
+    for feature in table.protocol().reader_features or ():
+        if feature not in _HARMLESS:
+            raise _delta_feature_not_supported(file.display_name, f"'{feature}'")
+    if table.metadata().configuration.get(_MAPPING_MODE, "none") != "none":
+        raise _delta_feature_not_supported(file.display_name, "column mapping")
+    if any(batch.num_rows for batch in table.deletion_vectors()):
+        raise _delta_feature_not_supported(file.display_name, "deletion vectors")
     return table
 
 
@@ -109,17 +112,6 @@ def _check_log_size(file: SourceFile) -> None:
             mebibytes=mebibytes,
             most=_MOST_LOG_MEBIBYTES,
         )
-
-
-def _check_features(table: Any, name: str) -> None:
-    """Refuse what would make the rows other ones than those in the files."""
-    for feature in table.protocol().reader_features or ():
-        if feature not in _HARMLESS:
-            raise _delta_feature_not_supported(name, f"'{feature}'")
-    if table.metadata().configuration.get(_MAPPING_MODE, "none") != "none":
-        raise _delta_feature_not_supported(name, "column mapping")
-    if any(batch.num_rows for batch in table.deletion_vectors()):
-        raise _delta_feature_not_supported(name, "deletion vectors")
 
 
 def _files(table: Any, file: SourceFile) -> Iterator[tuple[str, Constants]]:

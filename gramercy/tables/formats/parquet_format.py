@@ -114,15 +114,7 @@ class _Column:
 
 
 class _Reader:
-    """Reads row groups of one file.
-
-    Parameters
-    ----------
-    stream, metadata
-        The file, and its footer.
-    groups, names
-        The row groups and columns that are read.
-    """
+    """Reads some columns of some row groups of one file."""
 
     def __init__(
         self,
@@ -189,10 +181,7 @@ class _Reader:
         text_bytes = sum(column.text_bytes for column in columns)
         rows = max(1, min(rows, int(_TEXTS / max(1.0, text_bytes))))
         encoded = [column.name for column in columns if column.stays_encoded]
-        with (
-            self._open(encoded, self._part) as table,
-            ThreadPoolExecutor(1) as other_thread,
-        ):
+        with self._open(encoded, self._part) as table, ThreadPoolExecutor(1) as other_thread:
             for batch in table.iter_batches(rows, row_groups=list(groups), columns=names):
                 kept = batch.select(names).slice(skip)
                 skip -= batch.num_rows - kept.num_rows

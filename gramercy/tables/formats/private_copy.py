@@ -58,22 +58,11 @@ def new_copy(folder: Path) -> Iterator[NewCopy]:
 
 
 class NewCopy:
-    """A copy that is being written.
-
-    Parameters
-    ----------
-    folder
-        Its folder.
-
-    Attributes
-    ----------
-    constants
-        The columns in which all rows of a file agree, of each file.
-    """
+    """A copy that is being written to a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.constants: list[Constants] = []
+        self.constants: list[Constants] = []  # of each file, the columns in which all rows agree
 
     def rows(self, schema: pa.Schema) -> CopyWriter:
         """A writer of one file of rows with these columns."""
@@ -84,10 +73,7 @@ class NewCopy:
     def add_file(self, path: str, columns: Sequence[str], constants: Constants) -> int:
         """Copy a Parquet file, and return its number of rows.
 
-        Parameters
-        ----------
-        columns
-            The columns that will be read. One that the file lacks is missing in all of its rows.
+        A column that will be read and that the file lacks is missing in all of its rows.
         """
         part = _part(self._folder, len(self.constants), "", {})
         with (
@@ -103,26 +89,13 @@ class NewCopy:
 
 
 class CopyWriter:
-    """Writes batches of columns as row groups of a Parquet file that only its owner may read.
-
-    Parameters
-    ----------
-    path
-        The new file.
-    schema
-        Its columns.
-
-    Attributes
-    ----------
-    rows
-        Number of rows so far.
-    """
+    """Writes batches of columns as row groups of a Parquet file that only its owner may read."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path, self._schema = path, schema
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._pending_bytes = 0
-        self.rows = 0
+        self.rows = 0  # so far
 
     def __enter__(self) -> Self:
         with written_to(self._path.parent):

@@ -26,10 +26,7 @@ _MOST_BYTES = 1 << 28  # of files whose rows are counted: some seconds
 def partitions(source: Source, min_cells: int) -> list[Source]:
     """Split a table into partitions, in order: files, and row groups of Parquet files.
 
-    Parameters
-    ----------
-    min_cells
-        Successive row groups of a file are combined until they have this many cells.
+    Successive row groups of a file are combined until they have `min_cells` cells.
     """
     return [
         replace(source, files=(part,))
@@ -95,7 +92,11 @@ def _with_partition_columns(
     keys: Mapping[str, str | None],
 ) -> Iterator[NDArray[np.float64]]:
     """All columns in their order; those encoded in folder names have one value for all rows."""
-    constants = {name: columns[name].floats(_partition_cell(x)) for name, x in keys.items()}
+    constants = {}
+    for name, value in keys.items():  # a folder's name may have bytes that are not UTF-8
+        data = None if value is None else value.encode("utf-8", "surrogateescape")
+        text = None if data is None else replace_invalid_utf8(data).decode()
+        constants[name] = columns[name].floats(pa.array([text], pa.string()))
     for batch in batches:
         stored = iter(batch)
         yield np.stack(
@@ -108,24 +109,13 @@ def _with_partition_columns(
         )
 
 
-def _partition_cell(value: str | None) -> pa.Array:
-    """A cell that is the same in all rows; a folder's name may have bytes that are not UTF-8."""
-    if value is None:
-        return pa.nulls(1, pa.string())
-    return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
-
-
 def schema_of(source: Source) -> dict[str, str]:
     """Names of a table's columns, in the order of the first file, and their types.
 
     They come from the header of a CSV file, the schema of a Parquet file, a Delta table or a
-    database, and the names of folders such as ``column=value``.
-
-    Returns
-    -------
-    dict
-        Types as in `column_types`. Where files differ: ``double`` if all of them have numbers,
-        ``any`` if one of them states no type, else `MIXED`. `PARTIAL` if a file lacks the column.
+    database, and the names of folders such as ``column=value``. Types are those of `column_types`.
+    Where files differ: ``double`` if all of them have numbers, ``any`` if one of them states no
+    type, else `MIXED`. `PARTIAL` if a file lacks the column.
     """
     types: dict[str, str] = {}
     for index, file in enumerate(source.files):
@@ -156,9 +146,8 @@ def column_types(file: SourceFile) -> dict[str, str]:
     that of the database.
     """
     keys = file.partition_values
-    stated = [column for column in file.columns() if column[0] not in keys] + [
-        (key, ANY) for key in keys
-    ]
+    stated = [column for column in file.columns() if column[0] not in keys]
+    stated += [(key, ANY) for key in keys]
     positions: dict[str, int] = {}
     for position, (name, _) in enumerate(stated, start=1):
         if name in positions:  # no name in the error: without a header, names are private cells

@@ -12,22 +12,13 @@ from gramercy.tables.formats.delta_format import DeltaTables
 from gramercy.tables.formats.parquet_format import ParquetTables
 from gramercy.tables.formats.table_format import CopiedFormat, SourceFile, TableFormat
 
-FORMATS: tuple[TableFormat, ...] = (
-    ParquetTables(),
-    CsvTables(),
-    DeltaTables(),
-    DatabaseTables(),
-)
+FORMATS: tuple[TableFormat, ...] = (ParquetTables(), CsvTables(), DeltaTables(), DatabaseTables())
 
 
 def format_of(name: str, source: AnySource | None = None) -> TableFormat | None:
     """The format, from the name of a file or its URL; None if it is not a table.
 
-    Parameters
-    ----------
-    source
-        The source in the contract: where it states a separator, text files with other names are
-        CSV as well.
+    Where the source in the contract states a separator, text files with other names are CSV.
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(path_of(name)).suffixes]
     return next((each for each in FORMATS if each.recognises(suffixes, source)), None)

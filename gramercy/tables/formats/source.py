@@ -7,15 +7,19 @@ drawn.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import csv
 import hashlib
+import io
 import json
 import logging
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
@@ -24,12 +28,24 @@ from fsspec.registry import known_implementations
 
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
+from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.source import AnySource, Copied, copied_source, display_name, location
+from gramercy.schemas.source import (
+    AnySource,
+    Copied,
+    CopiedFiles,
+    CsvFormat,
+    Encoding,
+    Files,
+    Separator,
+    display_name,
+    location,
+)
 from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.conversion import is_convertible
-from gramercy.tables.formats.csv_format import ANY_TEXT
+from gramercy.tables.formats.csv_format import ANY_TEXT, CsvTables, open_bytes
+from gramercy.tables.formats.lines import BLOCK
 from gramercy.tables.formats.private_copy import copied_files
 from gramercy.tables.formats.registry import format_of, table_to_copy
 from gramercy.tables.formats.table_format import CopiedColumns, SourceFile
@@ -104,6 +120,10 @@ def open_source(source: AnySource) -> Source:
     table = table_to_copy(source)
     if table is not None:  # only its columns can be read
         return Source(table.fs, (table,), location(source))
+    return _found_files(source)
+
+
+def _found_files(source: AnySource) -> Source:
     url = location(source)
     display_url = without_secrets(url)
     error: TableError | None = None
@@ -124,19 +144,31 @@ def open_source(source: AnySource) -> Source:
         else:
             files = sorted(f for f in fs.glob(path) if fs.isfile(f))
             if not files and fs.isdir(path):
-                below = sorted(fs.find(path))
-                root, files = path, _tables_below(below, path, source)
-                error = (
-                    None
-                    if files
-                    else families.SOURCE(
+                root = path
+                below = {f: PurePosixPath(f).relative_to(path) for f in sorted(fs.find(path))}
+                files = [
+                    file
+                    for file, relative in below.items()
+                    if not any(part.startswith(("_", ".")) for part in relative.parts)
+                    and format_of(relative.name, source) is not None
+                ]
+                if kind := _kind_of_versions(below.values()):
+                    error = families.SOURCE(
+                        "{source}: the folder is or contains a {kind} table, whose files also "
+                        "hold earlier versions of its rows.",
+                        "Name a Delta table on this machine by its own folder. Export the present "
+                        "version of others as Parquet, such as by pyiceberg's scan().to_arrow() "
+                        "and pyarrow.parquet.write_table.",
+                        source=display_url,
+                        kind=kind,
+                    )
+                elif not files:
+                    error = families.SOURCE(
                         "{source}: this folder has no CSV or Parquet files.",
                         "Name another folder, or make Parquet of its files: 'gramercy "
                         "convert'. Names that start with '_' or '.' are skipped.",
                         source=display_url,
                     )
-                )
-                error = _versions_in(below, path, display_url) or error
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
                 error = families.SOURCE(
                     "{source}: not a regular file, so it cannot be read twice.",
@@ -152,11 +184,15 @@ def open_source(source: AnySource) -> Source:
                     source=display_url,
                 )
     except ImportError:
+        protocol = url.partition("::")[0].partition("://")[0].lower()
+        hint = known_implementations.get(protocol, {}).get("err", "")  # how to install the driver
         error = families.SOURCE(
             "{source}: the driver for this kind of URL is not installed.",
             "{remedy}",
             source=display_url,
-            remedy=_driver_hint(url),
+            remedy=f"{hint}, or copy the files to this machine."
+            if hint
+            else "Copy the files here.",
         )
     except Exception as caught:  # drivers raise any exception, and quote whole URLs
         error = families.SOURCE(
@@ -184,44 +220,19 @@ def copy_rows(
 ) -> Copied:
     """Read the rows once, and write them to a new folder that only its owner may read.
 
-    Parameters
-    ----------
-    columns
-        What to copy. Of a declared number of rows, reading stops a million rows after it.
+    Of a declared number of rows, reading stops a million rows after it.
     """
     (table,) = open_source(source).files
     table.copy(columns, folder, on_rows)
-    return copied_source(source, str(folder))
+    if isinstance(source, DatabaseTable):
+        return CopiedTable(**source.model_dump(), copied_to=str(folder))
+    return CopiedFiles(path=location(source), copied_to=str(folder))
 
 
-def _driver_hint(url: str) -> str:
-    """How to install the driver for a URL, as fsspec states it."""
-    protocol = url.partition("::")[0].partition("://")[0].lower()
-    hint = known_implementations.get(protocol, {}).get("err", "")
-    return f"{hint}, or copy the files to this machine." if hint else "Copy the files here."
-
-
-def _versions_in(paths: Sequence[str], folder: str, display_url: str) -> TableError | None:
-    kind = _kind_of_versions(paths, folder)
-    return (
-        families.SOURCE(
-            "{source}: the folder is or contains a {kind} table, whose files also hold "
-            "earlier versions of its rows.",
-            "Name a Delta table on this machine by its own folder. Export the present "
-            "version of others as Parquet, such as by pyiceberg's scan().to_arrow() and "
-            "pyarrow.parquet.write_table.",
-            source=display_url,
-            kind=kind,
-        )
-        if kind
-        else None
-    )
-
-
-def _kind_of_versions(paths: Sequence[str], folder: str) -> str:
+def _kind_of_versions(paths: Iterable[PurePosixPath]) -> str:
     """The kind of table that keeps earlier versions of rows in its files; empty if it does not."""
     for path in paths:
-        *folders, name = PurePosixPath(path).relative_to(folder).parts
+        *folders, name = path.parts
         if "_delta_log" in folders:
             return "Delta"
         if ".hoodie" in folders:
@@ -231,26 +242,15 @@ def _kind_of_versions(paths: Sequence[str], folder: str) -> str:
     return ""
 
 
-def _tables_below(files: Sequence[str], folder: str, source: AnySource) -> list[str]:
-    """Paths of the tables in a folder and below, in the order of their names."""
-    paths = []
-    for path in files:
-        relative = PurePosixPath(path).relative_to(folder)
-        hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if not hidden and format_of(relative.name, source) is not None:
-            paths.append(path)
-    return paths
-
-
 def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) -> SourceFile:
-    """A file of a table.
-
-    Parameters
-    ----------
-    root
-        The source's path if it is a folder: folders below it may be named ``column=value``.
-    """
-    name, file_format = _display_name(path, location(source)), format_of(path, source)
+    """A file of a table. Folders below the `root` of a source may be named ``column=value``."""
+    *folders, last = without_secrets(path).split("/")
+    in_contract = without_secrets(location(source)).split("/")
+    shown = (
+        f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in in_contract else folder
+        for folder in folders
+    )
+    name, file_format = "/".join([*shown, last]), format_of(path, source)
     if file_format is None:
         raise families.SOURCE(
             "{file}: not a .csv, .csv.gz or .parquet file.",
@@ -258,7 +258,12 @@ def source_file(fs: Any, path: str, source: AnySource, root: str | None = None) 
             file=name,
             remedy=_remedy(path_of(path), name),
         )
-    partition_values = {} if root is None else _partition_values(path, root)
+    partition_values = {}
+    for folder in () if root is None else PurePosixPath(path).relative_to(root).parts[:-1]:
+        if "=" in folder:
+            key, _, value = folder.partition("=")
+            is_missing = unquote(value) in {_NULL_PARTITION, *MISSING}
+            partition_values[unquote(key)] = None if is_missing else unquote(value)
     return SourceFile(fs, path, file_format, name, partition_values, source=source)
 
 
@@ -274,41 +279,10 @@ def _remedy(path: str, display_name: str) -> str:
     return f"{'Download it, and then: ' if is_url else ''}{command}"
 
 
-def _partition_values(path: str, root: str) -> dict[str, str | None]:
-    folders = PurePosixPath(path).relative_to(root).parts[:-1]
-    pairs = (folder.partition("=") for folder in folders if "=" in folder)
-    missing = {_NULL_PARTITION, *MISSING}
-    cells = {unquote(name): unquote(value) for name, _, value in pairs}
-    return {name: None if value in missing else value for name, value in cells.items()}
-
-
-def _display_name(path: str, url: str) -> str:
-    *folders, name = without_secrets(path).split("/")
-    in_contract = without_secrets(url).split("/")
-    display_folders = [
-        f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in in_contract else folder
-        for folder in folders
-    ]
-    return "/".join([*display_folders, name])
-
-
 # Facts that change with a file's content, by the names that stores give them.
 _CHANGE_MARKERS = {
-    "checksum",
-    "contentmd5",
-    "created",
-    "digest",
-    "etag",
-    "generation",
-    "ino",
-    "lastmodified",
-    "md5hash",
-    "modificationtime",
-    "modified",
-    "modify",
-    "mtime",
-    "updated",
-    "versionid",
+    *("checksum", "contentmd5", "created", "digest", "etag", "generation", "ino", "lastmodified"),
+    *("md5hash", "modificationtime", "modified", "modify", "mtime", "updated", "versionid"),
 }
 
 
@@ -317,7 +291,8 @@ def store_digest(source: Source) -> str:
     files = []
     for file in source.files:
         facts = file.info()
-        if not any(_normalised(name) in _CHANGE_MARKERS and x for name, x in facts.items()):
+        stated = {re.sub("[-_]", "", name.lower()) for name, value in facts.items() if value}
+        if not stated & _CHANGE_MARKERS:
             raise families.SOURCE(
                 "{file}: the store gives neither a modification date nor a checksum, so a change "
                 "during the release could not be detected.",
@@ -328,10 +303,6 @@ def store_digest(source: Source) -> str:
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
-def _normalised(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
-
-
 def verify_unchanged(digest: str, source: AnySource) -> None:
     """Compare the table with its state when it was opened, without the file system's cache."""
     current = None
@@ -340,3 +311,42 @@ def verify_unchanged(digest: str, source: AnySource) -> None:
         current = store_digest(open_source(source))
     if current != digest:
         raise wordings.table_changed()
+
+
+def detect_format(path: str) -> tuple[Source, CsvFormat | None]:
+    """Open a table whose format no contract has stated yet; judged by the header line alone.
+
+    Returns also the format of the first CSV file, if a contract must state it: the separator
+    between the most fields of its header, and its encoding. Decimal marks are not in headers. The
+    encoding of a header without accents is taken for UTF-8.
+    """
+    source = open_source(Files(path=path, separator=","))
+    files = [file for file in source.files if isinstance(file.format, CsvTables)]
+    if not files:
+        return source, None
+    written = _format_of_header(files[0])
+    if written == CsvFormat() and all(format_of(file.path) is not None for file in files):
+        return open_source(path), None
+    return open_source(Files(path=path, **written.model_dump())), written
+
+
+def _format_of_header(file: SourceFile) -> CsvFormat:
+    with file.redacted_errors(), open_bytes(file) as stream:
+        line = stream.readline(BLOCK)
+        encoding: Encoding = "utf-16"
+        if not line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = "latin-1"  # which any bytes are
+            for each in ("cp1252", "utf-8"):
+                with contextlib.suppress(UnicodeDecodeError):
+                    line.decode(each)
+                    encoding = "utf-8" if each == "utf-8" else "cp1252"
+        if encoding == "utf-16":  # the end of the line is not where a byte looks like it
+            line += stream.read(BLOCK)
+    text = line.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
+    header = text.partition("\n")[0]
+
+    def fields(separator: Separator) -> int:
+        return len(next(csv.reader(io.StringIO(header), delimiter=separator), []))
+
+    # The first of the separators, if several have as many fields.
+    return CsvFormat(separator=max(get_args(Separator), key=fields), encoding=encoding)

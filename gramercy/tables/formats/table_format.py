@@ -123,11 +123,7 @@ class CopiedFormat(TableFormat):
 
     @abstractmethod
     def copy(
-        self,
-        file: SourceFile,
-        columns: CopiedColumns,
-        folder: Path,
-        on_rows: Callable[[int], None],
+        self, file: SourceFile, columns: CopiedColumns, folder: Path, on_rows: Callable[[int], None]
     ) -> None:
         """Read the rows once, and write them to a new folder; see `tables.formats.private_copy`."""
 

@@ -7,7 +7,7 @@ stores them, and needs a third of the memory: their bytes, and sixteen to thirty
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,26 +24,11 @@ _FEWEST_SLOTS = 1 << 10
 _BLOCK = 64  # names
 
 
-class Names(Protocol):
-    """Distinct names, numbered in the order in which they were added. Private.
+class NameDict:
+    """Distinct names in a dictionary, numbered in the order in which they were added. Private.
 
     One thread adds names, while others may read their number. Texts are large strings.
     """
-
-    def __len__(self) -> int: ...
-
-    def texts(self) -> pa.LargeStringArray:
-        """All names in their order."""
-
-    def find(self, texts: pa.LargeStringArray) -> Array:
-        """The number of each text, shape (texts,); `UNKNOWN`, or NaN for a null."""
-
-    def add(self, texts: pa.LargeStringArray) -> Array:
-        """The number of each text, after those that are unknown were added in their order."""
-
-
-class NameDict:
-    """Names in a dictionary; see `Names`."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -52,14 +37,17 @@ class NameDict:
         return len(self._numbers)
 
     def texts(self) -> pa.LargeStringArray:
-        return _as_texts(list(self._numbers))
+        """All names in their order."""
+        return pa.array(list(self._numbers), pa.large_binary()).view(pa.large_string())
 
     def find(self, texts: pa.LargeStringArray) -> Array:
+        """The number of each text, shape (texts,); `UNKNOWN`, or NaN for a null."""
         encoded = texts.dictionary_encode()
         found = [self._numbers.get(name, UNKNOWN) for name in stored_bytes(encoded.dictionary)]
         return decoded(np.array(found, np.float64), encoded.indices)
 
     def add(self, texts: pa.LargeStringArray) -> Array:
+        """The number of each text, after those that are unknown were added in their order."""
         numbers = self._numbers
         return np.array(
             [
@@ -71,7 +59,7 @@ class NameDict:
 
 
 class NameTable:
-    """Names in a hash table with open addressing; see `Names`.
+    """The same as `NameDict` in a hash table with open addressing.
 
     A name is in the first slot that was free from that of its hash. A slot is zero if it is free;
     otherwise its lower bits hold the name's number plus one, and the others are those of the hash,
@@ -105,7 +93,11 @@ class NameTable:
 
     def add(self, texts: pa.LargeStringArray) -> Array:
         buffers = TextBuffers.of(texts)
-        self._reserve(len(texts), int(buffers.offsets[-1] - buffers.offsets[0]))
+        names, size = self._count + len(texts), int(buffers.offsets[-1] - buffers.offsets[0])
+        self._starts = _with_room(self._starts, names + 1)
+        self._data = _with_room(self._data, int(self._starts[self._count]) + size)
+        if 2 * names > self._slots.size:
+            self._fill_slots(names)
         return self._look_up(buffers, adding=True)
 
     def _look_up(self, texts: TextBuffers, *, adding: bool) -> Array:
@@ -125,14 +117,6 @@ class NameTable:
         )
         return numbers
 
-    def _reserve(self, names: int, size: int) -> None:
-        """Make room for so many more names and bytes."""
-        names += self._count
-        self._starts = _with_room(self._starts, names + 1)
-        self._data = _with_room(self._data, int(self._starts[self._count]) + size)
-        if 2 * names > self._slots.size:
-            self._fill_slots(names)
-
     def _fill_slots(self, names: int) -> None:
         """Make slots for so many names, of which at most half are used, and fill in the present."""
         size = max(_FEWEST_SLOTS, 1 << (2 * names - 1).bit_length())
@@ -147,14 +131,13 @@ class NameTable:
         return self._slots.size.bit_length() - 1
 
 
+Names = NameDict | NameTable
+
+
 def stored_bytes(texts: pa.LargeStringArray) -> NDArray[np.object_]:
     """Texts as bytes, or None; text in a Parquet file may have bytes that are not UTF-8."""
     stored: NDArray[np.object_] = texts.cast(pa.large_binary()).to_numpy(zero_copy_only=False)
     return stored
-
-
-def _as_texts(names: list[bytes]) -> pa.LargeStringArray:
-    return pa.array(names, pa.large_binary()).view(pa.large_string())
 
 
 def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:

@@ -111,17 +111,12 @@ class IndexedPersons:
         unknown = np.flatnonzero(found == UNKNOWN)
         if unknown.size:  # new persons, and those in another spelling
             distinct = texts.take(pa.array(unknown)).dictionary_encode()
-            found[unknown] = decoded(self._new_indices(distinct.dictionary), distinct.indices)
+            names = self._canonical(distinct.dictionary)
+            indices = self.known.find(names) if self._closed else self.known.add(names)
+            if (indices == UNKNOWN).any():
+                raise wordings.table_changed()
+            found[unknown] = decoded(indices, distinct.indices)
         return found
-
-    def _new_indices(self, texts: pa.LargeStringArray) -> Array:
-        names = self._canonical(texts)
-        if not self._closed:
-            return self.known.add(names)
-        indices = self.known.find(names)
-        if (indices == UNKNOWN).any():
-            raise wordings.table_changed()
-        return indices
 
     def _canonical(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:
         """The canonical spelling of each name, or null."""
@@ -133,18 +128,16 @@ class IndexedPersons:
                 return texts
         stored = texts.cast(pa.large_binary())
         mask = pa.array(others)
-        spelled = [_canonical_bytes(name) for name in stored_bytes(stored.filter(mask))]
+        spelled: list[bytes | None] = []
+        for data in stored_bytes(stored.filter(mask)):
+            name = None if data is None else canonical(replace_invalid_utf8(data).decode())
+            spelled.append(None if name is None else name.encode())
         replaced = pc.replace_with_mask(stored, mask, pa.array(spelled, pa.large_binary()))
         return replaced.view(pa.large_string())
 
     def _indices_of(self, part: IndexedPersons) -> NDArray[np.int64]:
         """The indices here of the persons of `part`, in its order, after the new were added."""
         return self.known.add(part.known.texts()).astype(np.int64)
-
-
-def _canonical_bytes(stored: bytes | None) -> bytes | None:
-    name = None if stored is None else canonical(replace_invalid_utf8(stored).decode())
-    return None if name is None else name.encode()
 
 
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
@@ -167,13 +160,7 @@ _MARGIN = 2.0**-40  # relative margin of a factor, far above its rounding errors
 
 
 class Persons(IndexedPersons):
-    """An index of persons, with each one's number of rows and sum of squares. Private.
-
-    Parameters
-    ----------
-    known, closed, large
-        See `IndexedPersons`.
-    """
+    """An index of persons, with each one's number of rows and sum of squares. Private."""
 
     def __init__(
         self, known: Names | None = None, *, closed: bool = False, large: bool = False
@@ -195,19 +182,10 @@ class Persons(IndexedPersons):
         return self._rows[: len(self)]
 
     def add(self, indices: Array, squares: Array | NDArray[np.uint64]) -> None:
-        """Add rows.
+        """Add rows: their persons by `indices`, and their squares, from 0 to `MAX_ROW_SQUARES`.
 
-        Parameters
-        ----------
-        indices
-            The result of `indices`, shape (rows,).
-        squares
-            Sum of squares of each row, shape (rows,); integers from 0 to `MAX_ROW_SQUARES`.
-
-        Notes
-        -----
         Integers are added, and sums saturate at 2^62: the result is the same for any order of the
-        rows. Sums of doubles would depend on it.
+        rows. Sums of doubles would depend on it. Shapes (rows,).
         """
         if self.large:
             with self._lock:
@@ -218,19 +196,17 @@ class Persons(IndexedPersons):
             return
         for start in range(0, indices.size, _MAX_ROWS):
             rows = slice(start, start + _MAX_ROWS)
-            self._add_rows(indices[rows], squares[rows].astype(np.uint64))
-
-    def _add_rows(self, indices: Array, squares: NDArray[np.uint64]) -> None:
-        owned = ~np.isnan(indices)
-        persons, inverse = np.unique(indices[owned].astype(np.int64), return_inverse=True)
-        totals = np.zeros(persons.size, np.uint64)
-        np.add.at(totals, inverse, squares[owned])
-        counts = np.bincount(inverse, minlength=persons.size)
-        with self._lock:
-            self._grow()
-            self._squares[persons] = np.minimum(self._squares[persons] + totals, _MAX_SQUARES)
-            self._rows[persons] += counts
-            self.rows_without_person += int(indices.size - owned.sum())
+            owned = ~np.isnan(indices[rows])
+            own = indices[rows][owned].astype(np.int64)
+            persons, inverse = np.unique(own, return_inverse=True)
+            totals = np.zeros(persons.size, np.uint64)
+            np.add.at(totals, inverse, squares[rows].astype(np.uint64)[owned])
+            counts = np.bincount(inverse, minlength=persons.size)
+            with self._lock:
+                self._grow()
+                self._squares[persons] = np.minimum(self._squares[persons] + totals, _MAX_SQUARES)
+                self._rows[persons] += counts
+                self.rows_without_person += int(owned.size - owned.sum())
 
     def _grow(self) -> None:
         if len(self) > self._rows.size:  # grow by half, so that copies are rare
@@ -293,8 +269,6 @@ class PersonSample(IndexedPersons):
     ----------
     sizes
         Number of bins of each column.
-    known, closed, large
-        See `IndexedPersons`.
 
     Notes
     -----
@@ -320,16 +294,9 @@ class PersonSample(IndexedPersons):
         return keys, np.zeros((len(self._sizes), persons), kind)
 
     def add(self, indices: Array, bins: Bins, keys: Keys) -> None:
-        """Add rows.
+        """Add rows: their persons, the bins of their cells, and a fresh random key for each.
 
-        Parameters
-        ----------
-        indices
-            The result of `indices`, shape (rows,).
-        bins
-            The bin of every cell, shape (columns, rows).
-        keys
-            A fresh random key for each row, shape (2, rows).
+        Shapes (rows,), (columns, rows) and (2, rows).
         """
         rows = np.flatnonzero(~np.isnan(indices))
         persons = indices[rows].astype(np.int64)
@@ -384,10 +351,7 @@ _BLOCK = 256  # rows
 def scale_rows(q: Array, indices: Array, factors: Array) -> Array:
     """Multiply the rows of q in place, by their person's factor or zero, and round; for numba.
 
-    Returns
-    -------
-    ndarray, shape (rows,)
-        Sum of squares of every scaled row.
+    Returns the sum of squares of every scaled row, shape (rows,).
     """
     p, rows = q.shape
     squares = np.zeros(rows)

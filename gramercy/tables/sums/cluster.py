@@ -67,23 +67,27 @@ class Cluster:
             rows, count = job.contract.rows, len(parts)
             on_rows(rows * finished // count - rows * (finished - 1) // count)
 
-        return _run_on_partitions(self.scheduler, parts, replace(job, threads=1), on_partition)
-
-
-def _run_on_partitions(
-    scheduler: str | None,
-    parts: Sequence[Source],
-    job: Job[ResultT],
-    on_partition: Callable[[], None],
-) -> ResultT:
-    with _connect(scheduler) as client:
-        persons = None
-        for _ in range(job.passes - 1):
-            measured = [_submit(client, measure, job, part, persons) for part in parts]
-            persons = _tree_sum(client, measured, on_partition)
-        results = [_submit(client, run, job, part, persons) for part in parts]
-        total: ResultT = _gather(client, _tree_sum(client, results, on_partition))
-    return total
+        job, persons, lost = replace(job, threads=1), None, False
+        result: Any = None
+        with _connect(self.scheduler) as client:
+            for _ in range(job.passes - 1):
+                measured = [_submit(client, measure, job, part, persons) for part in parts]
+                persons = _tree_sum(client, measured, on_partition)
+            results = [_submit(client, run, job, part, persons) for part in parts]
+            total = _tree_sum(client, results, on_partition)
+            try:
+                result = client.gather(total)
+            except Exception:  # messages of Dask may quote anything
+                lost = True
+            if lost:
+                raise families.DASK_FAILED(
+                    "The Dask cluster lost an intermediate result.",
+                    "Look at the logs of the workers.",
+                )
+            if isinstance(result, _Failure):
+                raise result.error
+        total_of_all: ResultT = result
+        return total_of_all
 
 
 def measure(job: Job[Any], part: Source, persons: Persons | None) -> Persons:
@@ -140,22 +144,6 @@ def _tree_sum(client: Client, leaves: Sequence[Future], on_partition: Callable[[
     return level[0]
 
 
-def _gather(client: Client, future: Future) -> Any:
-    result, lost = None, False
-    try:
-        result = client.gather(future)
-    except Exception:  # messages of Dask may quote anything
-        lost = True
-    if lost:
-        raise families.DASK_FAILED(
-            "The Dask cluster lost an intermediate result.",
-            "Look at the logs of the workers.",
-        )
-    if isinstance(result, _Failure):
-        raise result.error
-    return result
-
-
 @contextmanager
 def _connect(scheduler: str | None) -> Iterator[Client]:
     try:
@@ -163,8 +151,7 @@ def _connect(scheduler: str | None) -> Iterator[Client]:
         import distributed
     except ImportError:
         raise families.DASK(
-            "key 'engine': Dask is not installed.",
-            "Run pip install 'gramercy[dask]'.",
+            "key 'engine': Dask is not installed.", "Run pip install 'gramercy[dask]'."
         ) from None
     address = scheduler or dask.config.get("scheduler-address", None)
     if address is None:
@@ -201,10 +188,7 @@ def _check_workers(client: Client) -> None:
     except Exception:  # a worker has no Gramercy
         statuses = {"": (None, False)}
     if not statuses:
-        raise families.DASK(
-            "key 'engine': the Dask cluster has no workers.",
-            "Start some workers.",
-        )
+        raise families.DASK("key 'engine': the Dask cluster has no workers.", "Start some workers.")
     if {version for version, _ in statuses.values()} != {_version()}:
         raise families.DASK(
             "key 'engine': not all workers of the Dask cluster have Gramercy {version}.",

@@ -35,11 +35,6 @@ class ExactGram:
     BLAS multiplies in double precision, over at most 2^53 / 2^(2K) rows: every partial sum is an
     integer below 2^53, and therefore exact in any order. Products are then added as 64-bit
     integers, and moved to Python integers before those could overflow.
-
-    Parameters
-    ----------
-    lattice
-        Lattice of the integer rows.
     """
 
     def __init__(self, lattice: Lattice) -> None:
@@ -118,15 +113,7 @@ def row_slices(lattice: Lattice, rows: int) -> Iterator[slice]:
 
 
 class SummingWorker:
-    """Sums the rows that one thread receives.
-
-    Parameters
-    ----------
-    transform
-        Turns cells into integer rows.
-    parts
-        The parts of the table, which are summed separately.
-    """
+    """Sums the rows that one thread receives, each part of the table separately."""
 
     def __init__(self, transform: RowTransform, parts: Parts) -> None:
         self._transform, self._parts = transform, parts
@@ -139,16 +126,13 @@ class SummingWorker:
         """Add rows of cells; see `Parts.split`."""
         for part, own in self._parts.split(cells, fold):
             for rows in row_slices(self._transform.lattice, own.shape[1]):
-                self._add_integers(part, self._integers(own[:, rows]))
+                q, gram = self._integers(own[:, rows]), self._grams[part]
+                self._rows[part] += q.shape[1]
+                if gram is not None:
+                    gram.add(q)
 
     def _integers(self, cells: Array) -> Array:
         return self._transform.integers(cells, self.repairs)
-
-    def _add_integers(self, part: int, q: Array) -> None:
-        self._rows[part] += q.shape[1]
-        gram = self._grams[part]
-        if gram is not None:
-            gram.add(q)
 
     def sums(self) -> list[Sum]:
         """The sum of every part."""
@@ -181,13 +165,7 @@ class Parts:
         return self.groups * self.folds
 
     def group_numbers(self, cells: Array) -> PartNumbers:
-        """The group of every row.
-
-        Parameters
-        ----------
-        cells
-            Index of the level of each row, shape (rows,); NaN for a row without a level.
-        """
+        """The group of every row, from the index of its level, NaN without one; shape (rows,)."""
         return np.where(np.isnan(cells), self.groups - 1, cells).astype(np.int64)
 
     def split(self, cells: Array, fold: PartNumbers | None = None) -> Iterator[tuple[int, Array]]:

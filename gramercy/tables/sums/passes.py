@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
@@ -35,13 +35,7 @@ def ignore_progress(rows: int) -> None:
     """Report no progress."""
 
 
-class Addable(Protocol):
-    """A result of a partition; results of two partitions are added."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-
-
-ResultT = TypeVar("ResultT", bound=Addable)
+ResultT = TypeVar("ResultT")  # of a partition; results of two partitions are added
 
 
 @dataclass(frozen=True)

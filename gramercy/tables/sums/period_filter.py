@@ -72,22 +72,18 @@ class PeriodFilter:
         kind = column.type
         if any(is_text(kind) for is_text in IS_TEXT):
             return self._of_text(column.cast(pa.large_string()))
+        # Arrow stores dates and times as whole numbers since 1970.
+        if pa.types.is_date32(kind):
+            return _codes(column.cast(pa.int32()), self._days)
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            return self._of_dates(column)
+            has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+            unit = _UNITS[kind.unit if pa.types.is_timestamp(kind) else "ms"]
+            start, end = self._instants if has_zone else self._seconds
+            return _codes(column.cast(pa.int64()), (unit * start, unit * end))
         if self.span == "year" and any(is_number(kind) for is_number in _IS_NUMBER):
             years = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             return np.where(np.isnan(years), np.nan, years == float(self.label))
         return np.full(len(column), np.nan)
-
-    def _of_dates(self, column: pa.Array) -> NDArray[np.float64]:
-        """Dates and times, which Arrow stores as whole numbers since 1970."""
-        kind = column.type
-        if pa.types.is_date32(kind):
-            return _codes(column.cast(pa.int32()), self._days)
-        has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
-        unit = _UNITS[kind.unit if pa.types.is_timestamp(kind) else "ms"]
-        start, end = self._instants if has_zone else self._seconds
-        return _codes(column.cast(pa.int64()), (unit * start, unit * end))
 
     @property
     def _days(self) -> tuple[int, int]:
@@ -107,9 +103,15 @@ class PeriodFilter:
     @property
     def _instants(self) -> tuple[int, int]:
         """Its start and end as instants, in seconds since 1970 in UTC."""
-        zone = zoneinfo.ZoneInfo(self.timezone)
-        start, end = (_midnight(day, zone) for day in self._days)
-        return start, end
+        zone, instants = zoneinfo.ZoneInfo(self.timezone), list[int]()
+        for day in self._days:
+            try:
+                date = _EPOCH + datetime.timedelta(day)
+                begins = datetime.datetime.combine(date, datetime.time(), zone)
+                instants.append(round(begins.timestamp()))
+            except OverflowError:  # the end of the year 9999
+                instants.append(day * _DAY)
+        return instants[0], instants[1]
 
     def _of_text(self, text: pa.Array) -> NDArray[np.float64]:
         short = pc.less_equal(pc.binary_length(text), _LONGEST)
@@ -135,15 +137,6 @@ class PeriodFilter:
         within = exists & (time - offset >= start) & (time - offset < end)
         within |= _filled(pc.equal(text, self.label))
         return np.where(exists | is_label, within.astype(np.float64), np.nan)
-
-
-def _midnight(day: int, zone: zoneinfo.ZoneInfo) -> int:
-    """The instant at which a day begins, in seconds since 1970 in UTC."""
-    try:
-        start = datetime.datetime.combine(_EPOCH + datetime.timedelta(day), datetime.time(), zone)
-        return round(start.timestamp())
-    except OverflowError:  # the end of the year 9999
-        return day * _DAY
 
 
 def _codes(numbers: pa.Array, interval: tuple[int, int]) -> NDArray[np.float64]:

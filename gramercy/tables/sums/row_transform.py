@@ -72,7 +72,8 @@ class RowTransform:
         blocks = list(cache_slices(self.lattice.p, cells.shape[1]))
         if len(blocks) == 1:
             return self._block(cells, repairs, factors)
-        made = np.empty((self._width, cells.shape[1]))
+        width = self.intercept + sum(column.width for column in self.columns)
+        made = np.empty((width, cells.shape[1]))
         for rows in blocks:
             own = None if factors is None else factors[rows]
             made[:, rows] = self._block(cells[:, rows], repairs, own)
@@ -102,11 +103,6 @@ class RowTransform:
     @cached_property
     def _constants(self) -> NDArray[np.float64]:
         return repair_constants(self.columns)
-
-    @property
-    def _width(self) -> int:
-        """Number of columns of the integer rows."""
-        return self.intercept + sum(column.width for column in self.columns)
 
 
 @dataclass

@@ -163,15 +163,7 @@ class GramJob(Job[PartialSums]):
 
 
 class MeasuringWorker:
-    """The first pass, over the rows that one thread receives.
-
-    Parameters
-    ----------
-    transform
-        Turns cells into integer rows.
-    persons
-        Index to which the squares are added.
-    """
+    """The first pass, over the rows that one thread receives: adds their squares to persons."""
 
     def __init__(self, transform: RowTransform, persons: Persons) -> None:
         self._transform, self._persons = transform, persons
@@ -293,7 +285,11 @@ def accumulate(
     job = GramJob(contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys)
     sums = engine(source, job, on_rows)
     if contract.person_column is None:
-        total = _total_of_rows(sums)
+        # A dropped malformed line counts as a zero row.
+        first, *others = sums.part_sums
+        dropped, kept = sums.malformed.dropped, sums.malformed.kept
+        all_parts = (Sum(first.gram, first.rows + dropped), *others)
+        total = Accumulated(all_parts, sums.repairs, dropped + kept, sums.rows + dropped)
     else:
         total = _total_of_persons(sums, lattice)
     check_row_count(contract, total.rows)
@@ -319,15 +315,6 @@ def _check_row_order(source: Source, contract: Contract) -> None:
                 "second moment.",
                 column=name,
             )
-
-
-def _total_of_rows(sums: PartialSums) -> Accumulated:
-    """The total over rows. A dropped malformed line counts as a zero row."""
-    first, *others = sums.part_sums
-    dropped = sums.malformed.dropped
-    parts = (Sum(first.gram, first.rows + dropped), *others)
-    malformed = dropped + sums.malformed.kept
-    return Accumulated(parts, sums.repairs, malformed, sums.rows + dropped)
 
 
 def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:

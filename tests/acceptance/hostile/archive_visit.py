@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import gramercy
-from gramercy.archive.bundles.release_bundle import published_columns
-from gramercy.archive.bundles.rows_file import read_rows
+from gramercy.archive.bundles.bundle_kinds import published_columns
+from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.store.opening import open_archive
 from gramercy.cli.main import main
 from gramercy.pipeline.verify.verification import verify_release

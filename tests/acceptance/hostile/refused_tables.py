@@ -118,25 +118,11 @@ REFUSED_CSV = [
         "größe",
         columns={"größe": COLUMNS["c0"]},
     ),
-    refused(
-        "semicolons",
-        PLAIN.replace(b",", b";"),
-        families.HEADER,
-        {"columns": BOTH_COLUMNS},
-    ),
-    refused(
-        "tabs",
-        PLAIN.replace(b",", b"\t"),
-        families.HEADER,
-        {"columns": BOTH_COLUMNS},
-    ),
+    refused("semicolons", PLAIN.replace(b",", b";"), families.HEADER, {"columns": BOTH_COLUMNS}),
+    refused("tabs", PLAIN.replace(b",", b"\t"), families.HEADER, {"columns": BOTH_COLUMNS}),
     refused("lone-returns", PLAIN.replace(b"\n", b"\r"), families.HEADER),
     refused("return-in-the-header", f"c0,c1\r{SECRET},1\n{CELLS}", families.HEADER),
-    refused(
-        "open-quote-in-the-header",
-        f'c0,c1,"x\n{SECRET},1,1\n{WORD},1,1\n',
-        families.HEADER,
-    ),
+    refused("open-quote-in-the-header", f'c0,c1,"x\n{SECRET},1,1\n{WORD},1,1\n', families.HEADER),
     # A data line that looks like a header must not decide whether the table is readable.
     refused(
         "open-quote-in-the-header-and-a-second",
@@ -150,14 +136,16 @@ REFUSED_CSV = [
         families.HEADER,
         neighbours="add-remove",
     ),
-    refused(
-        "newline-in-the-header",
-        f'c0,c1,"x\ny"\n{SECRET},1,1\n{WORD},1,1\n',
-        families.HEADER,
-    ),
+    refused("newline-in-the-header", f'c0,c1,"x\ny"\n{SECRET},1,1\n{WORD},1,1\n', families.HEADER),
     refused("long-header", f"c0,c1,{'x' * (5 << 20)}\n{SECRET},1,1\n", families.HEADER),
 ]
 
+
+def lacking(*columns: str) -> tuple[Family[Any], dict[str, Any]]:
+    return families.TABLE_COLUMNS, {"columns": columns}
+
+
+TEXT_IN_A_NUMBER = pa.table({"c0": [WORD], "c1": [SECRET]})
 UNREADABLE_CSV = (families.FILE, {"format": "CSV"})
 UNREADABLE_PARQUET = (families.FILE, {"format": "Parquet"})
 
@@ -173,27 +161,16 @@ REFUSED_FILES = [
     Refused("not-zip", {"t.csv.zip": PLAIN}, *UNREADABLE_CSV),
     Refused("not-xz", {"t.csv.xz": PLAIN}, *UNREADABLE_CSV),
     Refused(
-        "two-files-in-a-zip",
-        {"t.csv.zip": zipped(PLAIN.decode(), "a.csv", "b.csv")},
-        families.FILE,
+        "two-files-in-a-zip", {"t.csv.zip": zipped(PLAIN.decode(), "a.csv", "b.csv")}, families.FILE
     ),
     Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, families.FILE),
-    Refused(
-        "excel",
-        {"t.xlsx": zipped(PLAIN.decode(), "t.csv")},
-        families.SOURCE,
-    ),
+    Refused("excel", {"t.xlsx": zipped(PLAIN.decode(), "t.csv")}, families.SOURCE),
     Refused("text", {"t.txt": PLAIN}, families.SOURCE),
     Refused("no-suffix", {"table": PLAIN}, families.SOURCE),
     Refused("parquet-named-csv", {"t.csv": valid_parquet()}, families.HEADER),
     Refused("missing", {}, families.SOURCE, source="absent.csv"),
     Refused("folder", {"data/t.txt": PLAIN}, families.SOURCE, source="data"),
-    Refused(
-        "folder-like-a-file",
-        {"data.csv/_t.csv": PLAIN},
-        families.SOURCE,
-        source="data.csv",
-    ),
+    Refused("folder-like-a-file", {"data.csv/_t.csv": PLAIN}, families.SOURCE, source="data.csv"),
     Refused(
         "folder-that-is-a-cell",
         {f"data/c1={OTHER}/t.csv": b""},
@@ -231,42 +208,17 @@ REFUSED_FILES = [
     ),
     Refused("glob-of-nothing", {"t.csv": PLAIN}, families.SOURCE, source="*.parquet"),
     Refused(
-        "glob-of-other-things",
-        {"t.csv": PLAIN},
-        families.SOURCE,
-        source="*",
-        named="contract.yaml",
+        "glob-of-other-things", {"t.csv": PLAIN}, families.SOURCE, source="*", named="contract.yaml"
     ),
     Refused("unknown-place", {}, families.SOURCE, source="nowhere://t.csv"),
-    Refused(
-        "second-file-lacks-a-column",
-        {"p1.csv": PLAIN, "p2.csv": b"c0,x\n1,2\n"},
-        families.TABLE_COLUMNS,
-        {"columns": ("c1",)},
-        source="p*",
-        named="p2.csv",
-    ),
-    Refused(
-        "second-file-utf-16",
-        {"p1.csv": PLAIN, "p2.csv": PLAIN.decode().encode("utf-16")},
-        families.HEADER,
-        source="p*",
-        named="p2.csv",
-    ),
-    Refused(
-        "second-file-empty",
-        {"p1.csv": PLAIN, "p2.csv": b""},
-        families.HEADER,
-        source="p*",
-        named="p2.csv",
-    ),
-    Refused(
-        "second-file-text",
-        {"p1.csv": PLAIN, "p2.parquet": pa.table({"c0": [WORD], "c1": [SECRET]})},
-        families.TABLE_COLUMNS,
-        {"columns": ("c0 (text)",)},
-        source="p*",
-        named="p2.parquet",
+    *(
+        Refused(f"second-file-{name}", {"p1.csv": PLAIN, file: content}, *problem, "p*", file)
+        for name, file, content, problem in (
+            ("lacks-a-column", "p2.csv", b"c0,x\n1,2\n", lacking("c1")),
+            ("utf-16", "p2.csv", PLAIN.decode().encode("utf-16"), (families.HEADER, {})),
+            ("empty", "p2.csv", b"", (families.HEADER, {})),
+            ("text", "p2.parquet", TEXT_IN_A_NUMBER, lacking("c0 (text)")),
+        )
     ),
 ]
 
@@ -277,8 +229,7 @@ ENCRYPTED = valid_parquet()[:-4] + b"PARE"
 
 
 def parquet_without_columns(name: str, content: pa.Table, *columns: str, **options: Any) -> Refused:
-    facts = {"columns": columns}
-    return Refused(name, {"t.parquet": content}, families.TABLE_COLUMNS, facts, **options)
+    return Refused(name, {"t.parquet": content}, *lacking(*columns), **options)
 
 
 REFUSED_PARQUET = [
@@ -316,9 +267,7 @@ REFUSED_PARQUET = [
     wrong_type("parquet-fixed-binary", pa.array([b"Rosalind"], pa.binary(8)), "fixed_size_binary"),
     wrong_type("parquet-timestamp", [datetime.datetime(2026, 11, 1)], "timestamp"),
     wrong_type(
-        "parquet-zoned",
-        pa.array([271828182845], pa.timestamp("us", "Europe/London")),
-        "timestamp",
+        "parquet-zoned", pa.array([271828182845], pa.timestamp("us", "Europe/London")), "timestamp"
     ),
     wrong_type("parquet-date", [datetime.date(2026, 11, 1)], "date32"),
     wrong_type("parquet-time", [datetime.time(12)], "time64"),
@@ -344,83 +293,42 @@ REFUSED_LEVELS = [
         ("booleans", [True, False], "double", TEXT_LEVELS),
         ("timestamps", [datetime.datetime(2026, 11, 1)] * 2, "timestamp", TEXT_LEVELS),
         ("binary", [WORD.encode()] * 2, "binary", TEXT_LEVELS),
-        (
-            "number-dictionaries",
-            pa.array([SECRET] * 2).dictionary_encode(),
-            "double",
-            TEXT_LEVELS,
-        ),
+        ("number-dictionaries", pa.array([SECRET] * 2).dictionary_encode(), "double", TEXT_LEVELS),
         ("texts", [WORD, "1"], "text", NUMBER_LEVELS),
         ("text-dictionaries", pa.array([WORD, "1"]).dictionary_encode(), "text", NUMBER_LEVELS),
         ("structs", [{WORD: "a"}] * 2, "struct", TEXT_LEVELS),
     )
 ]
 
+WRONG_LEVELS: list[tuple[str, Any, Family[Any], str]] = [
+    ("levels-alike", {"levels": ["a", "a"]}, families.LEVELS, ""),
+    ("levels-mixed", {"levels": ["a", 1]}, families.LEVELS, ""),
+    ("levels-missing", {"levels": ["a", "NA"]}, families.LEVELS, ""),
+    ("levels-true", {"levels": [True, False]}, families.VALUE, ".levels.0"),
+    ("levels-none", {"levels": []}, families.KEY, ".levels"),
+    ("levels-and-bounds", {"levels": [0, 1], "lower": 0}, families.KEY, ""),
+    ("no-facts", None, families.KEY, ""),
+]
+WRONG_COLUMNS: list[tuple[str, Any, Family[Any], str]] = [
+    ("no-columns-declared", {}, families.KEY, "columns"),
+    ("blanks-around-a-name", {" c0": COLUMNS["c0"]}, families.COLUMNS, ""),
+    ("number-for-a-name", {2019: COLUMNS["c0"]}, families.VALUE, "columns.2019"),
+    ("too-many-columns", {f"c{i}": COLUMNS["c1"] for i in range(5001)}, families.KEY, "columns"),
+    ("list-of-columns", ["c0", "c1"], families.VALUE, "columns"),
+    *(
+        (name, {"c0": column}, problem, f"columns.c0{where}")
+        for name, column, problem, where in WRONG_LEVELS
+    ),
+]
 REFUSED_CONTRACTS = [
-    Refused(name, {"t.csv": PLAIN}, problem, key=where, changes={key: value})
-    for name, key, value, problem, where in (
-        ("no-rows-declared", "rows", 0, families.VALUE, "rows"),
-        ("no-columns-declared", "columns", {}, families.KEY, "columns"),
-        (
-            "blanks-around-a-name",
-            "columns",
-            {" c0": COLUMNS["c0"]},
-            families.COLUMNS,
-            "",
+    Refused(name, {"t.csv": PLAIN}, problem, key=where, changes=changes)
+    for name, changes, problem, where in (
+        ("no-rows-declared", {"rows": 0}, families.VALUE, "rows"),
+        ("list-of-sources", {"source": ["t.csv"]}, families.VALUE, "source"),
+        *(
+            (name, {"columns": columns}, problem, where)
+            for name, columns, problem, where in WRONG_COLUMNS
         ),
-        (
-            "number-for-a-name",
-            "columns",
-            {2019: COLUMNS["c0"]},
-            families.VALUE,
-            "columns.2019",
-        ),
-        ("list-of-sources", "source", ["t.csv"], families.VALUE, "source"),
-        (
-            "too-many-columns",
-            "columns",
-            {f"c{i}": COLUMNS["c1"] for i in range(5001)},
-            families.KEY,
-            "columns",
-        ),
-        (
-            "levels-alike",
-            "columns",
-            {"c0": {"levels": ["a", "a"]}},
-            families.LEVELS,
-            "columns.c0",
-        ),
-        (
-            "levels-mixed",
-            "columns",
-            {"c0": {"levels": ["a", 1]}},
-            families.LEVELS,
-            "columns.c0",
-        ),
-        (
-            "levels-missing",
-            "columns",
-            {"c0": {"levels": ["a", "NA"]}},
-            families.LEVELS,
-            "columns.c0",
-        ),
-        (
-            "levels-true",
-            "columns",
-            {"c0": {"levels": [True, False]}},
-            families.VALUE,
-            "columns.c0.levels.0",
-        ),
-        ("levels-none", "columns", {"c0": {"levels": []}}, families.KEY, "columns.c0.levels"),
-        (
-            "levels-and-bounds",
-            "columns",
-            {"c0": {"levels": [0, 1], "lower": 0}},
-            families.KEY,
-            "columns.c0",
-        ),
-        ("no-facts", "columns", {"c0": None}, families.KEY, "columns.c0"),
-        ("list-of-columns", "columns", ["c0", "c1"], families.VALUE, "columns"),
     )
 ]
 

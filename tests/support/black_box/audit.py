@@ -170,6 +170,18 @@ def count_impossible(
     return int((np.linalg.eigvalsh(outputs - neighbour_value)[:, 0] < -slack).sum())
 
 
+def impossible_outputs(mechanism: Any, pair: Pair, draws: int = 100) -> int:
+    """Count outputs of either neighbour that are impossible for the other, of `draws` each."""
+    slack = mechanism.parameters.p if pair.first.dtype.kind == "i" else 1e-9
+    first, second = (
+        single_outputs(mechanism, table, rows, draws).values
+        for table, rows in zip((pair.first, pair.second), pair.rows, strict=True)
+    )
+    return count_impossible(first, pair.first, pair.second, slack) + count_impossible(
+        second, pair.second, pair.first, slack
+    )
+
+
 def draws_differ(mechanism: Any, pair: Pair) -> bool:
     """Whether every number differs between two runs on the same data, and within each run.
 

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import k0e, k1e
 
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.histograms import Marginals
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import COUNT_WEIGHT, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output

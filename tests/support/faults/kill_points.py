@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
-import gramercy.archive.bundles.release_bundle
+import gramercy.archive.bundles.bundle_kinds
 import gramercy.archive.store.object_store
 import gramercy.archive.store.storage
 import gramercy.pipeline.publish.charging
@@ -127,7 +127,7 @@ class KillPoints:
         for kind in (RowWise, *RowWise.__subclasses__()):
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
-        self._wrap(gramercy.archive.bundles.release_bundle, "write_matrix", "matrix")
+        self._wrap(gramercy.archive.bundles.bundle_kinds, "write_matrix", "matrix")
         for module in {
             gramercy.archive.store.storage,
             gramercy.archive.store.storage,

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.publish.attachments import make_report, withdraw
+from gramercy.pipeline.publish.attachments import make_estimate, make_report, withdraw
 from gramercy.pipeline.publish.charging import publish, replay
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import GramercyError

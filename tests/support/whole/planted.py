@@ -11,7 +11,7 @@ from gramercy.archive.store.archive import Archive
 from gramercy.ledger import Ledger, checks, journal
 from gramercy.ledger.statement import Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.pipeline.catalogue import listing_update
+from gramercy.pipeline.catalogue import catalogue_pages
 from gramercy.pipeline.publish import charging, internal_record
 from gramercy.pipeline.publish.charging import LockedRequest
 from gramercy.schemas.ledger_history import ChargeState
@@ -185,7 +185,7 @@ def record_quotes_the_table(patch: Patch) -> None:
 
 @_fault
 def withdrawn_release_is_listed_as_valid(patch: Patch) -> None:
-    patch.setattr(listing_update, "_withdrawal", lambda _: None)
+    patch.setattr(catalogue_pages, "_withdrawal", lambda _: None)
 
 
 @_fault

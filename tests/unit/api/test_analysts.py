@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import subprocess
-import sys
 import warnings
 from itertools import islice
 from pathlib import Path
@@ -28,7 +26,14 @@ from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request, write_table
+from tests.support.factories import (
+    MECHANISM,
+    home_at,
+    run_pipeline,
+    run_release,
+    write_request,
+    write_table,
+)
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore::gramercy.schemas.errors.UnitRows")
@@ -49,10 +54,9 @@ def released(folder: Path, **changes: Any) -> Release:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with one release, which tests copy."""
     folder = tmp_path_factory.mktemp("published")
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+    with home_at(folder / "home") as home:
         released(folder)
-    return folder / "home"
+    return home
 
 
 @pytest.fixture
@@ -63,31 +67,26 @@ def release(published: Path, home: Path) -> Release:
 
 @pytest.mark.slow
 def test_catalogue_lists_orders_and_searches_releases(tmp_path: Path) -> None:
-    for version in [f"v{k}" for k in range(1, 11)]:
-        run_release(
-            write_request(
-                tmp_path,
-                request={"version": version, "mechanism": MECHANISM | {"epsilon": 0.1}},
-                budget={"epsilon": 10.0, "delta": 1e-5},
-            )
-        )
+    little = {"mechanism": MECHANISM | {"epsilon": 0.1}}
+    for version in ("v1", "v2", "v9", "v10"):
+        run_release(write_request(tmp_path, request=little | {"version": version}))
     other = tmp_path / "other"
     other.mkdir()
     run_release(write_request(other, id="hospital", title="Hôpital: Sodium"))
     catalogue = gramercy.open(Home.default().archive)
     assert catalogue.datasets == ["hospital", "toy"]
-    assert catalogue.latest("toy").id == "toy/v10-r10"
+    assert catalogue.latest("toy").id == "toy/v10-r4"
     history = catalogue.history("toy")
-    assert list(history.index) == [f"toy/v{k}-r{k}" for k in range(1, 11)]
+    assert list(history.index) == ["toy/v1-r1", "toy/v2-r2", "toy/v9-r3", "toy/v10-r4"]
     assert (history["epsilon"] <= 0.1).all()
     assert (history["mechanism"] == "gaussian").all()
     assert list(catalogue.search("SODIUM hôpital").index) == ["hospital/v1-r1"]
-    assert len(catalogue.search()) == 11
-    assert catalogue.search("c1 v7").index.tolist() == ["toy/v7-r7"]
+    assert len(catalogue.search()) == 5
+    assert catalogue.search("c1 v2").index.tolist() == ["toy/v2-r2"]
     assert catalogue.search("nowhere").empty
     assert catalogue.search("nowhere").columns.tolist() == history.columns.tolist()
-    withdraw(Context.default(), "toy", "v10-r10", "wrong bounds")
-    assert catalogue.latest("toy").id == "toy/v9-r9"
+    withdraw(Context.default(), "toy", "v10-r4", "wrong bounds")
+    assert catalogue.latest("toy").id == "toy/v9-r3"
     assert catalogue.history("toy")["withdrawn"].iloc[-1] == "wrong bounds"
     for query in (catalogue.history, catalogue.latest):
         with raises(families.UNKNOWN_RELEASE, dataset="nothing", known=("hospital", "toy")):
@@ -357,32 +356,13 @@ def test_discriminant_separates_classes(tmp_path: Path) -> None:
     assert (fitted.predict(kinds[["c0", "c1"]]) == kinds["kind"]).mean() > 0.9
 
 
-@pytest.mark.slow
-def test_precision_release_has_no_second_moment(tmp_path: Path) -> None:
-    release = released(
-        tmp_path,
-        request={"estimates": []},
-    )
+def test_precision_release_has_no_second_moment(release: Release) -> None:
     assert isinstance(release.second_moment, Measured)
     facts = release.manifest.model_copy(update={"kind": "precision"})
     release._bundle = release._bundle.__class__(**{**vars(release._bundle), "manifest": facts})
     for name in ("second_moment", "covariance", "correlation", "partial_correlation"):
         with raises(families.ESTIMATE, release=release.id):
             getattr(release, name)
-
-
-@pytest.mark.slow
-def test_analysis_imports_no_pipeline(release: Release) -> None:
-    """Analysis imports neither Prefect nor Great Expectations nor a ledger."""
-    code = f"""
-import sys, gramercy
-release = gramercy.open({str(Home.default().archive)!r}).latest("toy")
-release.correlation.interval()
-release.estimate("graphical-lasso").to_networkx()
-print(sorted({{"prefect", "great_expectations", "sqlalchemy", "matplotlib"}} & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_wrong_columns_and_types_are_refused_with_what_exists(release: Release) -> None:

@@ -14,14 +14,14 @@ from scipy.stats import norm
 
 import gramercy
 from gramercy.api.groups import GroupRelease, Groups
-from gramercy.archive.bundles import release_bundle
+from gramercy.archive.bundles import bundle_kinds
 from gramercy.estimators.table_comparison import CORRELATION, MEAN, differences
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import OTHER
 from tests.support.factories import run_release
 from tests.support.problems import raises
-from tests.support.simulated_release import declared_columns, released
+from tests.support.simulated_release import declared_columns, noisy_moment, released
 from tests.unit.pipeline.test_groups import COLUMNS as LEVELS
 from tests.unit.pipeline.test_groups import plan_of_groups
 
@@ -44,7 +44,7 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     with raises(families.ESTIMATE, estimator="ridge", group="A"):
         release.estimate("ridge", group="A")
     again = gramercy.open(str(home / "archive"))[f"toy/{name}"]
-    with patch.object(release_bundle, "Evidence", wraps=Evidence) as built:
+    with patch.object(bundle_kinds, "Evidence", wraps=Evidence) as built:
         again.groups["B"].means.to_frame()
         assert again.groups["B"].rows == again.groups["B"].evidence.rows
         assert built.call_count == 1  # of the one group
@@ -76,7 +76,7 @@ def group(
         return replace(evidence, names=NAMES)
     sd = 1e-4 * folds**0.5  # the sum of all folds has the noise of the whole
     parts = [
-        released(part, COLUMNS, radius=4.0, sd=sd, seed=seed + 10_000 * k).raw
+        noisy_moment(part, COLUMNS, 4.0, sd, intercept=True, seed=seed + 10_000 * k)
         for k, part in enumerate(np.split(cells, folds), 1)
     ]
     moments = tuple(Fold(part, rows / folds) for part in parts)

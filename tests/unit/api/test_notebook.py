@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import pickle
 import re
+import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,11 +28,10 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.estimating import estimate
+from gramercy.pipeline.publish.attachments import estimate, withdraw
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
-from tests.support.factories import MECHANISM, run_release, write_request, write_table
+from tests.support.factories import MECHANISM, home_at, run_release, write_request, write_table
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -39,17 +39,26 @@ pytestmark = pytest.mark.slow
 TITLE = "Sodium <b>& potassium</b>"
 
 
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    """An archive with one release of 2000 rows, and drawing without a screen."""
-    write_table(tmp_path / "table.csv", rows=2000)
+@pytest.fixture(scope="module")
+def listed_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one release of 2000 rows and two estimates, which tests copy."""
+    folder = tmp_path_factory.mktemp("notebook")
+    write_table(folder / "table.csv", rows=2000)
     mechanism = {"mechanism": MECHANISM | {"epsilon": 9.0}}
     request = mechanism | {"normalisation": {"kind": "clip", "radius": 4.0}}
     budget = {"budget": {"epsilon": 20.0, "delta": 1e-5}}
     facts = {"rows": 2000, "intercept": True, "title": TITLE}
-    release = run_release(write_request(tmp_path, request=request, **budget | facts))
-    for estimator in (GraphicalLasso(penalty=0.05), Intervals()):
-        estimate(Context.default(), "toy", release, estimator)
+    with home_at(folder / "home") as home:
+        release = run_release(write_request(folder, request=request, **budget | facts))
+        for estimator in (GraphicalLasso(penalty=0.05), Intervals()):
+            estimate(Context.default(), "toy", release, estimator)
+    return home
+
+
+@pytest.fixture
+def catalogue(listed_home: Path, home: Path) -> Iterator[Catalogue]:
+    """A copy of its archive, and drawing without a screen."""
+    shutil.copytree(listed_home, home)
     with matplotlib.rc_context({"backend": "Agg"}):
         yield gramercy.open(Home.default().archive)
         plt.close("all")
@@ -90,6 +99,7 @@ def test_html_is_escaped_and_self_contained(catalogue: Catalogue) -> None:
         assert TITLE in Reader(page).text
     assert "epsilon=9" in release._repr_html_()
     assert "graphical-lasso-" in release._repr_html_()
+    Context.default().ledger.move("a copy for this test")
     withdraw(Context.default(), "toy", "v1-r1", "wrong bounds")
     with pytest.warns(gramercy.WithdrawnRelease):
         withdrawn = catalogue["toy/v1-r1"]

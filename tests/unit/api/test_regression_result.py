@@ -14,13 +14,12 @@ from matplotlib.figure import Figure
 
 import gramercy
 from gramercy.api.regression import RegressionResult
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import report_page
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, report_page
 from gramercy.schemas import families
 from gramercy.schemas.errors import UnknownLevels
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

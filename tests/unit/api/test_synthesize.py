@@ -14,8 +14,7 @@ from gramercy.common.home import Home
 from gramercy.estimators import registry
 from gramercy.estimators.synthetic import Synthetic
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import run_command, run_release, write_request

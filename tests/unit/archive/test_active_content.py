@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gramercy.archive.bundles.report_bundle import is_active
+from gramercy.archive.bundles.bundle_kinds import is_active
 
 ACTIVE = [
     "<script>x</script>",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gramercy.archive.bundles.bundle_kinds import read_release, release_card
 from gramercy.archive.bundles.card import dp_card
-from gramercy.archive.bundles.escaped_texts import markdown_text
-from gramercy.archive.bundles.release_bundle import read_release, release_card
+from gramercy.archive.bundles.package import markdown_text
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.release_report import release_page

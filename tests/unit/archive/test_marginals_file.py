@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.archive.bundles.marginals_file import MARGINALS, read_histograms, write_histograms
+from gramercy.archive.bundles.number_files import MARGINALS, read_histograms, write_histograms
 from gramercy.schemas import families
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

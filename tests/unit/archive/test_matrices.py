@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.matrices import SMALL, matrix_files, read_matrix, write_matrix
+from gramercy.archive.bundles.number_files import SMALL, matrix_files, read_matrix, write_matrix
 from gramercy.schemas import families
 from tests.support.problems import raises
 

@@ -20,13 +20,12 @@ import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.seal.bundle import SIGNATURE, check
 from gramercy.archive.store.archive import Archive
-from gramercy.archive.store.object_store import UrlStore, is_url
+from gramercy.archive.store.object_store import UrlStore
 from gramercy.archive.store.opening import archive_of, open_archive
-from gramercy.archive.store.staging import LOCK_SUFFIX
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.schemas import families
 from gramercy.schemas.errors import ArchiveError, BundleError
 from tests.support.archives import (
@@ -39,21 +38,11 @@ from tests.support.archives import (
     publish_bundle,
     seal_bundle,
 )
-from tests.support.factories import at_scale, run_pipeline, write_request
+from tests.support.factories import at_scale
 from tests.support.problems import raises
 from tests.support.processes import processes
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def published_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a release, an estimate and a report, published without Prefect."""
-    folder = tmp_path_factory.mktemp("published")
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
-        run_pipeline(write_request(folder))
-    return folder / "home"
 
 
 def public_key(home: Path) -> Path:
@@ -63,14 +52,9 @@ def public_key(home: Path) -> Path:
 
 def copy_all(archive: Archive, home: Path) -> None:
     """Commit all bundles of a home's archive to another archive."""
-    source = open_archive(home / "archive")
-    commit_copy(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
-    for name in source.estimates("toy", "v1-r1"):
-        place = archive.estimate("toy", "v1-r1", name)
-        commit_copy(archive, source.estimate("toy", "v1-r1", name), place)
-    for name in source.reports("toy", "v1-r1"):
-        place = archive.report("toy", "v1-r1", name)
-        commit_copy(archive, source.report("toy", "v1-r1", name), place)
+    root = home / "archive/toy/v1-r1"
+    for bundle in (root / "release", *root.glob("estimates/*"), *root.glob("reports/*")):
+        commit_copy(archive, bundle, archive.root / bundle.relative_to(home / "archive"))
 
 
 def test_bundles_are_listed_and_read_at_any_url(
@@ -88,7 +72,6 @@ def test_bundles_are_listed_and_read_at_any_url(
     release, original = catalogue["toy/v1-r1"], Release(source, "toy", "v1-r1")
     assert (release.second_moment == original.second_moment).all(axis=None)
     assert release.estimates.keys() == original.estimates.keys()
-    assert release.report is not None
     assert release.report.read_bytes() == original.report.read_bytes()
     assert public_key(published_home).stem == release.signed_by
     assert release.withdrawn is None
@@ -99,23 +82,8 @@ def test_bundles_are_listed_and_read_at_any_url(
     assert not list((tmp_path / "staging").glob("*"))
 
 
-def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
-    archive = archive_at(url, tmp_path)
-    place = archive.root / "toy/v1-r1/release"
-    first = seal_bundle(tmp_path / "first", "first")
-    archive.commit(tmp_path / "first", place)
-    assert not (tmp_path / "first").exists()
-    seal_bundle(tmp_path / "second", "second")
-    for another in (archive, archive_at(url, tmp_path)):
-        with raises(families.EXISTS):
-            another.commit(tmp_path / "second", another.root / "toy/v1-r1/release")
-    assert (tmp_path / "second").exists()
-    fresh = archive_at(url, tmp_path)
-    assert check(fresh.release("toy", "v1-r1")) == first
-
-
 def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None:
-    for turn in range(5):
+    for turn in range(3):
         folder = tmp_path / str(turn)
         with ThreadPoolExecutor(4) as pool:
             digests = pool.map(
@@ -132,11 +100,11 @@ def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
 def test_concurrent_processes_publish_one_bundle(url: str, tmp_path: Path) -> None:
-    turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
+    turns = [f"{url}/{turn}" for turn in range(2) for _ in range(2)]
     with processes(2) as pool:
         folders = [str(tmp_path / str(k)) for k in range(len(turns))]
-        digests = list(pool.map(publish_bundle, turns, folders, ["one", "two"] * 4))
-    for turn in range(4):
+        digests = list(pool.map(publish_bundle, turns, folders, ["one", "two"] * 2))
+    for turn in range(2):
         (digest,) = filter(None, digests[2 * turn : 2 * turn + 2])
         archive = archive_at(f"{url}/{turn}", tmp_path)
         assert check(archive.release("toy", "v1-r1")) == digest
@@ -168,13 +136,15 @@ def test_readers_never_see_an_incomplete_bundle(url: str, tmp_path: Path) -> Non
     assert set(seen) == {None, digest}
 
 
-@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
-def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: Path) -> None:
-    """After each step, readers see nothing, and the same bytes can complete the bundle."""
+def test_interrupted_publish_can_be_finished_at_every_step(tmp_path: Path) -> None:
+    """After each step, readers see nothing, and the same bytes can complete the bundle.
+
+    The process is killed on S3 below, and in the acceptance tests.
+    """
+    url = "memory://interrupted"
     complete = CrashingStore(url + "/complete", tmp_path / "mirror")
     digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
-    place = archive_at(url, tmp_path).root / "toy/v1-r1/release"
     archive = archive_at(url, tmp_path, objects=complete)
     archive.commit(tmp_path / "staging/other.dead", archive.root / "toy/v1-r1/release")
     steps = len(complete.taken)
@@ -223,30 +193,13 @@ def test_killed_publisher_can_be_finished(s3: str, tmp_path: Path) -> None:
     assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
 
 
-def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path: Path) -> None:
-    """Sealed folders are committed; incomplete ones are removed."""
-    archive = open_archive(tmp_path / "archive")
-    digest = seal_bundle(tmp_path / "archive/.staging/toy.dead", "dead")
-    (tmp_path / "archive/.staging/toy.half").mkdir()
-    (tmp_path / "archive/.staging/toy.half/a.csv").write_text("1")
-    leftover = archive.sealed_leftover("toy", digest)
-    assert leftover == tmp_path / "archive/.staging/toy.dead"
-    archive.commit(leftover, archive.release("toy", "v1-r1"))
-    assert check(archive.release("toy", "v1-r1")) == digest
-    with archive.staging("toy", sweep_first=True) as staged:
-        assert {each.name for each in staged.parent.iterdir()} == {
-            staged.name,
-            staged.name + LOCK_SUFFIX,
-        }
-
-
-@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
-def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path: Path) -> None:
+def test_errors_name_the_tampered_file(published_home: Path, tmp_path: Path) -> None:
+    url = "memory://tampered"
     copy_all(archive_at(url, tmp_path), published_home)
     objects, rng = objects_at(url), np.random.default_rng(3)
     names = [name for name in objects.sizes() if name.startswith("toy/")]
     assert len(names) > 15
-    for name in names[:: at_scale(5, 1) if url.startswith("s3") else 1]:
+    for name in names:
         place, _, file = name.rpartition("/")
         before = objects.read(name)
         changed = bytearray(before)
@@ -281,7 +234,7 @@ def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path:
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_creation_is_exclusive(url: str) -> None:
     objects = objects_at(url)
-    for turn in range(10):
+    for turn in range(4):
         with ThreadPoolExecutor(8) as pool:
             created = list(
                 pool.map(lambda k, t=turn: objects.create(f"claim{t}", b"%d" % k), range(8))
@@ -333,8 +286,9 @@ def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_home_with_archive_at_a_url(
-    url: str, published_home: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    published_home: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = "memory://estimated"
     shutil.copytree(published_home, home)
     shutil.rmtree(home / "archive")
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
@@ -347,10 +301,9 @@ def test_home_with_archive_at_a_url(
     assert again.manifest.estimate == done
     assert archive_at(url, tmp_path).estimates("toy", "v1-r1") == [done]
     assert list(gramercy.open(url, key=public_key(home))["toy/v1-r1"].estimates) == [done]
-    if is_url(url):
-        assert (home / "staging").stat().st_mode & 0o777 == 0o700
-        assert not list((home / "staging").iterdir())
-        assert not (home / "archive").exists()
+    assert (home / "staging").stat().st_mode & 0o777 == 0o700
+    assert not list((home / "staging").iterdir())
+    assert not (home / "archive").exists()
 
 
 def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:

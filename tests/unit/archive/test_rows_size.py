@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
 from tests.support.factories import MECHANISM, run_release, write_request

@@ -27,8 +27,7 @@ from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, withdraw
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError, GramercyError
@@ -37,6 +36,7 @@ from tests.support.archives import objects_at, unknown_files, update_listing
 from tests.support.factories import (
     MECHANISM,
     edit_json,
+    home_at,
     run_command,
     run_json,
     run_pipeline,
@@ -53,13 +53,12 @@ LITTLE = MECHANISM | {"epsilon": 0.5}
 def published_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with two releases, one of which is withdrawn, an estimate and a report; listed."""
     folder = tmp_path_factory.mktemp("listed")
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+    with home_at(folder / "home") as home:
         run_pipeline(write_request(folder, request={"mechanism": LITTLE}))
         run_release(write_request(folder, request={"version": "v2", "mechanism": LITTLE}))
         withdraw(Context.default(), "toy", "v2-r2", "wrong bounds")
         assert write_site(Context.default()) == 2
-    return folder / "home"
+    return home
 
 
 @pytest.fixture
@@ -121,8 +120,6 @@ def test_folder_http_and_s3_give_the_same_catalogue(home_copy: Path, address: st
         copy = other["toy/v1-r1"]
         pd.testing.assert_frame_equal(copy.second_moment, release.second_moment)
         assert copy.estimates.keys() == release.estimates.keys()
-        assert copy.report is not None
-        assert release.report is not None
         assert copy.report.read_bytes() == release.report.read_bytes()
         with pytest.warns(gramercy.WithdrawnRelease):
             assert other["toy/v2-r2"].withdrawn == "wrong bounds"
@@ -217,7 +214,6 @@ def test_wrong_urls_of_stores_are_errors_with_suggestions(home_copy: Path, s3: s
 def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     archive = archive_of(Home.default())
     before = read_root(archive)
-    assert before is not None
     (old,) = before.root.datasets["toy"].parts
     Context.default().ledger.move("a copy for this test")
     run_release(write_request(tmp_path, request={"version": "v3", "mechanism": LITTLE}))
@@ -226,10 +222,8 @@ def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     made = make_estimate(Context.default(), "toy", "v3-r3", Ridge()).manifest.estimate
     update_listing(Context.default(), "toy", "v3-r3")
     entry = Contents(archive).entry("toy", "v3-r3")
-    assert entry is not None
     assert entry.estimates.keys() == {made}
     after = read_root(archive)
-    assert after is not None
     assert after.root.ledger == Context.default().ledger.head()
     listing = after.root.datasets["toy"]
     assert listing.superseded == (old,)
@@ -242,14 +236,11 @@ def test_publishing_lists_what_is_new(home_copy: Path, tmp_path: Path) -> None:
     seal(place)
     update_listing(Context.default(), "toy", "v3-r3")
     changed = Contents(archive).entry("toy", "v3-r3")
-    assert changed is not None
     assert changed.estimates == {made: file_digest(place / SUMS)}
     withdraw(Context.default(), "toy", "v3-r3", "wrong")
     update_listing(Context.default(), "toy", "v1-r1")
     assert not (archive.root / part_name("toy", old)).exists()
     entry = Contents(archive).entry("toy", "v3-r3")
-    assert entry is not None
-    assert entry.withdrawn is not None
     assert entry.withdrawn.reason == "wrong"
     assert unknown_files(archive) == []
 
@@ -282,8 +273,7 @@ def test_listed_release_that_was_replaced_or_deleted_is_refused(
 def test_replaced_release_is_refused_by_its_digest(home_copy: Path, tmp_path: Path) -> None:
     """The same key has signed another release of the same id."""
     other = tmp_path / "other"
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("GRAMERCY_HOME", str(other))
+    with home_at(other):
         shutil.copytree(home_copy / "keys", other / "keys")
         (tmp_path / "again").mkdir()
         run_release(write_request(tmp_path / "again", request={"mechanism": LITTLE}))
@@ -302,7 +292,6 @@ def test_listing_of_an_untrusted_key_is_not_used(
     key = public_key(home_copy)
     archive = open_archive(home_copy / "archive", keys=tmp_path / "stranger")
     signed = read_root(archive)
-    assert signed is not None
     write_root(archive, signed.root.model_copy(update={"datasets": {}}))
     # In a folder, the releases themselves are read.
     catalogue = gramercy.open(home_copy / "archive", key=key)
@@ -318,7 +307,6 @@ def test_listing_of_an_untrusted_key_is_not_used(
     # The steward's next listing replaces it.
     update_listing(Context.default(), "toy", "v1-r1")
     signed = read_root(archive_of(Home.default()))
-    assert signed is not None
     assert [*signed.root.datasets] == ["toy"]
 
 
@@ -337,18 +325,17 @@ def test_damaged_listing_is_refused_and_made_again(
     root = home_copy / "archive" / LISTING_FILE
     (part,) = (home_copy / "archive/toy").glob("listing-*.json")
     content = root.read_bytes()
-    expected: object = families.LISTING
+    expected = families.LISTING
     if damage == "root":
         root.write_bytes(content.replace(b'"releases":2', b'"releases":3'))
     elif damage == "signature":
         root.write_bytes(content.partition(b"\n")[0])
     elif damage == "part":
         part.write_bytes(part.read_bytes().replace(b"wrong bounds", b"right bounds"))
-        expected = families.LISTING
     else:
         part.unlink()
         expected = families.STORE
-    with raises(expected):  # type: ignore[arg-type]
+    with raises(expected):
         list(gramercy.open(address))
     assert len(gramercy.open(home_copy / "archive").search()) == 2
     update_listing(Context.default(), "toy", "v1-r1")
@@ -444,14 +431,12 @@ def test_listing_of_many_data_sets_can_be_read(
     """Readers refused the root of a thousand data sets, with ten releases of each."""
     archive = open_archive(home_copy / "archive")
     signed = read_root(archive)
-    assert signed is not None
     listing = signed.root.datasets["toy"]
     assert len(listing.newest.releases) == 2
     many = {f"toy-{number:02d}": listing for number in range(20)}
     monkeypatch.setattr("gramercy.archive.listing.signed_listing._MOST_VALUES", 1500)
     write_root(archive, signed.root.model_copy(update={"datasets": many}))
     written = read_root(archive)
-    assert written is not None
     for each in written.root.datasets.values():
         assert each.model_copy(update={"newest": listing.newest}) == listing
         assert [entry.facts.release for entry in each.newest.releases] == ["v2-r2"]

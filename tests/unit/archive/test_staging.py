@@ -77,7 +77,6 @@ def test_sweep_removes_folders_of_killed_processes(archive: Archive) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     staged = Path(process.stdout.readline().strip())
     try:
         archive.sweep("toy")
@@ -147,12 +146,13 @@ def test_identical_content_is_committed_once(url: str, tmp_path: Path) -> None:
     with raises(families.EXISTS):
         fresh.commit(tmp_path / "other", fresh.root / "toy/v1-r1/release")
     assert check(tmp_path / "other")
+    assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
+@pytest.mark.parametrize("url", ["local", "memory"], indirect=True)
 def test_identical_content_signed_by_another_key(
-    url: str, tmp_path: Path, monkeypatch: object
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert isinstance(monkeypatch, pytest.MonkeyPatch)
     archive = archive_at(url, tmp_path)
     digest = seal_bundle(tmp_path / "first", "same")
     archive.commit(tmp_path / "first", archive.root / "toy/v1-r1/release")

@@ -61,13 +61,8 @@ def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     code, out, err = run_command("check", request, capsys=capsys)
     assert code == 2
     assert "[bold]" in out
-    for problem in (
-        families.UNUSABLE_TABLE,
-        families.UNUSABLE_COLUMNS,
-        families.MANY_CELLS,
-        families.MANY_CELLS,
-        families.PRIVATE,
-    ):
+    unusable = (families.UNUSABLE_TABLE, families.UNUSABLE_COLUMNS)
+    for problem in (*unusable, families.MANY_CELLS, families.PRIVATE):
         assert problem.code in err
     assert "[bold] (50 %)" in err
     shown = (out + err).replace("\n", "").replace(str(tmp_path), "")
@@ -82,7 +77,6 @@ def test_persons_of_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, out, err = run_command("check", request, capsys=capsys)
     assert code == 0
     assert "3 ids" in out
-    assert families.PERSON_IDS.code in err
     assert families.PERSON_IDS.code in err
     assert "2 of the 3 ids" in err
     assert not any(name in (out + err).lower() for name in ("zulu", "yoke"))

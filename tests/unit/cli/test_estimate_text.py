@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle
 from gramercy.cli.estimate import estimate_facts, print_estimate
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest

@@ -10,14 +10,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gramercy.archive.bundles.bundle_kinds import read_release, release_descriptor
 from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import read_release, release_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_json, run_release
 from tests.support.histogram_tables import marginals_request
@@ -115,6 +116,14 @@ def test_pages_show_marginals(release: str, tmp_path: Path, home: Path) -> None:
     assert "of release v1-r1" in make_report(Context.default(), "toy", "v2-r2", []).page
 
 
+def write_and_seal(place: Path, facts: ReleaseManifest) -> None:
+    """Give a release other facts."""
+    for path in place.iterdir():
+        path.chmod(0o644)
+    write_descriptor(place, release_descriptor(place, facts))
+    seal(place)
+
+
 def taken(folder: Path) -> tuple[Context, Path]:
     """A release that takes its constants from a release of marginals."""
     run_release(marginals_request(folder))
@@ -137,7 +146,6 @@ def test_constants_of_another_release_are_recomputed(tmp_path: Path) -> None:
 def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: Path) -> None:
     context, place = taken(tmp_path)
     facts = read_release(place).manifest
-    assert facts.scaling is not None
     weight, *others = facts.columns
     scaling = facts.scaling.model_copy(update={"sha256": "0" * 64})
     changes: dict[str, tuple[dict[str, Any], Family[Any]]] = {
@@ -148,11 +156,7 @@ def test_forged_constants_of_another_release_are_found(tampered: str, tmp_path: 
         "sha256": ({"scaling": scaling}, families.REPLACED),
     }
     forged, problem = changes[tampered]
-    for path in place.iterdir():
-        path.chmod(0o644)
-    write_descriptor(place, release_descriptor(place, facts.model_copy(update=forged)))
-    (place / "SHA256SUMS").unlink()
-    seal(place)
+    write_and_seal(place, facts.model_copy(update=forged))
     with raises(problem):
         verify_release(context.archive, "toy", place.parent.name, None)
 
@@ -162,12 +166,7 @@ def test_marginals_without_histograms_are_refused(scaling: str, tmp_path: Path) 
     context = Context.default()
     place = context.archive.release("toy", run_release(marginals_request(tmp_path)))
     facts = read_release(place).manifest
-    assert facts.scaling is not None
     stated = facts.scaling.model_copy(update={"stages": ()}) if scaling == "no stages" else None
-    for path in place.iterdir():
-        path.chmod(0o644)
-    write_descriptor(place, release_descriptor(place, facts.model_copy(update={"scaling": stated})))
-    (place / "SHA256SUMS").unlink()
-    seal(place)
+    write_and_seal(place, facts.model_copy(update={"scaling": stated}))
     with raises(families.CONTENT):
         read_release(place)

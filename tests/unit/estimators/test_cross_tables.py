@@ -202,7 +202,7 @@ def test_levels_may_have_the_names_of_margins() -> None:
     heats = [
         [
             cell["heat"]
-            for _, cells in heat_table("ward", "sex", each.tables["cells"], None).lines
+            for _, cells in heat_table("ward", "sex", each.tables["cells"], None)["lines"]
             for cell in cells
         ]
         for each in estimates

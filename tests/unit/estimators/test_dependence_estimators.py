@@ -106,6 +106,25 @@ def test_degenerate_matrices_still_give_an_estimate(spec: type[DependenceEstimat
 @pytest.mark.parametrize(
     "estimator",
     [
+        *(kind(input=source) for kind in (GraphicalLasso, Ridge) for source in INPUTS),
+        NeighbourhoodSelection(),
+        Scio(),
+    ],
+)
+def test_auto_penalty_grows_with_noise_and_falls_with_rows(estimator: DependenceEstimator) -> None:
+    def penalty(release: Evidence) -> float:
+        return float(estimator.fit(release).tuning["penalty"])
+
+    quiet, loud = hub_release(2, 10, 50_000, 1e-5), hub_release(2, 10, 50_000, 4e-3)
+    few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
+    assert 0 < penalty(quiet) < min(penalty(loud), penalty(few))
+    single = Evidence(np.array([[0.4]]), np.array([[0.4]]), gaussian_law(1e3), 1.0)
+    assert 0 < penalty(single) < math.inf
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
         GraphicalLasso(),
         GraphicalLasso(input="raw"),
         NeighbourhoodSelection(rule="and"),

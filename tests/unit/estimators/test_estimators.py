@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from gramercy.estimators import Evidence
 from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise
 from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
 from gramercy.estimators.noise.spectrum import spectrum
-from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
+from gramercy.estimators.ridge import auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.rows import Rows
 from gramercy.schemas import families
@@ -63,50 +62,12 @@ def test_ridge_on_rotated_matrices() -> None:
             assert np.linalg.norm(mine) <= 1e-10 * size * np.linalg.cond(found)
 
 
-def test_ridge_minimises_its_objective() -> None:
-    rng = np.random.default_rng(6)
-    matrix = goe(rng, 3, 0.5)  # indefinite, as released matrices are
-    found = ridge_precision(matrix, 0.3)
-    gradient = -np.linalg.inv(found) + matrix + 2 * 0.3 * found
-    assert np.abs(gradient).max() < 1e-12
-
-    def objective(flat: np.ndarray) -> float:
-        root = np.zeros((3, 3))
-        root[np.tril_indices(3)] = flat
-        theta = root @ root.T
-        log_det = 2 * np.log(np.abs(np.diag(root))).sum()
-        return float(-log_det + np.trace(matrix @ theta) + 0.3 * (theta**2).sum())
-
-    start = np.linalg.cholesky(found + 0.1 * np.eye(3))[np.tril_indices(3)]
-    best = minimize(objective, start, method="BFGS", options={"gtol": 1e-9})
-    at = objective(np.linalg.cholesky(found)[np.tril_indices(3)])
-    assert at == pytest.approx(best.fun, abs=1e-8)
-    assert at <= best.fun + 1e-12
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_ridge_refuses_invalid_penalties(bad: float) -> None:
     with raises(families.MATRIX, argument="penalty"):
         ridge_precision(np.eye(2), bad)
     with raises(families.MATRIX, argument="penalty"):
         ridge_path(np.eye(2), [1.0, bad])
-
-
-def evidence(n: float, sd: float) -> Evidence:
-    truth = np.diag([0.5, 0.3, 0.2])
-    noisy = truth + goe(np.random.default_rng(1), 3, sd)
-    return Evidence(noisy, denoise(noisy, gaussian_law(sd)), gaussian_law(sd), n)
-
-
-def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
-    def penalty(n: float, sd: float) -> float:
-        return auto_penalty(evidence(n, sd), "denoised")
-
-    assert penalty(100, 0.1) > penalty(100, 0.01) > penalty(10_000, 0.01)
-    assert auto_penalty(evidence(100, 0.1), "raw") > penalty(100, 0.1)
-    assert 0 < penalty(1, 1e3) < math.inf
-    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), gaussian_law(0.1), 100.0)
-    assert np.linalg.eigvalsh(Ridge().fit(nothing).matrix).min() > 0
 
 
 @pytest.mark.slow
@@ -152,10 +113,11 @@ SIMULATED: list[tuple[Family, float | None]] = [
 def test_noise_draws_have_the_stated_deviations(family: Family, more: float | None) -> None:
     p, stream = 4, np.random.RandomState(8)
     law = family_law(family, p, more and p + more).divided_by(5.0)
-    draws = np.array([draw(stream, p, law) for _ in range(20_000)])
+    draws = np.array([draw(stream, p, law) for _ in range(6_000)])
     assert (draws == draws.transpose(0, 2, 1)).all()
+    # Standard errors are at most 1.5 % of a deviation, and 0.4 % of the mean's.
     np.testing.assert_allclose(draws.std(axis=0), law.deviations(p), rtol=0.05)
-    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.01)
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.015)
 
 
 @pytest.mark.slow
@@ -166,13 +128,16 @@ def test_pure_noise_stays_within_the_spectral_band(
 ) -> None:
     """The band contains the spectrum in 99 of 100 releases; a band of 90 % the width does not."""
     law, stream = family_law(family, p, more and p + more), np.random.RandomState(p)
-    seen = np.array([np.linalg.eigvalsh(draw(stream, p, law)) for _ in range(3000)])
+    seen = np.array(
+        [np.linalg.eigvalsh(draw(stream, p, law)) for _ in range(3000 if p == 5 else 1500)]
+    )
     found = spectrum(np.eye(p), np.eye(p), law)
 
     def exceeded(share: float) -> float:
         outside = (seen[:, -1] > share * found.upper) | (seen[:, 0] < share * found.lower)
         return float(outside.mean())
 
+    # Of 1,500 draws 15 exceed it, give or take 3.9: a band for 97 % fails with probability 0.87.
     assert 0.003 <= exceeded(1.0) <= 0.025
     assert exceeded(0.9) > 0.025
     np.testing.assert_allclose(found.noise, seen.mean(axis=0)[::-1], atol=0.02 * found.upper)

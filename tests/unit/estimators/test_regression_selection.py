@@ -15,7 +15,7 @@ from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law, goe
 
 Array = NDArray[np.float64]
 
@@ -33,10 +33,8 @@ def released(sd: float, seed: int, coefficients: Array = TRUE) -> Evidence:
     x = rng.normal(size=(ROWS, K)) @ np.linalg.cholesky(CORRELATION).T
     y = x @ coefficients + rng.normal(size=ROWS)
     z = np.column_stack([np.ones(ROWS), y, x])
-    half = rng.normal(size=(2 + K, 2 + K)) * sd / np.sqrt(2)
-    raw = (z.T @ z / ROWS + half + half.T) / RADIUS**2
-    off = sd / RADIUS**2
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=off * np.sqrt(2), sd_off_diagonal=off)
+    raw = (z.T @ z / ROWS + goe(rng, 2 + K, sd)) / RADIUS**2
+    law = gaussian_law(sd / RADIUS**2)
     names = ("y", *(f"x{i}" for i in range(K)))
     facts = [ColumnFacts(name=n, lower=-20.0, upper=20.0, centre=0.0, scale=1.0) for n in names]
     return Evidence(

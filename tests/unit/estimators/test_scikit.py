@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,21 +30,18 @@ from gramercy.estimators.scikit import (
     SparsePrecision,
     by_name,
 )
-from gramercy.estimators.user_evidence import (
-    evidence_from_classes,
-    evidence_from_matrix,
-    evidence_from_rows,
-)
+from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law
 from tests.support.problems import raises, refuses
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
 MATRICES: list[Any] = FACES[:-1]
 BY_SPEC = {wrapper.spec: wrapper for wrapper in FACES}
-LAW = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.02 * 2**0.5, sd_off_diagonal=0.02)
+LAW = gaussian_law(0.02)
 
 
 def rows(n: int = 400, p: int = 4) -> np.ndarray:
@@ -278,23 +273,3 @@ def test_classifier_on_a_release() -> None:
     assert "colour=red" in str(caught.value)
     again = clone(fitted).fit(frame[["size"]], kind)  # refit on rows
     assert list(again.feature_names_in_) == ["size"]
-
-
-def test_class_evidence_is_a_second_moment() -> None:
-    table, codes = rows(50, 2), np.arange(50) % 3
-    found = evidence_from_classes(table, codes, 3)
-    standard = (table - table.mean(axis=0)) / table.std(axis=0)
-    full = np.column_stack([np.ones(50), standard, np.eye(3)[codes]])
-    np.testing.assert_allclose(found.raw, full.T @ full / 50, atol=1e-12)
-    assert found.names[1:] == ("x0", "x1", "class=0", "class=1", "class=2")
-
-
-@pytest.mark.slow
-def test_scikit_learn_import_is_light() -> None:
-    """Neither Prefect nor networkx is imported."""
-    code = (
-        "import sys, gramercy.estimators.scikit; "
-        "print({'prefect', 'networkx', 'sqlalchemy', 'pyarrow.parquet'} & sys.modules.keys())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -10,11 +10,9 @@ from scipy.optimize import minimize
 
 from gramercy.estimators.estimator import partial_correlations
 from gramercy.estimators.scio import Scio, scio
-from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.noisy_matrices import hub_release
-from tests.support.problems import raises
 from tests.unit.estimators.test_neighbourhood import correlation
 
 INDEFINITE = np.array(  # rows whose SCIO, at a penalty of 0.1, has a negative eigenvalue
@@ -106,9 +104,3 @@ def test_indefinite_result_is_stated_as_a_graph() -> None:
     assert found.edges is not None
     assert (np.diagonal(found.matrix) > 0).all()
     np.testing.assert_array_equal(found.edges, partial_correlations(found.matrix))
-
-
-@pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, math.nan])
-def test_invalid_penalties_are_refused(bad: float) -> None:
-    with raises(families.ESTIMATOR_SETTING):
-        scio(np.eye(2), bad)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.table_units import TableUnits
 from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.table_entries import (
     table_covariance,
@@ -19,13 +19,14 @@ from gramercy.estimators.uncertainty.table_entries import (
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
-from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law
+from tests.support.simulated_release import units_of
 
 Array = NDArray[np.float64]
 Estimate = Callable[[Evidence, TableUnits], Entries]
 
 CENTRES, SCALES, RADIUS = np.array([10.0, -1.0]), np.array([5.0, 0.2]), 20.0
-LAW = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5 * 4e-5, sd_off_diagonal=4e-5)
+LAW = gaussian_law(4e-5)
 ESTIMATES = (table_means, table_deviations, table_covariance)
 
 
@@ -80,8 +81,7 @@ def estimates(population: Population, draws: int) -> list[tuple[Entries, ...]]:
     stream, made = np.random.default_rng(0), []
     for _ in range(draws):
         release = population.release(stream)
-        units = table_units(release)
-        assert units is not None
+        units = units_of(release)
         made.append(tuple(estimate(release, units) for estimate in ESTIMATES))
     return made
 
@@ -128,8 +128,7 @@ def test_variances_within_the_noise_have_no_deviation() -> None:
         return stream.normal(size=(rows, 2)) * [1.0, 0.01]
 
     release = Population(narrow).release(np.random.default_rng(0))
-    units = table_units(release)
-    assert units is not None
+    units = units_of(release)
     assert table_deviations(release, units).estimable.tolist() == [True, False]
     lower, upper = table_covariance(release, units).interval(0.95)
     assert lower[1, 1] == 0.0
@@ -139,8 +138,7 @@ def test_variances_within_the_noise_have_no_deviation() -> None:
 def test_nothing_is_known_if_the_weight_is_within_the_noise() -> None:
     release = Population(gaussian).release(np.random.default_rng(0))
     release.raw[0, 0] = 4 * LAW.sd_diagonal
-    units = table_units(release)
-    assert units is not None
+    units = units_of(release)
     for estimate in ESTIMATES:
         entries = estimate(release, units)
         assert not entries.estimable.any()

@@ -18,7 +18,8 @@ from gramercy.estimators.table_units import (
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law
+from tests.support.simulated_release import units_of
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def evidence(matrix: Array, present: tuple[float, ...] = (), **changes: object) 
     levels = LevelsFacts(name="kind", levels=("x", "y"))
     columns = (None, *numbers, *[levels] * (len(matrix) - 4))
     names = (INTERCEPT, "a", "b", "c", "kind=x", "kind=y")[: len(matrix)]
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5 * 1e-6, sd_off_diagonal=1e-6)
+    law = gaussian_law(1e-6)
     facts = Evidence(matrix, matrix, law, 1e4, names, columns, False, radius=RADIUS)
     return replace(facts, present=present, **changes)
 
@@ -64,8 +65,7 @@ def test_moments_without_clipping_are_those_of_the_table() -> None:
     kind = np.random.default_rng(1).choice(3, size=500, p=[0.5, 0.3, 0.2])
     matrix = released(cells, levels=np.eye(3)[kind][:, :2])
     release = evidence(matrix)
-    units = table_units(release)
-    assert units is not None
+    units = units_of(release)
     moments = units.moments(matrix)
     full = np.column_stack([cells, kind == 0, kind == 1]).astype(float)
     np.testing.assert_allclose(moments.mean, full.mean(axis=0), rtol=1e-12)
@@ -82,8 +82,7 @@ def test_moments_of_clipped_rows_are_weighted() -> None:
     weights = np.minimum(1.0, 1.5 / np.linalg.norm(rows, axis=1)) ** 2
     matrix = released(cells, radius=1.5)
     release = evidence(matrix, radius=1.5)
-    units = table_units(release)
-    assert units is not None
+    units = units_of(release)
     moments = units.moments(matrix)
     np.testing.assert_allclose(moments.mean, np.average(cells, axis=0, weights=weights))
     np.testing.assert_allclose(
@@ -101,8 +100,7 @@ def test_moments_of_cells_missing_at_random_are_unbiased(shares: tuple[float, ..
     exact = table(400_000, seed=4)
     matrix = released(cells)
     present = tuple(1 - np.isnan(cells).mean(axis=0))
-    units = table_units(evidence(matrix, (1.0, *present)))
-    assert units is not None
+    units = units_of(evidence(matrix, (1.0, *present)))
     moments = units.moments(matrix)
     spread = exact.std(axis=0)
     # Standard errors with one cell in twenty are about 0.01 standard deviations.
@@ -115,12 +113,7 @@ def test_missing_cells_without_a_published_share_shrink_moments() -> None:
     cells = table(100_000)
     cells[np.random.default_rng(5).uniform(size=len(cells)) > 0.5, 1] = np.nan
     matrix = released(cells)
-    known, unknown = (
-        table_units(evidence(matrix, (1.0, 1.0, 0.5, 1.0))),
-        table_units(evidence(matrix)),
-    )
-    assert known is not None
-    assert unknown is not None
+    known, unknown = (units_of(evidence(matrix, of)) for of in ((1.0, 1.0, 0.5, 1.0), ()))
     exact = np.corrcoef(table(100_000).T)[0, 1]
     assert known.moments(matrix).correlation[0, 1] == pytest.approx(exact, abs=0.02)
     assert abs(unknown.moments(matrix).correlation[0, 1]) < 0.8 * exact
@@ -134,8 +127,7 @@ def test_stated_noise_of_moments_matches_simulation() -> None:
     sd = 1e-3 / RADIUS**2
     deviations = np.full((4, 4), sd)
     np.fill_diagonal(deviations, 2**0.5 * sd)
-    units = table_units(evidence(matrix, (1.0, 1.0, 1.0, 0.7)))
-    assert units is not None
+    units = units_of(evidence(matrix, (1.0, 1.0, 1.0, 0.7)))
     draws = []
     for _ in range(6000):
         half = stream.normal(scale=sd / 2**0.5, size=(4, 4))
@@ -150,8 +142,7 @@ def test_stated_noise_of_moments_matches_simulation() -> None:
 def test_lost_columns_and_pairs_are_unknown() -> None:
     matrix = np.diag([1.0, 1.0, 1e-3, 1.0]) / RADIUS**2
     matrix[1, 3] = matrix[3, 1] = 0.5 / RADIUS**2
-    units = table_units(evidence(matrix))
-    assert units is not None
+    units = units_of(evidence(matrix))
     deviations = np.full((4, 4), 1e-3) / RADIUS**2
     assert units.unknown(matrix, deviations).tolist() == [
         [False, True, False],
@@ -174,14 +165,12 @@ def test_little_present_makes_columns_unknown() -> None:
     for share, lost in ((0.05, 3), (1.0, 0)):
         cells = matrix.copy()
         cells[2, 2] = share / RADIUS**2
-        units = table_units(evidence(cells, (1.0, 1.0, share, 1.0)))
-        assert units is not None
+        units = units_of(evidence(cells, (1.0, 1.0, share, 1.0)))
         assert np.triu(units.unknown(cells, deviations), 1).sum() == (2 if lost else 0)
 
 
 def test_column_without_any_value_is_unknown() -> None:
-    units = table_units(evidence(np.eye(4), (1.0, 1.0, 0.0, 1.0)))
-    assert units is not None
+    units = units_of(evidence(np.eye(4), (1.0, 1.0, 0.0, 1.0)))
     assert np.isnan(units.moments(np.eye(4)).mean[1])
     assert units.unknown(np.eye(4), np.full((4, 4), 1e-3)).tolist()[1] == [True, True, True]
 
@@ -189,8 +178,7 @@ def test_column_without_any_value_is_unknown() -> None:
 def test_weight_within_the_noise_gives_no_moments() -> None:
     matrix = np.eye(4)
     matrix[0, 0] = -0.1
-    units = table_units(evidence(matrix))
-    assert units is not None
+    units = units_of(evidence(matrix))
     assert np.isnan(units.moments(matrix).mean).all()
     assert units.unknown(matrix, np.full((4, 4), 1e-3)).all()
 

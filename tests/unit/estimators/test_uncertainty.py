@@ -75,11 +75,15 @@ FAMILIES: tuple[Family, ...] = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_noise_covariance_matches_simulation(family: Family) -> None:
-    law, stream = family_law(family, 1.0, 3), np.random.RandomState(2)
-    draws = np.array([draw(stream, 3, law) for _ in range(8_000)])
-    expected = tensor(noise_covariance(law, np.eye(3), 10.0), 3)
+def test_noise_covariance_and_kurtosis_match_simulation(family: Family) -> None:
+    p, law, stream = 3, family_law(family, 1.0, 3), np.random.RandomState(4)
+    draws = np.array([draw(stream, p, law) for _ in range(8_000)])
+    expected = tensor(noise_covariance(law, np.eye(p), 10.0), p)
     np.testing.assert_allclose(simulated(draws), expected, atol=0.25)
+    linear = np.array([[1.0, 0.5, 0.0], [0.2, -1.0, 0.7]])
+    mapped = linear @ draws @ linear.T
+    excess = ((mapped - mapped.mean(axis=0)) ** 4).mean(axis=0) / mapped.var(axis=0) ** 2 - 3
+    np.testing.assert_allclose(3 / gamma_shape(law, linear), excess, atol=0.2, rtol=0.45)
 
 
 @pytest.mark.slow
@@ -217,19 +221,6 @@ def test_tail_of_laplace_noise() -> None:
     assert (np.abs(both) > z).mean() == pytest.approx(0.01, rel=0.06)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_noise_shapes_have_the_right_kurtosis(family: Family) -> None:
-    p, stream = 3, np.random.RandomState(4)
-    law = family_law(family, 1.0, p)
-    linear = np.array([[1.0, 0.5, 0.0], [0.2, -1.0, 0.7]])
-    draws = np.array([draw(stream, p, law) for _ in range(8_000)])
-    mapped = linear @ draws @ linear.T
-    variance = mapped.var(axis=0)
-    excess = ((mapped - mapped.mean(axis=0)) ** 4).mean(axis=0) / variance**2 - 3
-    np.testing.assert_allclose(3 / gamma_shape(law, linear), excess, atol=0.2, rtol=0.45)
-
-
 def graph(kind: str, p: int) -> Array:
     """Second moment with unit trace; `kind` is the graph of its inverse."""
     if kind == "ar":
@@ -339,8 +330,9 @@ def test_intervals_cover_under_overwhelming_noise(family: Family) -> None:
     """With noise ten times the signal, intervals follow the distribution of the noise."""
     p, population = 4, graph("ar", 4)
     law = family_law(family, 10.0, p)
+    # The standard error of 1,500 intervals is 0.010 at 0.8: 0.85 would fail 49 times in 50.
+    seen = list(releases(population, 50, law, unit=False, times=at_scale(150, 4000)))
     for level in (0.8, 0.95):
-        seen = releases(population, 50, law, unit=False, times=at_scale(250, 4000))
         assert coverage(seen, population, "covariance", level)[0] == pytest.approx(level, abs=0.03)
 
 

@@ -16,7 +16,7 @@ from gramercy.estimators.wishart_prior import (
     posterior_scale,
 )
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
+from tests.support.noisy_matrices import gaussian_law, goe
 
 Array = NDArray[np.float64]
 
@@ -32,9 +32,7 @@ def released(precision: Array, rows: int, sd: float) -> Evidence:
     rng = np.random.default_rng(4)
     p = len(precision)
     table = rng.multivariate_normal(np.zeros(p), np.linalg.inv(precision), rows)
-    half = rng.normal(size=(p, p)) * sd / np.sqrt(2)
-    raw = table.T @ table / rows + half + half.T
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * 2**0.5, sd_off_diagonal=sd)
+    raw, law = table.T @ table / rows + goe(rng, p, sd), gaussian_law(sd)
     return Evidence(raw, denoise(raw, law, unit=False), law, float(rows), unit=False)
 
 

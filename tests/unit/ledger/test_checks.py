@@ -49,14 +49,11 @@ def new(epsilon: float, delta: float) -> Budget:
 def test_budget_changes_in_one_direction(epsilon: float, delta: float) -> None:
     up = epsilon >= 2 and delta >= 1e-5 and (epsilon, delta) != (2.0, 1e-5)
     down = epsilon <= 2 and delta <= 1e-5 and (epsilon, delta) != (2.0, 1e-5)
-    for lower, allowed, refusal in (
-        (False, up, families.CHANGE),
-        (True, down, families.CHANGE),
-    ):
+    for lower, allowed in ((False, up), (True, down)):
         if allowed:
             check_direction("toy", BUDGET, new(epsilon, delta), lower=lower)
         else:
-            with raises(refusal, dataset="toy", epsilon=2.0, delta=1e-5):
+            with raises(families.CHANGE, dataset="toy", epsilon=2.0, delta=1e-5):
                 check_direction("toy", BUDGET, new(epsilon, delta), lower=lower)
 
 
@@ -159,10 +156,7 @@ def test_facts_of_a_charge_leave_out_its_fingerprint() -> None:
 
 def test_reason_is_one_line_of_text() -> None:
     assert checked_reason("  board, 3 May ") == "board, 3 May"
-    for reason in ("", " ", "\n"):
-        with raises(families.CHANGE):
-            checked_reason(reason)
-    for reason in ("one\ntwo", "tab\x00"):
+    for reason in ("", " ", "\n", "one\ntwo", "tab\x00"):
         with raises(families.CHANGE):
             checked_reason(reason)
 

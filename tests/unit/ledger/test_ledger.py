@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,10 +16,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import ContractError
 from gramercy.schemas.ledger_history import ChargeState
-from gramercy.schemas.model import parse
 from tests.support.databases import ledger_location
 from tests.support.ledgers import FACTS, TENTH, charge, contract
 from tests.support.problems import raises
@@ -195,24 +190,6 @@ def test_each_period_has_its_own_budget(
     assert [s.window for s in ledger.statements("toy")] == windows
     assert {s.total.mu for s in ledger.statements("toy")} == {most.mu}
     assert ledger.find_inconsistencies([ledger.head()]) == []
-
-
-def test_charge_to_another_month_is_found(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.db")
-    budget = YEARLY["budget"] | {"per": "month"}
-    terms = contract(source="{year}-{month}.csv", budget=budget)
-    charge(ledger, "2026-11", terms=terms)
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
-        db.execute("drop trigger entries_no_update")
-        db.execute("update entries set window = '2026-10' where window = '2026-11'")
-    codes = {each.notice.code for each in ledger.find_inconsistencies([ledger.head()])}
-    assert families.ENTRY.code in codes
-
-
-@pytest.mark.parametrize("changes", [{"source": "t-{year}.csv"}, {"budget": YEARLY["budget"]}])
-def test_year_placeholder_and_yearly_budget_require_each_other(changes: dict) -> None:
-    with raises(families.PERIODS):
-        parse(Contract, FACTS | changes, "contract.yaml", ContractError)
 
 
 def test_release_states_never_repeat_or_go_back(database: Path | str) -> None:

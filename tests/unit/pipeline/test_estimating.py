@@ -10,15 +10,18 @@ import pandas as pd
 import pytest
 
 from gramercy import estimators
-from gramercy.archive.bundles.estimate_bundle import read_estimate
+from gramercy.archive.bundles.bundle_kinds import read_estimate
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report
-from gramercy.pipeline.publish.estimating import estimator_from_settings, make_estimate
+from gramercy.pipeline.publish.attachments import (
+    estimator_from_settings,
+    make_estimate,
+    make_report,
+)
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.noise import Family, NoiseLaw

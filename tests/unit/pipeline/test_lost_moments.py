@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
-
 from gramercy.archive.bundles.matrices import GroupMatrices, write_groups, write_matrix
-from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.bundles.release_bundle import (
     CARD,
     LOST,
@@ -21,6 +18,9 @@ from gramercy.archive.bundles.release_bundle import (
     release_card,
     release_descriptor,
 )
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.context import Context

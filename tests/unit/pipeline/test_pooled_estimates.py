@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.archive.bundles.estimate_bundle import EstimateBundle
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle
 from gramercy.archive.seal.bundle import seal
 from gramercy.estimators.pooled_releases import PooledReleases
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.publish.attachments import make_report, withdraw
-from gramercy.pipeline.publish.estimating import make_estimate
+from gramercy.pipeline.publish.attachments import make_estimate, make_report, withdraw
 from gramercy.pipeline.verify.verification import VerificationResult, verify_release
 from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, read_plan, run_release, write_request

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+import shutil
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gramercy.pipeline.publish.drawing
-from gramercy.archive.bundles.marginals_file import MARGINALS
-from gramercy.archive.bundles.package import write_descriptor
-from gramercy.archive.bundles.release_bundle import (
+from gramercy.archive.bundles.bundle_kinds import (
     ReleaseBundle,
     read_release,
     release_descriptor,
 )
+from gramercy.archive.bundles.number_files import MARGINALS
+from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.specification import rows_needed
+from gramercy.pipeline.plan.planning import rows_needed
 from gramercy.pipeline.publish import private_table
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate
@@ -33,7 +33,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.csv_format import CsvTables
-from tests.support.factories import read_plan, run_release, write_request
+from tests.support.factories import home_at, read_plan, run_release, write_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -51,6 +51,7 @@ MECHANISM = {"name": "gaussian", "epsilon": EPSILON, "delta": DELTA}
 BUDGET = {"epsilon": 50.0, "delta": 1e-5}
 
 
+@cache
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     first, second, third = rng.normal(size=(3, ROWS))
@@ -66,10 +67,15 @@ def table() -> pd.DataFrame:
     )
 
 
+@cache
+def table_text() -> str:
+    return table().to_csv(index=False)
+
+
 def private_request(folder: Path, mechanism: dict[str, Any] | None = None, **changes: Any) -> Path:
     """A request with private scaling for the table above; `request` in `changes` adds keys."""
     if not (folder / "table.csv").exists():
-        table().to_csv(folder / "table.csv", index=False)
+        (folder / "table.csv").write_text(table_text())
     keys = {"mechanism": mechanism or MECHANISM, "scaling": "private", "estimates": []}
     keys |= changes.pop("request", {})
     facts = {"rows": ROWS, "columns": COLUMNS, "budget": BUDGET, "intercept": True} | changes
@@ -91,6 +97,22 @@ def verified(release: str) -> tuple[str, ...]:
     result = verify_release(context.archive, "toy", release, context.existing_ledger)
     assert not result.unchecked
     return result.checks
+
+
+@pytest.fixture(scope="module")
+def private_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the release of `private_request`, which tests copy."""
+    folder = tmp_path_factory.mktemp("private")
+    with home_at(folder / "home") as home:
+        run_release(private_request(folder))
+    return home
+
+
+@pytest.fixture
+def release(private_home: Path, home: Path) -> str:
+    """The name of this release, in the home of the test."""
+    shutil.copytree(private_home, home)
+    return "v1-r1"
 
 
 PERSONS = {"privacy_unit": "person", "persons": ROWS // 4}
@@ -116,7 +138,6 @@ def test_constants_are_those_of_the_table(
     reach = weight.upper - weight.centre
     assert LEAST_WINSOR <= reach / weight.scale <= LARGEST_WINSOR
     assert weight.lower == pytest.approx(max(0.0, weight.centre - reach))
-    assert facts.scaling is not None
     assert facts.scaling.present is not None
     assert facts.scaling.present == pytest.approx((1, 1, 0.7, 1), abs=0.08)
     assert isinstance(facts.normalisation, Clip)
@@ -126,7 +147,7 @@ def test_constants_are_those_of_the_table(
     assert "constants: recomputed from the published histograms" in verified(facts.release)
 
 
-def test_one_charge_of_one_mu(tmp_path: Path) -> None:
+def test_one_charge_of_one_mu(tmp_path: Path, release: str) -> None:
     plan = read_plan(private_request(tmp_path))
     noise = plan.calibration.constants_noise
     assert noise is not None
@@ -135,8 +156,8 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
     mus = [*(each.mu for each in noise.draws), *(each.guarantee.mu for each in matrices)]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu <= target_mu(plan.request.mechanism)
-    run_release(private_request(tmp_path))
     (charge,) = Context.default().ledger.charges("toy")
+    assert charge.release == release
     assert charge.guarantee.mu == plan.guarantee.mu
 
 
@@ -220,28 +241,20 @@ def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
     assert bundle.manifest.columns == marginals.manifest.columns
     assert not bundle.histograms
     stated = bundle.manifest.scaling
-    assert stated is not None
     assert (stated.release, stated.sha256) == (name, marginals.sha256)
     verified(scaled)
     alone = read_plan(private_request(tmp_path)).mechanism.guarantee.mu
     assert bundle.manifest.guarantee.mu > alone  # constants cost nothing here
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"request": {"scaling": {"from": "absent"}}}, "it is not in the archive"),
-        ({"request": {"scaling": {"from": "v0-r1"}}}, "it has no histograms"),
-    ],
-)
-def test_releases_without_histograms_have_no_constants(
-    tmp_path: Path, changes: dict[str, Any], reason: str
-) -> None:
+def test_releases_without_histograms_have_no_constants(tmp_path: Path) -> None:
     bounded = {name: COLUMNS[name] for name in ("weight", "gaps")}
     declared = {"version": "v0", "scaling": "declared"}
     run_release(private_request(tmp_path, columns=bounded, request=declared))
-    with raises(families.SCALING, reason=reason):
-        read_plan(private_request(tmp_path, columns=bounded, **changes))
+    for name, reason in (("absent", "it is not in the archive"), ("v0-r1", "it has no histograms")):
+        with raises(families.SCALING, reason=reason):
+            keys = {"scaling": {"from": name}}
+            read_plan(private_request(tmp_path, columns=bounded, request=keys))
 
 
 def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
@@ -260,25 +273,17 @@ def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "problem"),
+    "keys",
     [
-        ({"scaling": "declared"}, families.SCALING),
-        ({"mechanism": {"name": "laplace", "epsilon": 1.0}}, families.SCALING),
-        ({"mechanism": MECHANISM | {"name": "rows"}}, families.SCALING),
-        (
-            {"mechanism": MECHANISM | {"calibration": "published"}},
-            families.SCALING,
-        ),
-        (
-            {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": {"from": "v1-r1"}},
-            families.SCALING,
-        ),
+        {"scaling": "declared"},
+        {"mechanism": {"name": "laplace", "epsilon": 1.0}},
+        {"mechanism": MECHANISM | {"name": "rows"}},
+        {"mechanism": MECHANISM | {"calibration": "published"}},
+        {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": {"from": "v1-r1"}},
     ],
 )
-def test_unsuitable_requests_are_refused(
-    tmp_path: Path, keys: dict[str, Any], problem: Any
-) -> None:
-    with raises(problem):
+def test_unsuitable_requests_are_refused(tmp_path: Path, keys: dict[str, Any]) -> None:
+    with raises(families.SCALING):
         read_plan(private_request(tmp_path, request=keys))
 
 
@@ -323,20 +328,18 @@ def test_table_is_read_once_where_its_cells_fit_into_memory(
 def test_crash_between_draws_is_a_spent_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
     place = private_request(tmp_path)
-    module = gramercy.pipeline.publish.drawing
     with monkeypatch.context() as patch:
-        patch.setattr(module, "count_lengths", _interrupt)
+        patch.setattr("gramercy.pipeline.publish.drawing.count_lengths", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_release(place)
     with raises(families.SPENT):
         run_release(place)
     (charge,) = Context.default().ledger.charges("toy")
     assert charge.state == "spent"
-
-
-def _interrupt(*args: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def test_table_that_changes_between_passes_is_not_released(
@@ -353,13 +356,10 @@ def test_table_that_changes_between_passes_is_not_released(
 
 
 @pytest.mark.parametrize("tampered", ["centre", "radius", "present", "count"])
-def test_tampered_constants_are_found(tmp_path: Path, tampered: str) -> None:
-    name = run_release(private_request(tmp_path))
-    context = Context.default()
-    place = context.archive.release("toy", name)
-    bundle = released(name)
+def test_tampered_constants_are_found(release: str, tampered: str) -> None:
+    archive = Context.default().archive
+    place, bundle = archive.release("toy", release), released(release)
     facts = bundle.manifest
-    assert facts.scaling is not None
     assert facts.scaling.present is not None
     if tampered == "centre":
         weight = column(bundle, "weight")
@@ -374,10 +374,8 @@ def test_tampered_constants_are_found(tmp_path: Path, tampered: str) -> None:
     else:
         _move_counts(place / MARGINALS)
     _write_and_seal(place, facts)
-    # The card states the radius.
-    found = families.CONTRADICTION
-    with raises(found):
-        verify_release(context.archive, "toy", name, None)
+    with raises(families.CONTRADICTION):  # the card states the radius
+        verify_release(archive, "toy", release, None)
 
 
 def _move_counts(path: Path) -> None:
@@ -394,13 +392,12 @@ def _write_and_seal(place: Path, facts: Any) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
     write_descriptor(place, release_descriptor(place, facts))
-    (place / "SHA256SUMS").unlink()
     seal(place)
 
 
 @pytest.mark.parametrize("missing", ["bounds", "present", "radius"])
-def test_incomplete_facts_about_constants_are_refused(tmp_path: Path, missing: str) -> None:
-    facts = released(run_release(private_request(tmp_path))).manifest.model_dump()
+def test_incomplete_facts_about_constants_are_refused(release: str, missing: str) -> None:
+    facts = released(release).manifest.model_dump()
     if missing == "radius":
         facts["normalisation"]["radius"] = None
     else:

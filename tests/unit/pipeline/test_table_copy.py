@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.checking import check_table
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table, check_table_header
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import (
     PrivateSums,
@@ -72,7 +71,6 @@ def test_release_reads_a_private_copy_that_is_removed(request_path: Path, home: 
     # The same integers as of the same table in a file.
     in_file = write_request(request_path.parent, source="table.csv")
     same = accumulate(read_plan(in_file))
-    assert isinstance(same, PrivateSums)
     np.testing.assert_array_equal(sums.sums.gram, same.sums.gram)
     descriptor = context.archive.release(plan.contract.id, release) / "datapackage.json"
     text = descriptor.read_text()
@@ -131,12 +129,9 @@ def test_steps_refuse_a_table_that_is_not_copied(request_path: Path) -> None:
 def test_columns_are_checked_before_rows_are_read(request_path: Path, tmp_path: Path) -> None:
     columns: dict[str, Any] = contract_facts()["columns"] | {"c0": {"levels": ["A"]}}
     source = {"url": "env:CLINIC_DB", "table": "visits"}
-    for changed, problem in (
-        (columns, families.TABLE_COLUMNS),
-        (columns | {"c9": {"lower": 0.0, "upper": 1.0}}, families.TABLE_COLUMNS),
-    ):
+    for changed in (columns, columns | {"c9": {"lower": 0.0, "upper": 1.0}}):
         plan = read_plan(write_request(tmp_path, source=source, columns=changed))
-        with raises(problem, file="env:CLINIC_DB (table visits)"):
+        with raises(families.TABLE_COLUMNS, file="env:CLINIC_DB (table visits)"):
             copied_contract(plan.contract, tmp_path)
     assert not (tmp_path / "table").exists()
 
@@ -206,5 +201,4 @@ def test_rows_of_a_period_by_their_dates_in_a_database(
     with copy_folder(Context.default().home, plan.contract) as folder:
         assert folder is not None
         sums = accumulate(copy_table(plan, folder))
-    assert isinstance(sums, PrivateSums)
     assert sums.sums.rows == 2  # those with 1 and 3

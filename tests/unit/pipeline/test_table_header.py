@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.pipeline.publish.expectations import (
     SCHEMA,
     expectation_suite,

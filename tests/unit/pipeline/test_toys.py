@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 import gramercy
 from gramercy import estimators, mechanisms
-from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_estimate, read_release
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -139,7 +138,6 @@ def test_toys_are_published_charged_estimated_and_verified(
     context = Context.default()
     ledger = context.ledger
     charge = ledger.charge_of("toy", folder.name)
-    assert charge is not None
     assert charge.guarantee == Guarantee(gaussian_mu(2, 2 * needed))
     assert charge.guarantee.mu == release.manifest.guarantee.mu
 

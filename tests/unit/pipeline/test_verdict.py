@@ -49,7 +49,6 @@ def test_colour_of_a_plan(
 ) -> None:
     plan = planned(tmp_path, rows, p, epsilon, request=request_keys)
     verdict = plan_verdict(plan)
-    assert verdict is not None
     assert verdict.level == level
     codes = {"red": families.NOISE.code, "orange": families.NOISE.code}
     assert verdict.code == codes.get(level, "")
@@ -71,7 +70,6 @@ def test_proposed_changes_bring_the_noise_down(
     tmp_path: Path, rows: int, p: int, epsilon: float
 ) -> None:
     verdict = plan_verdict(planned(tmp_path, rows, p, epsilon))
-    assert verdict is not None
     assert verdict.level == "red"
     changes = {
         key: verdict.facts[key] for key in ("rows", "epsilon", "columns") if key in verdict.facts
@@ -88,7 +86,6 @@ def test_proposed_changes_bring_the_noise_down(
 @pytest.mark.slow
 def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
     verdict = plan_verdict(planned(tmp_path, 2_000, 400, 1.0))
-    assert verdict is not None
     columns = verdict.facts["columns"]
     assert noise_share(planned(tmp_path, 2_000, columns, 1.0)) <= 0.1
     assert noise_share(planned(tmp_path, 2_000, columns + 1, 1.0)) > 0.1
@@ -97,7 +94,6 @@ def test_proposed_columns_fit_and_one_more_does_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rows", "p"), [(20_000, 20), (4_000, 6)])
 def test_orange_plan_is_green_after_a_proposed_change(tmp_path: Path, rows: int, p: int) -> None:
     orange = plan_verdict(planned(tmp_path, rows, p, 1.0, request=PRIVATE))
-    assert orange is not None
     assert orange.level == "orange"
     changes = {"rows", "epsilon", "columns"} & orange.facts.keys()
     assert {"rows", "epsilon"} <= changes
@@ -105,7 +101,6 @@ def test_orange_plan_is_green_after_a_proposed_change(tmp_path: Path, rows: int,
         sizes: dict[str, Any] = {"rows": rows, "p": p, "epsilon": 1.0}
         sizes["p" if key == "columns" else key] = orange.facts[key]
         changed = plan_verdict(planned(tmp_path, **sizes, request=PRIVATE))
-        assert changed is not None
         assert changed.level == "green" or key == "columns"  # which change the bias, too
         assert changed.facts["error"][1] <= 0.055
 
@@ -115,7 +110,6 @@ def test_missing_intercept_is_predicted_to_matter(tmp_path: Path) -> None:
     for intercept in (True, False):
         plan = planned(tmp_path, 100_000, 20, 1.0, intercept=intercept)
         accuracy = predicted_accuracy(plan.spec, plan.law)
-        assert accuracy is not None
         biases.append(accuracy.bias[1])
     assert biases[0] < 0.1
     assert biases[1] > 0.4
@@ -129,8 +123,6 @@ def test_declared_scales_are_believed(tmp_path: Path) -> None:
         planned(tmp_path, 100_000, 8, 1.0, columns=each, request=clip) for each in (known, guessed)
     ]
     noise = [predicted_accuracy(plan.spec, plan.law) for plan in plans]
-    assert noise[0] is not None
-    assert noise[1] is not None
     assert noise[0].noise[1] < 0.2 * noise[1].noise[1]
 
 
@@ -153,7 +145,6 @@ def test_declared_scales_are_believed(tmp_path: Path) -> None:
 )
 def test_every_kind_of_plan_has_a_verdict(tmp_path: Path, changes: dict[str, Any]) -> None:
     verdict = plan_verdict(planned(tmp_path, 2_000, 3, 1.0, **changes))
-    assert verdict is not None
     assert verdict.facts["noise_share_of_entry"] > 0
     assert "nan" not in verdict.text
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.archive.bundles.matrices import matrix_files, write_matrix
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
+from gramercy.archive.bundles.number_files import matrix_files, write_matrix
 from gramercy.archive.seal.bundle import seal
 from gramercy.archive.store.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.pipeline.publish.drawing import arrays_close
-from gramercy.pipeline.publish.estimating import make_estimate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import MECHANISM, edit_json, run_command, run_release, write_request
@@ -167,20 +167,13 @@ def test_forged_estimates_fail_verification(
 
 @pytest.mark.parametrize(
     "budget",
-    [
-        {"failure_share": 2e-6},
-        {"delta": 0.5, "failure_share": 0.05},
-        {"epsilon": -1.0},
-    ],
+    [{"failure_share": 2e-6}, {"delta": 0.5, "failure_share": 0.05}, {"epsilon": -1.0}],
 )
 def test_impossible_budget_in_a_manifest_fails_verification(
     tmp_path: Path, budget: dict[str, float]
 ) -> None:
     place = archive_of(Home.default()).release("toy", run_release(write_request(tmp_path)))
     edit_json(place / "datapackage.json", lambda facts: facts["dp"]["budget"].update(budget))
-    for path in place.iterdir():
-        path.chmod(0o644)
-    (place / "SHA256SUMS").unlink()
     seal(place)
     with raises(families.MANIFEST):
         verify_release(archive_of(Home.default()), "toy", "v1-r1", None)

@@ -36,18 +36,10 @@ def standardised() -> list[ColumnFacts]:
 
 def level(evidence: Evidence) -> str:
     accuracy = correlation_accuracy(evidence)
-    assert accuracy is not None
     note = correlation_note(accuracy, evidence, "")
     assert note.level == correlation_level(accuracy, evidence)
-    codes = {
-        "good": {""},
-        "warning": {families.NOISE.code, families.READING.code},
-        "danger": {
-            families.NOISE.code,
-            families.READING.code,
-        },
-    }
-    assert note.code in codes[note.level]
+    codes = {""} if note.level == "good" else {families.NOISE.code, families.READING.code}
+    assert note.code in codes
     assert f"{accuracy.typical_noise:.2g}" in note.text
     return note.level
 
@@ -126,15 +118,20 @@ EXPECTED_GREEN = {"gaussian", "likert"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-@pytest.mark.parametrize("kind", list(tables()))
+@pytest.mark.parametrize(
+    ("kind", "epsilon"),
+    [
+        *((kind, 4.0) for kind in tables()),
+        # With more noise, fewer tables come near to green.
+        *((kind, 1.0) for kind in ("gaussian", "likert", "lognormal", "jointly missing")),
+    ],
+)
 def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) -> None:
     table = tables()[kind]
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
     bounds = list(zip(low - (high - low), high + (high - low), strict=True))
     evidence = privately_scaled(table, bounds, epsilon)
     units = table_units(evidence)
-    assert units is not None
     truth = np.ma.corrcoef(np.ma.masked_invalid(table).T).data
     error = np.abs(units.moments(evidence.raw).correlation - truth)[np.triu_indices(P, 1)]
     colour = level(evidence)

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_estimate, read_release
 from gramercy.pipeline.context import Context
 from gramercy.reports import marginal_tables
 from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table

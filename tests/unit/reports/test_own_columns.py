@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
 from gramercy.reports.column_summaries import meaning_notes, own_columns, row_groups
@@ -71,16 +71,13 @@ def test_columns_are_in_their_own_units(tmp_path: Path, home: Path) -> None:
     frame = table()
     bundle = release(tmp_path, home, frame)
     own = own_columns(bundle)
-    assert own is not None
     age, income, a, b = own.columns
     assert age.mean[0] == pytest.approx(frame["age"].mean(), abs=0.2)
-    assert income.deviation is not None
     assert a.deviation is None
     assert income.deviation[0] == pytest.approx(frame["income"].std(), rel=0.01)
     assert a.mean[0] + b.mean[0] == pytest.approx(1, abs=0.01)
     assert [column.present for column in own.columns] == [None] * 4
     assert age.mean[1] == pytest.approx(10 / ROWS**0.5, rel=0.2)
-    assert own.weight is not None
     assert own.weight[0] == pytest.approx(1, abs=0.01)
     exact = frame[["age", "income"]].corr().iloc[0, 1]
     released = correlations(bundle)
@@ -100,14 +97,11 @@ def test_missing_cells_are_corrected_or_stated(tmp_path: Path, home: Path) -> No
     frame.loc[stream.uniform(size=ROWS) < 0.3, "age"] = np.nan
     bundle = release(tmp_path, home, frame)
     own, plain = own_columns(bundle), correlations(bundle)
-    assert own is not None
-    assert own.missing is not None
     assert plain.matrix[0, 1] < exact - 0.05
     assert 0.01 < own.missing.median <= own.missing.largest < 0.2
     share = float(frame["age"].notna().mean())
     corrected = with_present(bundle, (share, 1.0, 1.0))
     found, own = correlations(corrected), own_columns(corrected)
-    assert own is not None
     assert own.missing is None
     assert [column.present for column in own.columns] == [share, 1.0, None, None]
     assert own.columns[0].mean[0] == pytest.approx(frame["age"].mean(), abs=0.3)
@@ -131,8 +125,6 @@ def test_lost_pairs_and_columns_are_unknown_never_one(tmp_path: Path, home: Path
     assert found.hidden[pairs].all()
     assert np.isnan(repaired_correlations(lost, about_means=True)[1:, 1:][pairs]).all()
     own = own_columns(lost)
-    assert own is not None
-    assert own.columns[0].deviation is not None
     assert np.isnan(own.columns[0].deviation[0])
     assert own.missing is None
     assert "within the noise" in release_page(lost, [])

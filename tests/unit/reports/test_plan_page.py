@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from gramercy.common.notation import in_symbols
-from gramercy.pipeline.plan.forecast import forecast
-from gramercy.pipeline.plan.ranking import rank_mechanisms
+from gramercy.pipeline.plan.forecast import forecast, rank_mechanisms
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
 from tests.support.pages import check_ids

@@ -12,18 +12,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.archive.bundles.estimate_bundle import read_estimate
-from gramercy.archive.bundles.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_estimate, read_release
 from gramercy.estimators import registry
 from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.tuning.stability import edge_frequencies
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import make_estimate
 from gramercy.reports.correlations import correlations, effective_rows
 from gramercy.reports.estimate_summary import EstimateSummary, edge_stability, meaningless_pairs
 from gramercy.reports.release_report import release_page
 from gramercy.schemas.column import INTERCEPT
 from tests.support.chain_graphs import chain_evidence
-from tests.support.factories import MECHANISM, run_pipeline, write_request
+from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request
 from tests.test_architecture import ROOT
 
 
@@ -63,25 +65,17 @@ def test_edge_frequencies_of_every_graph_estimator(name: str) -> None:
     assert (shares[strong] == 1).all()
 
 
-def bundle(folder: Path, epsilon: float) -> tuple[Path, ReleaseBundle]:
-    request = {
-        "mechanism": MECHANISM | {"epsilon": epsilon},
-        "estimates": [{"name": "graphical-lasso", "penalty": 0.03}, {"name": "ridge"}],
-    }
+def bundle(folder: Path, version: str, epsilon: float) -> ReleaseBundle:
+    request = {"version": version, "mechanism": MECHANISM | {"epsilon": epsilon}}
     budget = {"epsilon": 1000.0, "delta": 1e-5}
-    root = run_pipeline(
-        write_request(folder, request=request, budget=budget, id=f"toy-{epsilon:.0f}")
-    )
-    return root, read_release(root / "release")
+    name = run_release(write_request(folder, request=request, budget=budget))
+    return read_release(Context.default().archive.release("toy", name))
 
 
 @pytest.mark.slow
 def test_effective_rows_under_noise(tmp_path: Path) -> None:
-    _, little = bundle(tmp_path, 900.0)
-    _, much = bundle(tmp_path, 5.0)
+    little, much = bundle(tmp_path, "v1", 900.0), bundle(tmp_path, "v2", 5.0)
     precise, noisy = effective_rows(little), effective_rows(much)
-    assert precise is not None
-    assert noisy is not None
     assert 39 < precise.median <= 40
     assert noisy.low <= noisy.median <= noisy.high < precise.low
     assert noisy.share == pytest.approx(noisy.median / 40)
@@ -96,18 +90,13 @@ def test_effective_rows_under_noise(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None:
-    root, release = bundle(tmp_path, 900.0)
-    estimates = [read_estimate(each) for each in sorted(root.glob("estimates/*"))]
-    page = release_page(release, estimates)
-    assert "Effective number of rows" in page
+    release = bundle(tmp_path, "v1", 900.0)
     sparse, dense = (
-        next(
-            e
-            for e in estimates
-            if e.manifest.kind == "precision" and e.manifest.estimator["name"] == name
-        )
-        for name in ("graphical-lasso", "ridge")
+        make_estimate(Context.default(), "toy", "v1-r1", each)
+        for each in (GraphicalLasso(penalty=0.03), Ridge())
     )
+    page = release_page(release, [sparse, dense])
+    assert "Effective number of rows" in page
     assert edge_stability(release, dense) is None
     stability = edge_stability(release, sparse)
     assert stability is not None

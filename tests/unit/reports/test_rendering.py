@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gramercy.archive.bundles.release_bundle import read_release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.notation import in_symbols, message_in_symbols
 from gramercy.estimators.noise.spectrum import spectrum

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.periods import (
+    EXAMPLES,
     Per,
     Span,
     days_of,
-    example_label,
     is_label,
     label_of,
     last_complete,
@@ -32,7 +32,7 @@ ONE = datetime.timedelta(days=1)
 
 def test_budgets_know_every_kind_of_period() -> None:
     assert set(get_args(Per)) == {"lifetime", *get_args(Span)}
-    assert all(is_label(span, example_label(span)) for span in get_args(Span))
+    assert all(is_label(span, EXAMPLES[span]) for span in get_args(Span))
 
 
 @settings(max_examples=300, deadline=None)

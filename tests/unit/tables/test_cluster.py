@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import multiprocessing
 import os
 import pickle
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +44,18 @@ MARK = "918273.645"  # a private value
 
 @contextmanager
 def local_cluster() -> Iterator[Any]:
-    """A cluster of two worker processes, which keep everything in memory."""
+    """A cluster of two worker processes, which keep everything in memory.
+
+    They are forked from one that has imported what they need: it takes a second.
+    """
     import dask
     from distributed import LocalCluster
 
+    multiprocessing.set_forkserver_preload(["distributed.nanny", cluster.__name__])
+    forkserver.ensure_running()  # before Dask states what it would import
     memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
     with (
-        dask.config.set(memory),
+        dask.config.set(memory | {"distributed.worker.multiprocessing-method": "forkserver"}),
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="2GB"
         ) as started,

@@ -18,10 +18,9 @@ from gramercy.schemas import families
 from gramercy.schemas.source import CsvFormat, Encoding, Files
 from gramercy.tables.batches import MalformedLines
 from gramercy.tables.formats.byte_streams import as_utf8
-from gramercy.tables.formats.csv_detection import detect_format
 from gramercy.tables.formats.lines import BLOCK, Records
 from gramercy.tables.formats.reader import cell_batches, schema_of
-from gramercy.tables.formats.source import open_source
+from gramercy.tables.formats.source import detect_format, open_source
 from tests.support.problems import raises
 from tests.support.source_tables import records_of
 

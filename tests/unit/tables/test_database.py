@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.database import ASSERTION
 from gramercy.tables.formats import database_format, database_relation, private_copy, table_format
@@ -437,14 +437,11 @@ def test_damaged_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_databases_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for url, problem in (
-        ("mysql://host/db", families.DATABASE_READ),
-        ("sqlite://", families.DATABASE_READ),
-        ("not a url", families.DATABASE_READ),
-        (f"sqlite:///{tmp_path}/absent.db", families.DATABASE_READ),
-        ("postgresql://user:hunter2@127.0.0.1:1/db", families.DATABASE_READ),
+    for url in (
+        *("mysql://host/db", "sqlite://", "not a url", f"sqlite:///{tmp_path}/absent.db"),
+        "postgresql://user:hunter2@127.0.0.1:1/db",
     ):
-        with raises(problem) as caught:
+        with raises(families.DATABASE_READ) as caught:
             columns_of(database_table(url, monkeypatch, table="t"))
         assert "hunter2" not in "".join(traceback.format_exception(caught.value))
     assert not (tmp_path / "absent.db").exists()

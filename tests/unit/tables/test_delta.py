@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gramercy.pipeline.plan.table_header import check_table_header
+from gramercy.pipeline.plan.checking import check_table_header
 from gramercy.schemas import families
 from gramercy.schemas.problem import Family
 from gramercy.tables.formats.reader import schema_of

@@ -10,7 +10,7 @@ import pytest
 from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
 from gramercy.schemas import families
-from gramercy.tasks import run_artifacts
+from gramercy.tasks import history
 from tests.support.factories import read_plan, write_request
 from tests.support.problems import raises
 
@@ -26,8 +26,8 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Any, ...]]:
     def markdown(text: str, *, key: str, description: str) -> None:
         artifacts[key] = ("text", text)
 
-    monkeypatch.setattr(run_artifacts, "create_link_artifact", link)
-    monkeypatch.setattr(run_artifacts, "create_markdown_artifact", markdown)
+    monkeypatch.setattr(history, "create_link_artifact", link)
+    monkeypatch.setattr(history, "create_markdown_artifact", markdown)
     return artifacts
 
 
@@ -36,12 +36,12 @@ def test_links_only_where_the_archive_is_served(
 ) -> None:
     context = Context(Home(home))
     page = context.archive.report("toy", "1-r1", "a") / "report.html"
-    run_artifacts.attach_report(context, "toy", "1-r1", "a")
+    history.attach_report(context, "toy", "1-r1", "a")
     kind, text = attached["report-toy"]
     assert kind == "text"
     assert f"    {page}\n" in text
     monkeypatch.setenv("GRAMERCY_PUBLIC_URL", "https://example.org/archive/")
-    run_artifacts.attach_report(context, "toy", "1-r1", "a")
+    history.attach_report(context, "toy", "1-r1", "a")
     address = "https://example.org/archive/toy/1-r1/reports/a/report.html"
     assert attached["report-toy"] == ("link", address)
 
@@ -49,9 +49,9 @@ def test_links_only_where_the_archive_is_served(
 def test_web_address_is_of_the_page_and_quoted() -> None:
     root = Path("/srv/archive")
     bundle = root / "toy" / "1-r1" / "release"
-    address = run_artifacts.web_address("http://host", root, bundle / run_artifacts.RELEASE_PAGE)
+    address = history.web_address("http://host", root, bundle / history.RELEASE_PAGE)
     assert address == "http://host/toy/1-r1/index.html"
-    assert run_artifacts.web_address("http://host", root, root / "a b?c") == "http://host/a%20b%3Fc"
+    assert history.web_address("http://host", root, root / "a b?c") == "http://host/a%20b%3Fc"
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_event_names_the_release_and_its_home(
     """These names never change, because automations match on them."""
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "gramercy.tasks.run_artifacts.emit_event",
+        "gramercy.tasks.history.emit_event",
         lambda event, **facts: sent.append({event: facts}),
     )
     plan, home = read_plan(write_request(tmp_path, request={"estimates": []})), Home.default()
-    run_artifacts.emit_published(home, plan, "v1-r1")
+    history.emit_published(home, plan, "v1-r1")
     resource = {
         "prefect.resource.id": "gramercy.release.toy/v1-r1",
         "prefect.resource.name": "toy/v1-r1",

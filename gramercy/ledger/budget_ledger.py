@@ -1,12 +1,17 @@
-"""Read a ledger: budgets and charges, its head, and whether it can be trusted.
+"""The ledger: write-ahead accounting, budgets and charges, its head, and whether to trust it.
 
-Every method is one transaction, which reads from one snapshot.
+A charge is durable before its noise exists, and is never refunded. Every method is one transaction;
+those that read do so from one snapshot.
+
+Admission follows docs/privacy.md: all charges of a data set together (of one period of its data,
+where budgets are per period) must fit its budget, by basic composition of pure epsilons or by
+the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,8 +20,11 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gramercy.common.home import Home
+from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.ledger import checks, journal
+from gramercy.ledger.advisory_lock import advisory_lock
 from gramercy.ledger.database import (
+    WRITES,
     display_location,
     entries,
     error_name,
@@ -26,10 +34,11 @@ from gramercy.ledger.database import (
 )
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
-from gramercy.ledger.journal import PARTS, open_journal, read, read_all
+from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
@@ -65,8 +74,10 @@ class DatasetAccounts:
     charged: Mapping[str, int]
 
 
-class LedgerReader:
-    """A budget ledger, for code that only reads it.
+class Ledger:
+    """A budget ledger.
+
+    What it appends is checked in the same transaction, which has the write lock from its start.
 
     Parameters
     ----------
@@ -120,7 +131,8 @@ class LedgerReader:
         """One statement, or one for every period of the data that was charged."""
         charged = select(entries.c.window).where(*journal.is_charge(dataset)).distinct()
         with self._reading() as db:
-            windows = sorted(db.scalars(charged)) or [""]
+            # An owner of the database may have stored bytes, or nothing.
+            windows = sorted(db.scalars(charged), key=str) or [""]
             return tuple(journal.statement(db, dataset, window) for window in windows)
 
     def statements_around(self, dataset: str, release: str) -> tuple[Statement, Statement]:
@@ -189,7 +201,7 @@ class LedgerReader:
             return set(db.scalars(select(entries.c.release).where(*journal.is_charge(dataset))))
 
     def sources(self) -> dict[str, set[str]]:
-        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`."""
+        """Normalised sources by data set, as its contracts declared them; see `ledger.entry`."""
         by_dataset: dict[str, set[str]] = {}
         query = select(entries.c.kind, entries.c.dataset, entries.c.facts, entries.c.seq)
         with self._reading() as db:
@@ -253,11 +265,124 @@ class LedgerReader:
         """
         with self._reading() as db:
             changes = _budgets(db)
-            statements, charged = _statements(db, changes), _charge_counts(db)
+            statements = _statements(db, changes)
+            count = select(entries.c.dataset, entries.c.window, func.count())
+            count = count.where(entries.c.kind == ChargeState.RESERVED.value).group_by(
+                entries.c.dataset, entries.c.window
+            )
+            charged: dict[str, dict[str, int]] = {}
+            for dataset, window, charges in db.execute(count):
+                charged.setdefault(str(dataset), {})[str(window)] = charges
         return {
             name: DatasetAccounts(changes[name], statements[name], charged.get(name, {}))
             for name in sorted(changes)
         }
+
+    def lock(self, name: str) -> AbstractContextManager[HeldLock]:
+        """Acquire the lock of this name among all machines that share this ledger, or wait for it.
+
+        On PostgreSQL it can be lost: see `HeldLock.renew`.
+        """
+        if self._engine.dialect.name == "sqlite":
+            return file_lock(Path(str(self._engine.url.database)).parent / "locks", name)
+        return advisory_lock(self._engine, name)
+
+    def charge(
+        self,
+        contract: Contract,
+        version: str,
+        request: str,
+        guarantee: Guarantee,
+        fingerprint: str,
+        *,
+        instead_of: str | None = None,
+    ) -> Charge:
+        """Charge a release, durably, or refuse; atomic. The first charge registers the data set.
+
+        Parameters
+        ----------
+        instead_of
+            The spent or withdrawn release of the same request that a new charge replaces.
+        """
+        dataset, window = contract.id, contract.window(version)
+        with self._writing() as db:
+            checks.verify_location(db)
+            if not journal.is_registered(db, dataset):
+                append(db, Entry.registered(contract))
+            checks.verify_terms(db, contract)
+            earlier = journal.find_charge(db, dataset, request)
+            checks.check_not_charged(dataset, earlier, instead_of)
+            statement = journal.statement(db, dataset, window)
+            checks.check_budget(dataset, statement, guarantee)
+            number = 1 + journal.charge_count(db, dataset)
+            total = statement.charged.plus(guarantee)
+            entry = Entry.reserved(
+                contract, version, request, number, guarantee, total, fingerprint
+            )
+            return Charge.of([append(db, entry)])
+
+    def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
+        """Record the new state of a release."""
+        with self._writing() as db:
+            present = journal.state(db, dataset, release)
+            checks.check_transition(dataset, release, present, state)
+            append(db, Entry.marked(dataset, release, state, facts))
+
+    def record_derived(
+        self, dataset: str, release: str, kind: str, name: str, sha256: str, *, replace: bool
+    ) -> bool:
+        """Record the digest of an ``estimate`` or a ``report``.
+
+        With `replace`, it takes the place of another digest that was recorded before.
+
+        Returns
+        -------
+        bool
+            Whether an entry was added; not for a release that is not published in this ledger.
+        """
+        with self._writing() as db:
+            recorded = journal.derived(db, dataset, release).get((kind, name))
+            is_new = recorded is None or (replace and recorded != sha256)
+            state = journal.state(db, dataset, release)
+            if not (is_new and state and state.was_published):
+                return False
+            checks.verify_location(db)
+            append(db, Entry.derived(dataset, release, kind, name, sha256))
+            return True
+
+    def change_budget(
+        self, dataset: str, budget: Budget, reason: str, *, lower: bool = False
+    ) -> None:
+        """Raise or lower a budget, with the reason for it.
+
+        Lowering a budget refunds nothing. It is for a table that has grown, because delta must stay
+        less than 1/rows.
+        """
+        reason = checks.checked_reason(reason)
+        with self._writing() as db:
+            checks.verify_location(db)
+            current = journal.budget_history(db, dataset)[-1].budget
+            new = budget.model_copy(update={"per": current.per})
+            checks.check_direction(dataset, current, new, lower=lower)
+            rows = read(db, *journal.has_budget(dataset), last=True)[0].fact("rows", int)
+            checks.check_delta(new, rows)
+            kind = "lowered" if lower else "raised"
+            append(db, Entry.budget_changed(kind, dataset, new, rows, reason))
+
+    def move(self, reason: str) -> None:
+        """Record, as the steward states it, that the ledger or its archive has moved."""
+        reason = checks.checked_reason(reason)
+        with self._writing() as db:
+            append(db, Entry.moved(location_of(db), reason))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction with the write lock from its start, so that what it reads stays true."""
+        with self._database_errors(), self._engine.connect() as connection:
+            db = connection.execution_options(**WRITES)
+            with db.begin():
+                lock_head(db)
+                yield db
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -309,15 +434,3 @@ def _statements(
         or (Statement(changes[name][-1].budget, NO_CHARGES),)
         for name, statements in of_dataset.items()
     }
-
-
-def _charge_counts(db: Connection) -> dict[str, dict[str, int]]:
-    """Number of charges, by data set and period of the data."""
-    count = select(entries.c.dataset, entries.c.window, func.count())
-    count = count.where(entries.c.kind == ChargeState.RESERVED.value).group_by(
-        entries.c.dataset, entries.c.window
-    )
-    counts: dict[str, dict[str, int]] = {}
-    for dataset, window, charges in db.execute(count):
-        counts.setdefault(str(dataset), {})[str(window)] = charges
-    return counts

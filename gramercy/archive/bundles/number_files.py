@@ -1,7 +1,10 @@
-"""Matrices on disk: Parquet in long form (canonical), .npy, and CSV for small matrices.
+"""Numbers on disk: matrices, histograms and published rows.
 
-A matrix that is compact has neither .npy nor CSV if it is large. The matrices of groups are one
-Parquet file in long form, with the upper triangle of each matrix.
+A matrix is Parquet in long form (canonical), .npy, and CSV if it is small.
+
+One that is compact has neither .npy nor CSV if it is large. The matrices of groups are one
+Parquet file in long form, with the upper triangle of each matrix. Histograms are one Parquet file
+with a row for every bin.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -18,12 +23,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.escaped_texts import not_a_formula
-from gramercy.archive.bundles.parquet_limits import codes_of, has_schema, read_bounded
+from gramercy.archive.bundles.package import not_a_formula
+from gramercy.archive.bundles.parquet_limits import (
+    PLAIN,
+    Page,
+    check_pages,
+    codes_of,
+    has_schema,
+    open_checked,
+    read_bounded,
+    texts_of,
+)
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import level_names
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.facts import MAX_ENTRIES
+from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
+from gramercy.schemas.facts import MAX_ENTRIES, ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest
+
+Array = NDArray[np.float64]
 
 
 def _not_a_matrix(path: str, columns: int) -> BundleError:
@@ -167,10 +185,8 @@ def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
     return matrix
 
 
-Array = NDArray[np.float64]
-
 GROUPS = "groups.parquet"
-_SCHEMA = pa.schema(
+_GROUPS_SCHEMA = pa.schema(
     [
         ("group", pa.string()),
         ("fold", pa.int32()),
@@ -206,7 +222,7 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
         matrices += [(k, fold, none, none) for k, fold in enumerate(group.folds, 1)]
         for fold, value, denoised, lost in matrices:
             columns = {
-                "group": _repeated(group.level, i.size),
+                "group": pa.array([group.level]).take(pa.array(np.zeros(i.size, np.int64))),
                 "fold": pa.array(np.full(i.size, fold, np.int32)),
                 "row": pa.array(names, pa.string()).take(pa.array(i)),
                 "col": pa.array(names, pa.string()).take(pa.array(j)),
@@ -214,12 +230,8 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
                 "denoised": pa.array(denoised[i, j], from_pandas=True),
                 "lost": pa.array(lost[i, j], from_pandas=True),
             }
-            parts.append(pa.table(columns, schema=_SCHEMA))
+            parts.append(pa.table(columns, schema=_GROUPS_SCHEMA))
     pq.write_table(pa.concat_tables(parts), folder / GROUPS, store_schema=False, compression="none")
-
-
-def _repeated(text: str, times: int) -> pa.Array:
-    return pa.array([text]).take(pa.array(np.zeros(times, np.int64)))
 
 
 def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices, ...]:
@@ -247,7 +259,7 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
         raise ValueError
     rows = count * i.size
     table = read_bounded(path, rows)
-    if not has_schema(table, _SCHEMA):
+    if not has_schema(table, _GROUPS_SCHEMA):
         raise ValueError
     shape = (len(manifest.groups), len(folds), i.size)
     levels = [group.level for group in manifest.groups]
@@ -274,3 +286,249 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
             tuple(of_folds),
             whole_lost if has_lost else None,
         )
+
+
+AnyColumn = ColumnFacts | LevelsFacts
+
+MARGINALS = "marginals.parquet"
+_BINS_SCHEMA = pa.schema(
+    [
+        ("stage", pa.int32()),
+        ("column", pa.string()),
+        ("lower", pa.float64()),
+        ("upper", pa.float64()),
+        ("level", pa.string()),
+        ("count", pa.int64()),
+        ("sd", pa.float64()),
+    ]
+)
+_TEXTS = ["column", "level"]
+_MOST_BINS = 512  # of a numeric column, or of row lengths; about 280 are possible
+_LARGEST_COUNT = 1 << 53
+
+
+def write_histograms(folder: Path, histograms: Sequence[Histogram]) -> None:
+    """Write histograms in their order."""
+    table = pa.table(
+        {
+            "stage": pa.array(np.concatenate([_of_bins(h, h.stage) for h in histograms])),
+            "column": pa.array([h.column for h in histograms for _ in h.count]),
+            "lower": pa.array(np.concatenate([h.lower for h in histograms]), from_pandas=True),
+            "upper": pa.array(np.concatenate([h.upper for h in histograms]), from_pandas=True),
+            "level": pa.array([x for h in histograms for x in h.level], pa.string()),
+            "count": pa.array(np.concatenate([h.count for h in histograms])),
+            "sd": pa.array(np.concatenate([_of_bins(h, h.sd) for h in histograms])),
+        }
+    )
+    pq.write_table(
+        table.cast(_BINS_SCHEMA), folder / MARGINALS, store_schema=False, compression="none"
+    )
+
+
+def _of_bins(histogram: Histogram, value: float) -> Array:
+    return np.full(histogram.count.shape, value)
+
+
+def read_histograms(
+    folder: Path, columns: Sequence[AnyColumn], stages: int
+) -> tuple[Histogram, ...]:
+    """Read the histograms of a release.
+
+    Parameters
+    ----------
+    stages
+        Number of stages, each with a histogram of every column; row lengths come after them.
+    """
+    path = folder / MARGINALS
+    # A file that was tampered with may make Arrow raise anything.
+    with contextlib.suppress(Exception):
+        bins = _read(path, most_bins(columns, stages))
+        return tuple(_histograms(bins, columns, stages))
+    raise wordings.not_histograms(str(path))
+
+
+def most_bins(columns: Sequence[AnyColumn], stages: int) -> int:
+    """The largest number of bins of all columns in all stages, and of row lengths."""
+    bins = [
+        len(column.levels) + 1 if isinstance(column, LevelsFacts) else _MOST_BINS
+        for column in columns
+    ]
+    return stages * sum(bins) + _MOST_BINS
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """All bins of a file, in its order."""
+
+    stage: NDArray[np.int32]
+    column: tuple[str | None, ...]
+    lower: Array
+    upper: Array
+    level: tuple[str | None, ...]
+    count: NDArray[np.int64]
+    sd: Array
+
+
+def _read(path: Path, most_bins: int) -> _Bins:
+    table = read_bounded(path, most_bins)
+    if not has_schema(table, _BINS_SCHEMA):
+        raise ValueError
+    stage, lower, upper, count, sd = (
+        table[name].to_numpy() for name in ("stage", "lower", "upper", "count", "sd")
+    )
+    column, level = (texts_of(table[name]) for name in _TEXTS)
+    return _Bins(stage, column, lower, upper, level, count, sd)
+
+
+def _histograms(bins: _Bins, columns: Sequence[AnyColumn], stages: int) -> Iterator[Histogram]:
+    """The histograms in their order; ValueError if the bins are not those."""
+    keys = list(zip(bins.stage.tolist(), bins.column, strict=True))
+    starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
+    expected: list[tuple[int, str, AnyColumn | None]] = [
+        (stage, column.name, column) for stage in range(1, stages + 1) for column in columns
+    ]
+    expected.append((stages + 1, ROW_LENGTHS, None))
+    for (stage, name, column), start, end in zip(
+        expected, starts, [*starts[1:], len(keys)], strict=True
+    ):
+        if keys[start] != (stage, name):
+            raise ValueError
+        part = slice(start, end)
+        histogram = Histogram(
+            stage,
+            name,
+            bins.lower[part],
+            bins.upper[part],
+            bins.level[part],
+            bins.count[part],
+            float(bins.sd[start]),
+        )
+        # All counts are plausible, and have noise of one standard deviation.
+        one_noise = 0 < histogram.sd < np.inf and (bins.sd[part] == histogram.sd).all()
+        plausible = (np.abs(histogram.count) <= _LARGEST_COUNT).all()
+        if not (one_noise and plausible and _has_bins(histogram, column)):
+            raise ValueError
+        yield histogram
+
+
+def _has_bins(histogram: Histogram, column: AnyColumn | None) -> bool:
+    """Whether a histogram has the bins of a kind of column; None for those of row lengths."""
+    lower, upper = histogram.lower, histogram.upper
+    if isinstance(column, LevelsFacts):
+        levels = (*level_names(column.levels), None)
+        return histogram.level == levels and bool(np.isnan([lower, upper]).all())
+    # Row lengths have no upper limit; other columns have a last bin for missing cells.
+    edges = lower if column is None else np.append(lower[:-1], upper[-2:-1])
+    ends = [upper[-1]] if column is None else [lower[-1], upper[-1]]
+    return (
+        histogram.level == (None,) * lower.size
+        and edges.size >= 2
+        and bool(np.isfinite(edges).all() and (np.diff(edges) > 0).all())
+        and np.array_equal(upper[:-1], edges[1:])
+        and bool(np.isnan(ends).all())
+    )
+
+
+_BATCH_CELLS = 1 << 20
+_CODECS = {"SNAPPY", "UNCOMPRESSED"}
+_PAGE_BYTES = 4 << 20  # pages have about 1 MiB
+_ENCODINGS = {PLAIN}
+
+
+def most_row_bytes(columns: Sequence[str], rows: int) -> int:
+    """Bytes that a file of published rows may have, if it is written by `rows_per_batch`."""
+    names = sum(len(name.encode()) for name in columns)
+    batches = 1 + rows // rows_per_batch(columns)
+    # Every batch has a header and a description of each column, with its name.
+    return 10 * rows * len(columns) + batches * (512 * len(columns) + 2 * names)
+
+
+def rows_per_batch(columns: Sequence[str]) -> int:
+    """Number of rows per batch."""
+    return max(1, _BATCH_CELLS // len(columns))
+
+
+class RowWriter:
+    """Writes rows of numbers, batch by batch.
+
+    Parameters
+    ----------
+    path
+        A file that does not exist yet.
+    columns
+        Names of the columns.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self._schema = pa.schema([(name, pa.float64()) for name in columns])
+        self._file = pq.ParquetWriter(path, self._schema, use_dictionary=False)  # few values repeat
+        self.rows = 0
+
+    def write(self, cells: Array) -> None:
+        """Append rows, shape (columns, rows)."""
+        self._file.write_table(pa.table(list(cells), schema=self._schema))
+        self.rows += cells.shape[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
+    """Batches of published rows, shape (columns, rows)."""
+    rows_read, batch_rows = 0, rows_per_batch(columns)
+    try:
+        with path.open("rb") as stream, open_checked(stream) as file:
+            _check_cells(stream, file, columns, rows)
+            for batch in file.iter_batches(batch_rows, use_threads=False):
+                cells = np.stack([_numbers(column) for column in batch.columns])
+                rows_read += cells.shape[1]
+                yield cells
+    except Exception:  # a file that was tampered with may make Arrow raise anything
+        rows_read = -1
+    if rows_read != rows:
+        raise families.CONTENT(
+            "{path} does not contain the {rows} rows that were published.",
+            "Fetch the bundle again from its curator.",
+            path=str(path),
+            rows=rows,
+        )
+
+
+def _check_cells(
+    stream: IO[bytes], file: pq.ParquetFile, columns: Sequence[str], rows: int
+) -> None:
+    """Raise ValueError unless the file has these rows of numbers, each stored by itself.
+
+    A dictionary or strong compression would let a small file state any number of rows.
+    """
+    chunks = (
+        file.metadata.row_group(group).column(k)
+        for group in range(file.metadata.num_row_groups)
+        for k in range(file.metadata.num_columns)
+    )
+    if (
+        file.metadata.num_rows != rows
+        or file.schema_arrow != pa.schema([(name, pa.float64()) for name in columns])
+        or any(chunk.compression not in _CODECS for chunk in chunks)
+    ):
+        raise ValueError
+    check_pages(stream, file, _fits, _ENCODINGS)
+
+
+def _fits(page: Page) -> bool:
+    return max(page.size, page.compressed_size) <= _PAGE_BYTES
+
+
+def _numbers(column: Any) -> Array:
+    cells: Array = column.to_numpy(zero_copy_only=False)
+    if not np.isfinite(cells).all():
+        raise ValueError
+    return cells
