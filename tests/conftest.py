@@ -152,6 +152,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         reporter.write_line(f"Tests left temporary files: {', '.join(leftovers)}", red=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_process() -> Iterator[None]:
+    """Fit in the test's own process: the workers keep all cores busy already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gramercy.estimators.tuning.parallel.cores", lambda: 1)
+        yield
+
+
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The parent of the homes of tests without a folder of their own."""

@@ -10,12 +10,19 @@ from multiprocessing import current_process
 import numpy as np
 import pytest
 
+from gramercy.common.machine import cores
 from gramercy.estimators.tuning import parallel as module
 from gramercy.estimators.tuning.parallel import parallel_map, reporting_progress
 
 
 def square(item: int) -> tuple[int, int]:
     return item * item, os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests never share their work."""
+    monkeypatch.setattr(module, "cores", cores)
 
 
 def test_short_tasks_run_in_this_process() -> None:
