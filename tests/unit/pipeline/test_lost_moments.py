@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from gramercy.archive.bundles.matrices import GroupMatrices, write_groups, write_matrix
-from gramercy.archive.bundles.release_bundle import (
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.bundle_kinds import (
     CARD,
     LOST,
     ReleaseBundle,
@@ -18,8 +19,7 @@ from gramercy.archive.bundles.release_bundle import (
     release_card,
     release_descriptor,
 )
-from numpy.typing import NDArray
-
+from gramercy.archive.bundles.number_files import GroupMatrices, write_groups, write_matrix
 from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
 from gramercy.mechanisms.gaussian import Gaussian
