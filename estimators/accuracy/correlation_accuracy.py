@@ -275,7 +275,8 @@ def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
     if lengths is not None and lengths.count.sum() > 0:
         # The same from a histogram of lengths; of a bin, the geometric mean of its ends.
         upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
-        lost = 1 - np.minimum(1.0, radius**2 / (lengths.lower * upper))
+        lower = np.where(lengths.lower > 0, lengths.lower, upper / 4)
+        lost = 1 - np.minimum(1.0, radius**2 / (lower * upper))
         counts = lengths.count.astype(np.float64)
         edges = np.append(lengths.lower, upper[-1])
         visible = np.flatnonzero(seen(edges, counts, _NOISE * lengths.sd, body=0.0))
