@@ -1,5 +1,5 @@
 # make demo   set up, and publish one release of a made-up table
-# make quick  set up, and run the quick tests, in a minute
+# make quick  set up, and run the quick tests, in a minute and a half
 # make test   set up, and run all tests
 # make docs   set up, and build the documentation site in build/site
 # make lock   resolve the pinned dependencies again, with the hashes of all their files

@@ -21,7 +21,7 @@ class HeldLock:
     """A lock that is held. The operating system keeps a file lock as long as its process runs."""
 
     def renew(self) -> bool:
-        """Acquire the lock again if it was lost."""
+        """Acquire the lock again if it was lost: False, as another process may have held it."""
         return True
 
 
