@@ -115,6 +115,15 @@ def _names(evidence: Evidence) -> list[str]:
     return [column.name for column in evidence.columns[1:] if column is not None]
 
 
+def _bounds(evidence: Evidence) -> dict[str, tuple[float, float]]:
+    """The declared bounds of the columns that have some."""
+    return {
+        column.name: limits
+        for column, limits in zip(evidence.columns, evidence.bounds, strict=False)
+        if column is not None and limits is not None
+    }
+
+
 def _nearly_constant(evidence: Evidence) -> Iterator[Caveat]:
     """Columns of which nearly all cells have one value, and the others are not seen."""
     accuracy, signs = ClippedAccuracy.of(evidence), set(evidence.signs)
@@ -205,15 +214,24 @@ def _tails(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
     known = moments.known & np.array([name not in evidence.signs for name in units.names])
     ratios = np.where(known, _largest_ratio(moments), 0.0)
     deviations = units.scale * np.sqrt(np.maximum(moments.variance, 0.0))
-    for column, deviation, ratio in zip(evidence.columns[1:], deviations, ratios, strict=True):
-        if isinstance(column, ColumnFacts) and ratio > _LONG:
+    means, bounds = units.centre + units.scale * moments.mean, _bounds(evidence)
+    for k, column in enumerate(evidence.columns[1:]):
+        if not isinstance(column, ColumnFacts):
+            continue
+        deviation = float(deviations[k])
+        possible = deviation * float(ratios[k])
+        if column.name in bounds:  # of cells within bounds, those at the bounds vary most
+            lower, upper = bounds[column.name]
+            largest = max((upper - means[k]) * (means[k] - lower), 0.0)
+            possible = min(possible, max(math.sqrt(largest), deviation))
+        if possible > _LONG * deviation:
             notice = families.TAILS(
                 "{column} has a long tail, of which the noise hides a part: its standard deviation "
                 "is {deviation:.3g}, and may be as large as {possible:.3g}.",
                 "Use quantiles, or publish a transformed column with a shorter tail.",
                 column=column.name,
-                deviation=float(deviation),
-                possible=float(deviation * ratio),
+                deviation=deviation,
+                possible=possible,
             )
             yield Caveat("tail", notice, column.name)
 
@@ -248,11 +266,7 @@ def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _hidden_cells(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
-    bounds = {
-        column.name: limits
-        for column, limits in zip(evidence.columns, evidence.bounds, strict=bool(evidence.bounds))
-        if column is not None and limits is not None
-    }
+    bounds = _bounds(evidence)
     if not bounds:
         return
     means, deviations = (
