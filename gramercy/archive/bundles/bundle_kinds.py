@@ -151,6 +151,8 @@ class ReleaseBundle:
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
             missing=self._missing_matrix,
+            bounds=facts.declared_bounds,
+            declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
         )
 
     @property
