@@ -47,6 +47,12 @@ class Caveats(Sequence["Caveat"]):
         """Those of one column of the table."""
         return Caveats(each for each in self if each.column == column)
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kinds by column, such as ``tail; hidden cells``; only columns with caveats."""
+        named = dict.fromkeys(each.column for each in self if each.column)
+        return {name: "; ".join(each.kind for each in self.of(name)) for name in named}
+
     def table(self) -> pd.DataFrame:
         """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and words."""
         lines = [
@@ -59,5 +65,5 @@ class Caveats(Sequence["Caveat"]):
         return html_table(self.table().set_index("column"), repr(self).partition("\n")[0][1:])
 
     def __repr__(self) -> str:
-        lines = [f"{each.column or 'all columns'}: {each.kind}. {each.notice}" for each in self]
+        lines = [f"{each.column or 'release'}: {each.kind}. {each.notice}" for each in self]
         return "\n".join([f"<{len(self)} caveats>", *lines])

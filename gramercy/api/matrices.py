@@ -436,11 +436,7 @@ class ReleaseMatrices(ABC):
         return self._caveats
 
     def _kinds(self) -> dict[str, str]:
-        """The kinds of each column's caveats, for columns that have some."""
-        from gramercy.estimators.caveats import kinds_of
-
-        named = [each.column for each in self.warnings if each.column]
-        return {name: kinds_of(self.warnings, name) for name in named}
+        return self.warnings.kinds
 
     @property
     def _released(self) -> NDArray[np.float64]:
