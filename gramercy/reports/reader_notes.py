@@ -137,7 +137,7 @@ def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     elif level == "warning":
         sentence = (
             f"Correlations are typically within {shown.typical:.2g} of the table's own, but some "
-            f"may be off by {shown.largest:.2g}."
+            f"may be off by {shown.largest:.2g}: rely on those that are clearly larger."
         )
     else:
         sentence = f"Correlations are typically off by {shown.typical:.2g}: do not rely on them."
@@ -183,10 +183,8 @@ def _remedy(accuracy: ClippedAccuracy) -> str:
     names = listed(accuracy.least_accurate)
     worst = f" The least accurate are those of {names}." if names else ""
     return {
-        "noise": "Rely on those that are clearly larger: more rows, a larger epsilon or fewer "
-        f"columns make them more accurate.{worst}",
-        "clipping": "Rely on those that are clearly larger: long rows are clipped, and the noise "
-        f"hides a part of what they lose.{worst}",
+        "noise": f"More rows, a larger epsilon or fewer columns make them more accurate.{worst}",
+        "clipping": f"Long rows are clipped, and the noise hides a part of what they lose.{worst}",
         "together": "They depend on whether cells are missing in the same rows, which is not "
         f"published.{worst}",
     }[max(causes, key=causes.__getitem__)]
