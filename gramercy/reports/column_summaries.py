@@ -43,13 +43,13 @@ class Known:
         return self.estimate, self.error
 
 
-def _known(entries: Entries) -> list[Known]:
-    """All entries of a vector."""
+def _known(entries: Entries, with_table: bool) -> list[Known]:
+    """All entries of a vector, also with intervals of the table if clipping is known."""
     estimate = np.where(entries.estimable, entries.estimate, np.nan)
     columns = np.transpose([estimate, entries.standard_error, *entries.interval(LEVEL)])
     of_table: list[tuple[float, float] | None] = [None] * len(columns)
-    if entries.table_interval is not None:
-        bounds = (each.tolist() for each in entries.table_interval(LEVEL))
+    if with_table:
+        bounds = (each.tolist() for each in entries.interval(LEVEL, "table"))
         of_table = list(zip(*bounds, strict=True))
     return [
         Known(estimate, error, (low, high), own)
@@ -103,7 +103,8 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     units = units_of(bundle)
     if units is None:
         return None
-    pairs = _known(table_means(evidence, units)), _known(table_deviations(evidence, units))
+    measured = table_means(evidence, units), table_deviations(evidence, units)
+    pairs = [_known(each, evidence.lost is not None) for each in measured]
     published = evidence.present[1:] or (None,) * len(units.names)
     limits = tuple(each for each in caveats(evidence) if each.column)
     columns = [
