@@ -163,8 +163,7 @@ def test_moments_are_of_rows_where_persons_are_clipped(tmp_path: Path, declared:
     age = units.names.index("age")
     assert means.estimate[age] == pytest.approx(50, abs=1)
     assert deviations.estimate[age] == pytest.approx(10, rel=0.1)
-    assert deviations.table_interval is not None
-    lower, upper = deviations.table_interval(0.95)
+    lower, upper = deviations.interval(0.95, "table")
     assert lower[age] < 10 < upper[age]
 
 
