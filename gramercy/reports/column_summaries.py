@@ -34,8 +34,9 @@ class Known:
 
     estimate: float
     error: float  # standard error, from noise and sampling together
-    interval: tuple[float, float]  # of a population of which the rows are a sample
-    of_table: tuple[float, float] | None  # of the table itself; None if it is not known
+    # intervals of the table itself, and of a population of which its rows are a sample
+    of_table: tuple[float, float]
+    of_population: tuple[float, float]
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -43,18 +44,12 @@ class Known:
         return self.estimate, self.error
 
 
-def _known(entries: Entries, with_table: bool) -> list[Known]:
-    """All entries of a vector, also with intervals of the table if clipping is known."""
+def _known(entries: Entries) -> list[Known]:
+    """All entries of a vector."""
     estimate = np.where(entries.estimable, entries.estimate, np.nan)
-    columns = np.transpose([estimate, entries.standard_error, *entries.interval(LEVEL)])
-    of_table: list[tuple[float, float] | None] = [None] * len(columns)
-    if with_table:
-        bounds = (each.tolist() for each in entries.interval(LEVEL, "table"))
-        of_table = list(zip(*bounds, strict=True))
-    return [
-        Known(estimate, error, (low, high), own)
-        for (estimate, error, low, high), own in zip(columns.tolist(), of_table, strict=True)
-    ]
+    bounds = [*entries.interval(LEVEL, "table"), *entries.interval(LEVEL, "population")]
+    columns = np.transpose([estimate, entries.standard_error, *bounds]).tolist()
+    return [Known(number, error, (a, b), (c, d)) for number, error, a, b, c, d in columns]
 
 
 @dataclass(frozen=True)
@@ -91,11 +86,6 @@ class OwnColumns:
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
 
-    @property
-    def with_table(self) -> bool:
-        """Whether there are intervals of the table itself."""
-        return any(each.mean.of_table is not None for each in self.columns)
-
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     """The columns in their own units; None if the release does not determine them."""
@@ -103,8 +93,7 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     units = units_of(bundle)
     if units is None:
         return None
-    measured = table_means(evidence, units), table_deviations(evidence, units)
-    pairs = [_known(each, evidence.lost is not None) for each in measured]
+    pairs = _known(table_means(evidence, units)), _known(table_deviations(evidence, units))
     published = evidence.present[1:] or (None,) * len(units.names)
     limits = tuple(each for each in caveats(evidence) if each.column)
     columns = [
