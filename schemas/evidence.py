@@ -158,6 +158,8 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    persons
+        Whether `rows` counts persons, who have all of their rows in `raw` and one in histograms.
     """
 
     raw: Array
@@ -179,6 +181,7 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    persons: bool = False
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

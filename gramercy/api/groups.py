@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,8 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     published
         What is published about its rows, with the evidence that is built when it is first needed.
+    size
+        Number of its rows, and the standard deviation of its noise.
 
     Attributes
     ----------
@@ -43,9 +45,11 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     """
 
-    def __init__(self, release: str, group: str, published: ReleaseBundle) -> None:
+    def __init__(
+        self, release: str, group: str, published: ReleaseBundle, size: tuple[float, float]
+    ) -> None:
         super().__init__(f"{release} [{group}]")
-        self.group, self._published = group, published
+        self.group, self._published, self._size = group, published, size
 
     @property
     def evidence(self) -> Evidence:
@@ -55,12 +59,12 @@ class GroupRelease(ReleaseAnalyses):
     @property
     def rows(self) -> float:
         """Noisy number of rows or persons; see `rows_error`."""
-        return self.evidence.rows
+        return self._size[0]
 
     @property
     def rows_error(self) -> float:
         """Standard deviation of the noise on `rows`."""
-        return self.evidence.rows_sd
+        return self._size[1]
 
     def _repr_html_(self) -> str:
         rows = f"{self.rows:,.0f} (noise: {self.rows_error:.2g})"
@@ -71,18 +75,37 @@ class GroupRelease(ReleaseAnalyses):
 
 
 class Groups(Named[GroupRelease]):
-    """The groups of a release by name; the last one has the rows of no declared level."""
+    """The groups of a release by name; the last one has the rows of no declared level.
+
+    Parameters
+    ----------
+    owner
+        DATASET/RELEASE.
+    groups
+        By name.
+    sizes
+        See `rows`.
+    """
+
+    def __init__(self, owner: str, groups: Mapping[str, GroupRelease], sizes: pd.DataFrame) -> None:
+        super().__init__(owner, groups)
+        self._sizes = sizes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.owner, dict(self), self._sizes)
 
     def __missing__(self, name: str) -> GroupRelease:
         raise wordings.unknown_group(self.owner, str(name), most_similar_first(str(name), self))
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The noisy number of rows or persons of every group, and its ``standard_error``."""
-        numbers = {name: (group.rows, group.rows_error) for name, group in self.items()}
-        return pd.DataFrame.from_dict(
-            numbers, orient="index", columns=["rows", "standard_error"]
-        ).rename_axis("group")
+        """The number of rows or persons of every group; empty without groups.
+
+        Returns ``rows`` with its ``standard_error`` by noise, and ``share`` with the bounds
+        ``lower`` and ``upper`` of 95 % in the table. Numbers are not negative, and add up to that
+        of the release.
+        """
+        return self._sizes
 
     @property
     def means(self) -> pd.DataFrame:
@@ -138,7 +161,7 @@ class Groups(Named[GroupRelease]):
         return QuadraticClassifier(self.owner, estimate, columns)
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows.round(0), f"Groups of {self.owner}")
+        return html_table(self.rows[["rows", "standard_error"]].round(0), f"Groups of {self.owner}")
 
 
 Array = NDArray[np.float64]

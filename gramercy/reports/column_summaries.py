@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.pictures import small_heat_map
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import means
@@ -124,7 +125,9 @@ class RowGroup:
 
 def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
     """The groups of a release, in the order of the levels."""
-    groups = []
+    if not bundle.groups:
+        return []
+    groups, sizes = [], ReleasedTable(bundle.evidence).group_sizes
     for index, stated in enumerate(bundle.groups):
         name, group, picture = stated.level, bundle.of_group(index), Markup()
         facts, own = group.manifest, own_columns(group)
@@ -137,7 +140,9 @@ def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
                 )
         shown = [] if own is None else own.columns[:MOST_COLUMNS]
         columns = {column.name: column for column in shown}
-        groups.append(RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture))
+        size = sizes.loc[name]
+        rows = float(size["rows"]), float(size["standard_error"])
+        groups.append(RowGroup(name, rows, columns, picture))
     return groups
 
 
@@ -165,6 +170,7 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         return []
     columns = facts.source_columns
     present = bundle.evidence.present or (1.0,) * len(columns)
+    known = ReleasedTable(bundle.evidence)
     means_of_groups: list[LevelMeans] = []
     numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST_LINES]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
@@ -174,6 +180,9 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         if within is None or len(means_of_groups) > _MOST_LINES:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
+        if isinstance(column, LevelsFacts):
+            shares, k = known.levels(column), at - columns.index(column)
+            share = float(shares.value[k]), float(shares.standard_error[k])
         in_units = {
             c.name: (
                 c.centre + c.scale * float(within.value[k]) / present[k],

@@ -146,6 +146,7 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            persons=facts.privacy_unit == "person",
         )
 
     @property
