@@ -128,19 +128,15 @@ class ReleasedTable:
         seen = self.evidence
         stated, sd = max(seen.rows, 1.0), seen.rows_sd
         # Groups of rows have the histogram of the lengths of all rows, and none of columns.
-        counted = seen.histograms if self.stages else ()
-        totals = [(float(h.count.sum()), h.count.size * h.sd**2) for h in counted]
-        weights = [1 / max(variance, _EXACT) for _, variance in totals]
-        if not totals or not (sd > 0 or seen.persons):
+        if not self.stages or seen.counted is None or not (sd > 0 or seen.persons):
             return _rows(stated, sd)
-        if sd > 0:
-            totals.append((stated, sd**2))
-            weights.append(1 / sd**2)
-        total = math.fsum(weights)
-        pooled = math.fsum(x * w for (x, _), w in zip(totals, weights, strict=True)) / total
-        if sd == 0 and abs(pooled - stated) <= _SURE / math.sqrt(total):
-            return _rows(stated, 0.0)
-        return _rows(max(pooled, 1.0), 1 / math.sqrt(total))
+        counted, error = seen.counted
+        if sd == 0:
+            contradicted = abs(counted - stated) > _SURE * error
+            return _rows(max(counted, 1.0), error) if contradicted else _rows(stated, 0.0)
+        weights = 1 / error**2, 1 / sd**2
+        pooled = (counted * weights[0] + stated * weights[1]) / sum(weights)
+        return _rows(max(pooled, 1.0), 1 / math.sqrt(sum(weights)))
 
     def present(self, name: str) -> float | None:
         """The published share of the cells of a numeric column that have a value, if there is."""
