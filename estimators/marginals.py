@@ -107,7 +107,8 @@ class Distribution:
         """The fit to all stages; `rows`, `present` are as in `missing_share`."""
         edges, bins_of = _common_edges(stages)
         bins, least = len(edges) - 1, max(min(each.sd for each in stages), 1e-3)
-        information, score = np.zeros((bins + 1, bins + 1)), np.zeros(bins + 1)
+        information: Array = np.zeros((bins + 1, bins + 1))
+        score = np.zeros(bins + 1)
         most = np.full(bins, np.inf)  # count of the smallest bin of which a bin is a part
         for each, (own, counts, joined) in zip(stages, bins_of, strict=True):
             # Missing cells come last.
@@ -123,7 +124,7 @@ class Distribution:
         if present == 1:  # nothing is missing
             information[-1, -1] += 1 / (_EXACT * least) ** 2
         information[:-1, :-1] += _evenness(most, np.diff(edges), least)
-        covariance: Array = np.linalg.inv(information)
+        covariance: Array = np.linalg.inv(information).astype(np.float64)
         unbiased: Array = (covariance @ score)[:-1]
         root = np.linalg.cholesky(information)
         target = scipy.linalg.solve_triangular(root, score, lower=True)

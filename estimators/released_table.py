@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.common.partition import Partition
 from gramercy.estimators.marginals import QUANTILES, Distribution, Share, missing_share
 from gramercy.estimators.table_units import weight_lost
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
@@ -31,7 +32,6 @@ Bounds = tuple[Array, Array]
 
 LAW = "independent rows"  # what sampling errors of shares assume
 _SURE = 3.0  # standard deviations by which counts contradict a declared number of persons
-_UNKNOWN = 1e-10  # weight of a number that is not published, by that of others
 _DIFFERENT = 0.5  # of the clipped rows in a level, by its standard deviation
 _DISTINCT = 2.5  # standard deviations
 _EXACT = 1e-9  # share that stands for no error at all
@@ -126,6 +126,8 @@ class ReleasedTable:
         persons with the table: the counts replace it if they contradict it.
         """
         seen = self.evidence
+        if seen.size is not None:
+            return _rows(max(seen.size[0], 1.0), seen.size[1])
         stated, sd = max(seen.rows, 1.0), seen.rows_sd
         # Groups of rows have the histogram of the lengths of all rows, and none of columns.
         if not self.stages or seen.counted is None or not (sd > 0 or seen.persons):
@@ -198,40 +200,6 @@ class ReleasedTable:
             hidden,
             float(gamma_shape(seen.law, np.eye(len(matrix))[:2])[0, 1]),
         )
-
-    @property
-    def group_shares(self) -> Shares:
-        """The shares of the rows in the groups of the release, from their noisy sizes."""
-        groups = [group for _, group in self.evidence.groups]
-        n, counts = self.rows.value, np.array([group.rows for group in groups])
-        variance = np.array([group.rows_sd**2 for group in groups]) / n**2
-        if not groups:
-            return Shares(counts, counts, np.zeros((0, 0)), counts, n)
-        weight = 1 / np.maximum(variance, _EXACT**2)
-        fit = _Partition.of(counts / n, weight)
-        of_total = fit.pulled(-fit.value * weight * self.rows.sd / n)
-        covariance = fit.covariance(weight**2 * variance) + np.outer(of_total, of_total)
-        return Shares(fit.value, fit.unbiased, covariance, np.zeros_like(weight), n)
-
-    @property
-    def group_sizes(self) -> pd.DataFrame:
-        """The number of rows or persons of every group; they add up to that of all.
-
-        Returns ``rows`` with its ``standard_error`` by noise, and ``share`` with bounds ``lower``
-        and ``upper`` of 95 % in the table, by ``group``.
-        """
-        shares, rows = self.group_shares, self.rows
-        lower, upper = shares.table_interval(0.95)
-        table = pd.DataFrame(
-            {
-                "rows": rows.value * shares.value,
-                "standard_error": rows.value * shares.noise_error,
-                "share": shares.value,
-                "lower": lower,
-                "upper": upper,
-            }
-        )
-        return table.set_index(pd.Index([name for name, _ in self.evidence.groups], name="group"))
 
     def frame(self, columns: Sequence[ColumnFacts | LevelsFacts]) -> pd.DataFrame:
         """The published marginals, one line for each bin of the last stage.
@@ -337,41 +305,6 @@ def _none_clipped(evidence: Evidence) -> bool:
     return evidence.radius is not None and math.sqrt(math.fsum(squares)) <= evidence.radius
 
 
-@dataclass(frozen=True)
-class _Partition:
-    """Numbers that add up to 1, by weighted least squares; arrays of shape (parts,)."""
-
-    weight: Array
-    unbiased: Array
-    value: Array  # the closest ones that are not negative
-
-    @classmethod
-    def of(cls, observed: Array, weight: Array) -> _Partition:
-        """The fit to observations with inverse variances `weight`."""
-        weight = np.maximum(weight, _UNKNOWN * weight.max())
-        size, kept = 1 / weight, np.ones(len(weight), dtype=bool)
-        value = unbiased = observed + size * (1 - observed.sum()) / size.sum()
-        while (value[kept] < 0).any():
-            kept &= value >= 0
-            rest = (1 - observed[kept].sum()) / size[kept].sum()
-            value = np.where(kept, observed + size * rest, 0.0)
-        return cls(weight, unbiased, value)
-
-    def pulled(self, moved: Array) -> Array:
-        """How errors of the observations move `unbiased`; `moved` are errors times weights."""
-        size = 1 / self.weight
-        own = size * moved
-        result: Array = own - size * (own.sum() / size.sum())
-        return result
-
-    def covariance(self, moved: Array) -> Array:
-        """Covariance of the errors of `unbiased`; `moved` are variances times squared weights."""
-        size = 1 / self.weight
-        linear = np.diag(size) - np.outer(size, size) / size.sum()
-        result: Array = (linear * moved) @ linear.T
-        return result
-
-
 def _fitted(table: ReleasedTable, facts: LevelsFacts) -> Shares:
     """See `ReleasedTable.levels`."""
     seen, n, parts = table.evidence, table.rows.value, len(facts.levels) + 1
@@ -402,7 +335,7 @@ def _fitted(table: ReleasedTable, facts: LevelsFacts) -> Shares:
     if not weight.any():
         unknown, none = np.full(parts, np.nan), np.full((parts, parts), np.nan)
         return Shares(unknown, unknown, none, np.zeros(parts), n)
-    fit = _Partition.of(np.divide(observed, weight, out=observed, where=weight > 0), weight)
+    fit = Partition.of(np.divide(observed, weight, out=observed, where=weight > 0), weight)
     covariance = fit.covariance(moved)
     for part in (-by_matrix * total_error, -by_histograms * table.rows.sd / n):
         of_total = fit.pulled(fit.value * part)

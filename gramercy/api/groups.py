@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,6 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     published
         What is published about its rows, with the evidence that is built when it is first needed.
-    size
-        Number of its rows, and the standard deviation of its noise.
 
     Attributes
     ----------
@@ -45,11 +43,9 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     """
 
-    def __init__(
-        self, release: str, group: str, published: ReleaseBundle, size: tuple[float, float]
-    ) -> None:
+    def __init__(self, release: str, group: str, published: ReleaseBundle) -> None:
         super().__init__(f"{release} [{group}]")
-        self.group, self._published, self._size = group, published, size
+        self.group, self._published = group, published
 
     @property
     def evidence(self) -> Evidence:
@@ -66,6 +62,10 @@ class GroupRelease(ReleaseAnalyses):
         """Standard deviation of the noise on `rows`."""
         return self._size[1]
 
+    @property
+    def _size(self) -> tuple[float, float]:
+        return self.evidence.size or (self.evidence.rows, self.evidence.rows_sd)
+
     def _repr_html_(self) -> str:
         rows = f"{self.rows:,.0f} (noise: {self.rows_error:.2g})"
         return html_list(f"Group {self.id}", {"rows": rows, "columns": ", ".join(self.names)})
@@ -75,37 +75,22 @@ class GroupRelease(ReleaseAnalyses):
 
 
 class Groups(Named[GroupRelease]):
-    """The groups of a release by name; the last one has the rows of no declared level.
-
-    Parameters
-    ----------
-    owner
-        DATASET/RELEASE.
-    groups
-        By name.
-    sizes
-        See `rows`.
-    """
-
-    def __init__(self, owner: str, groups: Mapping[str, GroupRelease], sizes: pd.DataFrame) -> None:
-        super().__init__(owner, groups)
-        self._sizes = sizes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.owner, dict(self), self._sizes)
+    """The groups of a release by name; the last one has the rows of no declared level."""
 
     def __missing__(self, name: str) -> GroupRelease:
         raise wordings.unknown_group(self.owner, str(name), most_similar_first(str(name), self))
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The number of rows or persons of every group; empty without groups.
+        """The number of rows or persons of every group.
 
-        Returns ``rows`` with its ``standard_error`` by noise, and ``share`` with the bounds
-        ``lower`` and ``upper`` of 95 % in the table. Numbers are not negative, and add up to that
-        of the release.
+        Returns ``rows`` with its ``standard_error`` by noise, and their ``share``. Numbers are not
+        negative, and add up to that of the release if it is public.
         """
-        return self._sizes
+        numbers = {name: (group.rows, group.rows_error) for name, group in self.items()}
+        table = pd.DataFrame.from_dict(numbers, orient="index", columns=["rows", "standard_error"])
+        total = max(float(table["rows"].sum()), 1.0)
+        return table.assign(share=table["rows"] / total).rename_axis("group")
 
     @property
     def means(self) -> pd.DataFrame:

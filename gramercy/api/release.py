@@ -330,16 +330,9 @@ class Release(ReleaseAnalyses):
 
         Empty if the request has no key ``by``. The matrix of the release is of all rows.
         """
-        from gramercy.estimators.released_table import ReleasedTable
-
         rows = {each.level: self._bundle.of_group(k) for k, each in enumerate(self._bundle.groups)}
-        sizes = ReleasedTable(self._bundle.evidence).group_sizes
-        pairs = sizes[["rows", "standard_error"]].itertuples(index=False)
-        groups = {
-            name: GroupRelease(self.id, name, own, (float(size[0]), float(size[1])))
-            for (name, own), size in zip(rows.items(), pairs, strict=True)
-        }
-        return Groups(self.id, groups, sizes)
+        groups = {name: GroupRelease(self.id, name, own) for name, own in rows.items()}
+        return Groups(self.id, groups)
 
     @property
     def report(self) -> Path | None:

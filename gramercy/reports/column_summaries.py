@@ -176,9 +176,7 @@ class RowGroup:
 
 def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
     """The groups of a release, in the order of the levels."""
-    if not bundle.groups:
-        return []
-    groups, sizes = [], ReleasedTable(bundle.evidence).group_sizes
+    groups = []
     for index, stated in enumerate(bundle.groups):
         name, group, picture = stated.level, bundle.of_group(index), Markup()
         facts, own = group.manifest, own_columns(group)
@@ -191,9 +189,7 @@ def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
                 )
         shown = [] if own is None else own.columns[:MOST_COLUMNS]
         columns = {column.name: column for column in shown}
-        size = sizes.loc[name]
-        rows = float(size["rows"]), float(size["standard_error"])
-        groups.append(RowGroup(name, rows, columns, picture))
+        groups.append(RowGroup(name, bundle.group_sizes[index], columns, picture))
     return groups
 
 
