@@ -13,6 +13,7 @@ from scipy.special import gammaincc
 
 from gramercy.estimators.released_table import LAW, ReleasedTable, Shares, likely_difference
 from gramercy.estimators.table_units import TableUnits
+from gramercy.estimators.uncertainty.entry_estimates import Target
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     jackknife,
@@ -172,14 +173,18 @@ ALL, OTHER = "(all)", "(no declared level)"  # lines of margins, and of other ce
 
 
 def table_frame(
-    known: ReleasedTable, rows: LevelsFacts, columns: LevelsFacts | None, level: float
+    known: ReleasedTable,
+    rows: LevelsFacts,
+    columns: LevelsFacts | None,
+    level: float,
+    target: Target = "population",
 ) -> pd.DataFrame:
     """The cells of two columns of levels, or of one, and their margins.
 
     Returns ``row`` and ``column``, the levels; ``count`` with ``count_lower`` and ``count_upper``,
     an interval that covers the noise alone; ``share`` with ``standard_error``, ``lower`` and
-    ``upper``, which cover noise and sampling; and ``law``, what is assumed about sampling. NaN if
-    noise hides the weight of all rows.
+    ``upper``, which cover noise and sampling, or noise alone if the `target` is the table; and
+    ``law``, what is assumed about sampling. NaN if noise hides the weight of all rows.
     """
     if columns is None:
         parts = [known.levels(rows)]
@@ -189,7 +194,7 @@ def table_frame(
     parts.append(_everything(parts[-1]))
     labels = _labels_of(rows, columns)
     counts = [each.counts(known.rows, level) for each in parts]
-    bounds = [each.interval(level) for each in parts]
+    bounds = [each.interval(level, target) for each in parts]
     return pd.DataFrame(
         {
             "row": pd.Series([row for row, _ in labels], dtype="str"),

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from gramercy.common.partition import Partition
 from gramercy.estimators.marginals import QUANTILES, Distribution, Share, missing_share
 from gramercy.estimators.table_units import weight_lost
+from gramercy.estimators.uncertainty.entry_estimates import Bounds, Target
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 
 Array = NDArray[np.float64]
-Bounds = tuple[Array, Array]
 
 LAW = "independent rows"  # what sampling errors of shares assume
 _SURE = 3.0  # standard deviations by which counts contradict a declared number of persons
@@ -64,13 +64,10 @@ class Shares:
         """Standard deviations by noise and sampling together."""
         return np.hypot(self.noise_error, self.sampling_error)
 
-    def interval(self, level: float) -> Bounds:
-        """Bounds of the shares in the population of which the rows are a sample."""
-        return self._bounds(level, self.sampling_error)
-
-    def table_interval(self, level: float) -> Bounds:
-        """Bounds of the shares in the table itself."""
-        return self._bounds(level, np.zeros_like(self.value))
+    def interval(self, level: float, target: Target = "population") -> Bounds:
+        """Bounds of the shares in the table, or in the population of which it is a sample."""
+        sampling = self.sampling_error
+        return self._bounds(level, sampling if target == "population" else 0 * sampling)
 
     def counts(self, rows: RowsFacts, level: float) -> tuple[Array, Array, Array]:
         """Numbers of rows of the table, and their lower and upper bounds."""
