@@ -13,6 +13,25 @@ Bounds = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
+class Bias:
+    """What is not known of the bias of estimates, below and above them."""
+
+    shift: Bounds  # distances that the bias may have
+    deviation: Bounds  # standard deviations of what it may have beyond
+
+    @classmethod
+    def none(cls, estimate: Array) -> Bias:
+        """Of estimates without bias."""
+        zero = np.zeros_like(estimate)
+        return cls((zero, zero), (zero, zero))
+
+    def of(self, change: Callable[[Array], Array]) -> Bias:
+        """The same after a change of every array, such as of units."""
+        (below, above), (less, more) = self.shift, self.deviation
+        return Bias((change(below), change(above)), (change(less), change(more)))
+
+
+@dataclass(frozen=True)
 class Entries:
     """Estimates and errors of all entries; every array has shape (q, q)."""
 
@@ -28,6 +47,13 @@ class Entries:
     # The bounds of the table's own value, if they are known: without the sampling error. Those of
     # `interval` are of a population of which the rows are a sample.
     table_interval: Callable[[float], Bounds] | None = None
+    # what is not known of the bias of clipping; it is part of the intervals. None for no bias.
+    unknown_bias: Bias | None = None
+
+    @property
+    def bias(self) -> Bias:
+        """What is not known of the bias of clipping."""
+        return self.unknown_bias or Bias.none(self.estimate)
 
     @property
     def standard_error(self) -> Array:

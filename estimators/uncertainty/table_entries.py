@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import Bias, Bounds, Entries, reach_of_matrix
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -37,6 +37,7 @@ from gramercy.schemas.evidence import Evidence
 Array = NDArray[np.float64]
 
 _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation that is known
+_FAR = 3.29  # standard deviations: an error of one in a thousand
 
 
 def table_means(evidence: Evidence, units: TableUnits) -> Entries:
@@ -183,8 +184,27 @@ def _clipped_deviations(evidence: Evidence, units: TableUnits, clipped: ClippedM
         noise_error=variances.noise_error / (2 * deviation),
         interval=root_of(variances.interval),
         table_interval=root_of(variances.table_interval),
+        unknown_bias=_bias_of_roots(variances),
     )
     return _rescaled(roots, units.scale)
+
+
+def _bias_of_roots(variances: Entries) -> Bias:
+    """The bias of standard deviations: with it, far errors are as far as those of the variances."""
+    deviation = np.sqrt(np.maximum(variances.estimate, 1e-24))
+    error, (below, above) = variances.standard_error, variances.bias.shift
+
+    def beyond(start: Array, direction: float, spread: Array) -> tuple[Array, Array]:
+        start = np.maximum(start, 0.0)
+        end = np.maximum(start + direction * _FAR * np.hypot(error, spread), 0.0)
+        all_errors = np.abs(np.sqrt(end) - np.sqrt(start)) / _FAR
+        bias = np.maximum(all_errors**2 - (error / (2 * deviation)) ** 2, 0.0)
+        return np.abs(np.sqrt(start) - deviation), np.sqrt(bias)
+
+    spread_below, spread_above = variances.bias.deviation
+    lower = beyond(variances.estimate - below, -1.0, spread_below)
+    upper = beyond(variances.estimate + above, 1.0, spread_above)
+    return Bias((lower[0], upper[0]), (lower[1], upper[1]))
 
 
 def _clipped_covariance(evidence: Evidence, units: TableUnits, clipped: ClippedMoments) -> Entries:
@@ -312,6 +332,10 @@ class _Errors:
             lambda level: bounds(level, 1.0),
             self.law,
             lambda level: bounds(level, 0.0),
+            Bias(
+                tuple(np.broadcast_to(each, estimate.shape) for each in shift),  # type: ignore[arg-type]
+                (bias[0] / Z95, bias[1] / Z95),
+            ),
         )
 
 
@@ -342,4 +366,5 @@ def _rescaled(entries: Entries, scale: Array, centre: Array | float = 0.0) -> En
         noise_error=scale * entries.noise_error,
         interval=interval(entries.interval),
         table_interval=interval(entries.table_interval),
+        unknown_bias=entries.bias.of(lambda each: scale * each),
     )
