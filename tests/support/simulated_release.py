@@ -92,10 +92,17 @@ def units_of(release: Evidence) -> TableUnits:
 
 
 def privately_scaled(
-    table: Array, bounds: Sequence[tuple[float, float]], epsilon: float, seed: int = 0
+    table: Array,
+    bounds: Sequence[tuple[float, float]],
+    epsilon: float,
+    seed: int = 0,
+    declared: int | None = None,
 ) -> Evidence:
-    """A release with ``scaling: private``, and with what clipping takes away."""
-    rows, p = table.shape
+    """A release with ``scaling: private``, and with what clipping takes away.
+
+    `declared`: the number of rows in the contract, if it is not that of the table.
+    """
+    rows, p = declared or len(table), table.shape[1]
     stream, mu = np.random.default_rng(seed), gdp_mu(epsilon, 1e-6)
     planned = shares(rows, p, mu)
     assert planned is not None
@@ -145,6 +152,9 @@ def privately_scaled(
     )
     return replace(
         evidence,
+        rows=float(rows),
+        bounds=spec.declared_bounds,
+        declared=float(rows),
         names=tuple(spec.names),
         columns=spec.source_columns,
         histograms=tuple(histograms),
