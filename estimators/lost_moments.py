@@ -15,14 +15,17 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.table_units import table_units
+from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
-from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
+from gramercy.schemas.evidence import Evidence, LostMatrix
 
 Array = NDArray[np.float64]
 
@@ -36,7 +39,8 @@ _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
 _HIDDEN = 1.0
 _REMAINDER = 0.7  # of what is unseen, in an interval
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
-_LEAST_KURTOSIS, _LARGEST_KURTOSIS, _PAIR_KURTOSIS = 3.0, 500.0, 50.0
+_SURE_COUNT = 4.0  # standard deviations of a number of rows
+_PAIR_KURTOSIS = 50.0  # largest one of which a correlation takes account
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,25 @@ class LengthLosses:
             float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
             lengths.sd / lengths.rows * float(np.linalg.norm(losses[:seen])),
             _hidden(lengths, weights, losses, seen),
+        )
+
+    def of_part(self, share: float, lost: LostMatrix, weight: float) -> LengthLosses:
+        """The losses of a group that is this share of the rows, by the trace of its lost matrix.
+
+        They are at most those of all rows over the share. `weight`: of the group's rows, lost.
+        """
+        trace, p = float(np.trace(lost.matrix[1:, 1:])), len(lost.matrix) - 1
+        within = max(self.seen - self.beyond - weight, 1e-12)
+        noise = math.sqrt(2 * p) * lost.sd
+        trust = within**2 / (within**2 + noise**2)
+        ratio = float(np.clip(1 + trust * (trace / within - 1), 0.0, 1 / share))
+        most = float(np.clip((trace + _SURE * noise) / within, ratio, 1 / share))
+        return LengthLosses(
+            ratio * self.seen,
+            ratio * self.beyond,
+            most * max(self.cautious, self.seen),
+            most * self.sd,
+            most * self.hidden,
         )
 
 
@@ -209,22 +232,24 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     if lost is None or units is None or lengths is None or radius is None:
         return None
     rows = max(evidence.rows, 1.0)
-    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows)
-    marginals = {each.column: each for each in evidence.marginals}
-    shares = np.diag(evidence.repaired)[1:] * radius**2
-    kurtosis = [
-        _kurtosis(marginals.get(column.name) if column else None, float(share))
-        for column, share in zip(evidence.columns[1:], shares, strict=True)
-    ]
+    counted = max(float(lengths.count.sum()), 1.0)
+    own = counted - rows <= _SURE_COUNT * lengths.sd * math.sqrt(lengths.count.size)
+    of_rows = RowLengths(
+        lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows if own else counted
+    )
+    losses = LengthLosses.of(of_rows, radius, lost)
+    if not own:  # the lengths are those of all groups
+        weight = 1 - float(np.clip(evidence.raw[0, 0] * radius**2, _LEAST_WEIGHT, 1.0))
+        losses = losses.of_part(rows / counted, lost, weight)
     return moments_of(
         evidence.raw * radius**2,
         evidence.repaired * radius**2,
         evidence.typical_noise * radius**2,
         units.present,
-        LengthLosses.of(of_rows, radius, lost),
+        losses,
         lost,
         rows,
-        np.array(kurtosis),
+        partial(column_kurtosis, evidence),
     )
 
 
@@ -236,12 +261,12 @@ def moments_of(  # noqa: PLR0915  one derivation
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
-    kurtosis: Array,
+    kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` and
-    `kurtosis` are of the columns, shape (p,).
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` is
+    of the columns, shape (p,), and `kurtosis_of` gives their kurtosis from their variances.
     """
     o, s = present, lost.sd
     pairs, products = np.outer(o, o), np.outer(o, o)
@@ -312,8 +337,9 @@ def moments_of(  # noqa: PLR0915  one derivation
     moved_back = (1 - trust) * np.abs(moved) / 2
     mean_bias = mean_bias + np.minimum(moved_back, np.sqrt(losses.weight * losses.upper)) / o
     cells = rows * o
-    pair_kurtosis = np.minimum(kurtosis, _PAIR_KURTOSIS)
-    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / _LEAST_KURTOSIS)
+    kurtosis = kurtosis_of(variance)
+    pair_kurtosis = np.clip(kurtosis, GAUSSIAN, _PAIR_KURTOSIS)
+    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / GAUSSIAN)
     return ClippedMoments(
         mean=mean,
         mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
@@ -341,26 +367,3 @@ def _kept_correlation(denoised: Array, weight: float, products: Array, o: Array)
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept
-
-
-def _kurtosis(marginal: Histogram | None, share: float) -> float:
-    """Kurtosis of a column from its published histogram, as far as counts stand out of the noise.
-
-    Of a level, it follows from its `share` of the rows.
-    """
-    if marginal is None or not np.isfinite(marginal.lower).any():
-        variance = max(share * (1 - share), 1e-6)
-        return float(np.clip(1 / variance - 3, 1.0, _LARGEST_KURTOSIS))
-    ends = np.isfinite(marginal.lower) & np.isfinite(marginal.upper)
-    low, high = marginal.lower[ends], marginal.upper[ends]
-    weights = np.where(marginal.count[ends] > 3 * marginal.sd, marginal.count[ends], 0.0)
-    total = float(weights.sum())
-    if total <= 0:
-        return _LEAST_KURTOSIS
-    middle = low / 2 + high / 2
-    centre = float(weights @ middle) / total
-    distance = middle - centre
-    scale = float(np.abs(distance).max()) or 1.0
-    squares = (distance / scale) ** 2 + ((high / 2 - low / 2) / scale) ** 2 / 3
-    second, fourth = float(weights @ squares) / total, float(weights @ squares**2) / total
-    return float(np.clip(fourth / max(second**2, 1e-300), _LEAST_KURTOSIS, _LARGEST_KURTOSIS))

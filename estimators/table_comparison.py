@@ -53,8 +53,8 @@ class Measurements:
         def taken(array: Array) -> Array:
             return np.where(places >= 0, array[places], np.nan)
 
-        arrays = {name: taken(array) for name, array in self.arrays.items()}
-        return replace(self, **arrays, bias=self.bias.of(taken))
+        estimate, error, lower, upper = (taken(array) for array in self.arrays.values())
+        return Measurements(estimate, error, lower, upper, self.freedom, self.bias.of(taken))
 
     @property
     def ends(self) -> Bounds:
