@@ -1,8 +1,10 @@
 """What has to be equal before numbers of several tables can be compared.
 
 A release states numbers of its table as it was clamped and clipped. Where every release publishes
-what clipping took away, the bias of clipping is known within bounds. Otherwise only releases with
-the same constants and the same radius are compared: of one population, they have the same bias.
+what clipping took away, the bias of clipping is known within bounds. Otherwise, releases with the
+same constants and the same radius have the same bias, if they are of one population. Those of
+others are compared within a bound: with w the mean weight of the rows, clipping moves the mean of a
+column with bounds at a distance D by at most (1 - w) D, and a second moment by at most (1 - w) D^2.
 
 Cells are clamped at the bounds in use, which private constants choose for each release. So numbers
 are compared as if all tables had been clamped at the narrowest of these bounds: the published
@@ -18,68 +20,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import clipped_moments
-from gramercy.estimators.table_units import table_units
+from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.schemas.evidence import Evidence, Histogram
-from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 
 _SEEN = 1.0  # standard deviations of the noise that the cells between two bounds exceed
+_SURE = 1.64  # standard deviations of the noise in the weight of the rows
+_FARTHEST = 2.0  # of two correlations
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far numbers may be moved, below and above; q columns without the intercept, own units."""
+
+    means: tuple[Array, Array]  # shape (q,)
+    variances: tuple[Array, Array]  # shape (q,)
+    correlations: Array  # on both sides, shape (q, q)
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(
+            (self.means[0] + other.means[0], self.means[1] + other.means[1]),
+            (self.variances[0] + other.variances[0], self.variances[1] + other.variances[1]),
+            self.correlations + other.correlations,
+        )
 
 
 @dataclass(frozen=True)
 class EqualTerms:
-    """A release as it is compared with others; q columns without the intercept."""
+    """A release as it is compared with others."""
 
     evidence: Evidence | None  # None if its bias has no known bound, and may differ from the others
     apart: tuple[str, ...] = ()  # columns with another meaning here than in another release
-    # what narrower bounds of other releases may take from the means, below and above, and from the
-    # variances, in the columns' units; shape (q,). None without columns in own units.
-    means: tuple[Array, Array] | None = None
-    variances: Array | None = None
+    moved: Moved | None = None  # by other bounds and another radius; None without own units
 
 
 def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
     """Releases as they are compared with each other."""
-    alike = _with_equal_bias(evidences)
     usual = {name for each in evidences for name in each.names if name not in each.signs}
-    return [
-        EqualTerms(None)
-        if each is None
-        else EqualTerms(
-            each,
-            tuple(name for name in each.signs if name in usual),
-            *_beyond_other_bounds(each, [other for other in alike if other is not None]),
-        )
-        for each in alike
-    ]
-
-
-def _with_equal_bias(evidences: Sequence[Evidence]) -> list[Evidence | None]:
-    """The releases, without lost moments if not all have them; None for other constants."""
-    if all(each.unit or clipped_moments(each) is not None for each in evidences):
-        return [*evidences]
-    # Most are compared where each says what its clipped rows are.
-    plain = [replace(each, lost=None) for each in evidences]
-    terms = [_clipping(each) for each in plain]
-    chosen = max(reversed(terms), key=terms.count)
-    return [each if own == chosen else None for each, own in zip(plain, terms, strict=True)]
+    if not all(each.unit or clipped_moments(each) is not None for each in evidences):
+        evidences = [replace(each, lost=None) for each in evidences]
+    terms = [_clipping(each) for each in evidences]
+    most = max(reversed(terms), key=terms.count)
+    ours = [each for each, own in zip(evidences, terms, strict=True) if own == most]
+    result = []
+    for each, own in zip(evidences, terms, strict=True):
+        units = table_units(each)
+        if units is None:
+            result.append(EqualTerms(each if own == most else None))
+            continue
+        moved = _beyond_other_bounds(each, units, evidences)
+        if each.lost is None and own != most:
+            moved = sum((_most_by_clipping(one, units) for one in (each, ours[-1])), moved)
+        apart = tuple(name for name in each.signs if name in usual)
+        result.append(EqualTerms(each, apart, moved))
+    return result
 
 
 def _clipping(evidence: Evidence) -> object:
     """On what the bias of a release depends, apart from its table."""
     if evidence.radius is None and not evidence.unit:
         return None
-    columns = {each for each in evidence.columns if isinstance(each, ColumnFacts)}
+    columns = {each for each in evidence.columns if each is not None}
     return evidence.unit, evidence.radius, frozenset(columns)
 
 
-def _beyond_other_bounds(
-    evidence: Evidence, others: Sequence[Evidence]
-) -> tuple[tuple[Array, Array], Array] | tuple[None, None]:
+def _most_by_clipping(evidence: Evidence, of: TableUnits) -> Moved:
+    """The most that clipping can have moved the numbers of a release.
+
+    `of`: the columns of the result; columns that the release lacks may be anywhere.
+    """
     units = table_units(evidence)
-    if units is None:
-        return None, None
+    q = len(of.names)
+    far, deviation = np.full(q, np.inf), np.ones(q)
+    lost = 1.0
+    if units is not None:
+        place = {name: j for j, name in enumerate(units.names)}
+        index = [place.get(name, -1) for name in of.names]
+        known = np.array(index) >= 0
+        moments = units.moments(evidence.repaired)
+        ends = np.array([_ends(column) for column in evidence.columns[1:]])
+        farthest = np.abs(ends - moments.mean[:, None]).max(axis=1)
+        far = np.where(known, farthest[index], far)
+        deviation = np.where(known, moments.standard_deviation[index], deviation)
+        lost = 0.0
+        if evidence.radius is not None:
+            square = evidence.radius**2
+            noise = _SURE * square * float(evidence.deviations[0, 0])
+            lost = min(max(1 - square * float(evidence.raw[0, 0]), 0.0) + noise, 1.0)
+    if lost == 0:
+        zero = np.zeros(q)
+        return Moved((zero, zero), (zero, zero), np.zeros((q, q)))
+    relative = far / deviation
+    means, squares = lost * far, lost * far**2
+    pairs = lost * (np.outer(relative, relative) + np.add.outer(relative**2, relative**2) / 2)
+    below = lost * deviation**2 + means**2
+    return Moved(
+        (means, means), (below, squares), np.minimum(np.nan_to_num(pairs, nan=np.inf), _FARTHEST)
+    )
+
+
+def _ends(column: ColumnFacts | LevelsFacts | None) -> tuple[float, float]:
+    return (column.lower, column.upper) if isinstance(column, ColumnFacts) else (0.0, 1.0)
+
+
+def _beyond_other_bounds(
+    evidence: Evidence, units: TableUnits, others: Sequence[Evidence]
+) -> Moved:
+    """What narrower bounds of other releases would take from the numbers of this one."""
     marginals = {each.column: each for each in evidence.marginals}
     moments = units.moments(evidence.repaired)
     q = len(units.names)
@@ -95,7 +144,7 @@ def _beyond_other_bounds(
             high[j], low[j] = below.moved, above.moved
             mean = float(moments.mean[j])
             variance[j] = below.lost_square(mean) + above.lost_square(mean)
-    return (low, high), variance
+    return Moved((low, high), (variance, np.zeros(q)), np.zeros((q, q)))
 
 
 def _narrowest(name: str, evidences: Sequence[Evidence]) -> tuple[float, float]:

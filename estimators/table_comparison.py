@@ -188,16 +188,19 @@ def _compared(evidence: Evidence, terms: EqualTerms, level: float) -> Measuremen
     if terms.evidence is None:
         unknown = np.ones_like(unknown)
     estimate = np.where(unknown, np.nan, measured.estimate)
-    if terms.means is None or terms.variances is None:
+    if terms.moved is None:
         return replace(measured, estimate=estimate)
-    below, above = (each.copy() for each in measured.bias.shift)
-    means = lines["kind"].eq(MEAN).to_numpy()
-    below[means] += terms.means[0]
-    above[means] += terms.means[1]
-    deviations = lines["kind"].eq(DEVIATION).to_numpy()
-    least = measured.estimate[deviations] - below[deviations]
-    narrowed = np.sqrt(np.maximum(least**2 - terms.variances[_numeric(evidence)], 0.0))
-    below[deviations] += least - narrowed
+    moved, (below, above) = terms.moved, (each.copy() for each in measured.bias.shift)
+    numeric, pairs = _numeric(evidence), np.triu_indices(len(moved.correlations), 1)
+    of_kind = {kind: lines["kind"].eq(kind).to_numpy() for kind in (MEAN, DEVIATION, CORRELATION)}
+    for shift, of_means, of_variances, side in zip(
+        (below, above), moved.means, moved.variances, (-1.0, 1.0), strict=True
+    ):
+        shift[of_kind[MEAN]] += of_means
+        shift[of_kind[CORRELATION]] += moved.correlations[pairs]
+        centre = measured.estimate[of_kind[DEVIATION]]
+        square = (centre + side * shift[of_kind[DEVIATION]]) ** 2 + side * of_variances[numeric]
+        shift[of_kind[DEVIATION]] = side * (np.sqrt(np.maximum(square, 0.0)) - centre)
     bias = replace(measured.bias, shift=(below, above))
     return replace(measured, estimate=estimate, bias=bias)
 

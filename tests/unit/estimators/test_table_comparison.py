@@ -202,15 +202,21 @@ def test_signs_are_not_compared_with_values() -> None:
     assert found.drop(of_sign.index)["p_value"].notna().all()
 
 
-def test_unknown_bias_is_compared_with_the_same_bias_only() -> None:
-    one, two = (privately_scaled(tailed(seed, 10_000), LIMITS, 1.0) for seed in (6, 7))
+def test_unknown_bias_explains_differences_between_other_constants() -> None:
+    table = tailed(6, 20_000)
+    table[10_000:, 0] *= 3
+    one, two, three = (
+        privately_scaled(each, LIMITS, 1.0) for each in (*np.split(table, 2), tailed(7, 10_000))
+    )
     plain = replace(two, lost=None)
-    assert one.radius is not None
-    other = differences(one, plain)
     assert one.columns != plain.columns
-    assert other["p_value"].isna().all()
-    same = differences(one, replace(one, lost=None))
-    assert same["p_value"].notna().all()
-    assert np.allclose(same["difference"], 0.0)
-    three = over_time({"a": one, "b": plain, "c": replace(plain, radius=plain.radius)})
-    assert three.changes["periods"].eq(2).all()
+    unknown = differences(one, plain)
+    heavy = unknown["column"].eq("c0") & unknown["kind"].ne(MEAN)
+    assert unknown[heavy]["p_value"].dropna().eq(1).all()
+    same = differences(plain, replace(two, lost=None))
+    assert np.allclose(same["difference"].dropna(), 0.0)
+    series = {"a": replace(three, lost=None), "b": plain, "c": plain}
+    # The two with equal constants are compared as they are; the third, within its bound.
+    assert over_time(series).changes["periods"].eq(3).any()
+    unit = replace(plain, unit=True, radius=None)
+    assert differences(unit, replace(three, unit=True, radius=None))["p_value"].isna().all()
