@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 def as_group(release: Evidence) -> Evidence:
     """The release as if it were one of four groups with equal rows: lengths are of all rows."""
     (lengths,) = (each for each in release.histograms if each.column == ROW_LENGTHS)
-    return replace(release, histograms=(replace(lengths, count=4 * lengths.count),))
+    of_all = replace(lengths, count=4 * lengths.count)
+    return replace(release, histograms=(of_all,), declared=None)
 
 
 def deviations(release: Evidence) -> tuple[Array, Array, Array]:
