@@ -128,8 +128,8 @@ def _columns(evidence: Evidence, units: TableUnits, level: float, target: Target
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
-    told = caveats(evidence)
-    table["caveat"] = pd.Series([kinds_of(told, c.name) for c in facts], dtype="str")
+    known = caveats(evidence)
+    table["caveat"] = pd.Series([kinds_of(known, c.name) for c in facts], dtype="str")
     return table.assign(law=means.law, target=target)
 
 
