@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
-from gramercy.estimators.caveats import caveats, kinds_of
+from gramercy.estimators.caveats import caveats, caveats_table, kinds_of
 from gramercy.estimators.contingency import group_means, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
@@ -45,7 +45,8 @@ class SummaryTable(Estimator):
     Notes
     -----
     Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
-    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given. Cells
+    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given;
+    ``caveats``, what the numbers do not say, if there is something. Cells
     are clamped to the bounds, which are in the table. Intervals cover noise and sampling, and
     ``caveat`` has what they cannot cover: the kinds of `estimators.caveats`.
 
@@ -93,6 +94,8 @@ class SummaryTable(Estimator):
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)
+        if known := caveats(evidence):
+            tables["caveats"] = caveats_table(known)
         tuning = {"level": self.level, "number_of_rows": evidence.rows}
         weight = mean_weight(evidence)
         if weight is not None:
