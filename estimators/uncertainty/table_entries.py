@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, Target, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import (
+    Bias,
+    Bounds,
+    Entries,
+    Target,
+    reach_of_matrix,
+)
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -37,6 +43,7 @@ from gramercy.schemas.evidence import Evidence
 Array = NDArray[np.float64]
 
 _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation that is known
+_FAR = 3.29  # standard deviations: an error of one in a thousand
 
 
 def table_means(evidence: Evidence, units: TableUnits) -> Entries:
@@ -180,8 +187,27 @@ def _clipped_deviations(evidence: Evidence, units: TableUnits, clipped: ClippedM
         sampling_error=variances.sampling_error / (2 * deviation),
         noise_error=variances.noise_error / (2 * deviation),
         bounds=root,
+        unknown_bias=_bias_of_roots(variances),
     )
     return _rescaled(roots, units.scale)
+
+
+def _bias_of_roots(variances: Entries) -> Bias:
+    """The bias of standard deviations: with it, far errors are as far as those of the variances."""
+    deviation = np.sqrt(np.maximum(variances.estimate, 1e-24))
+    error, (below, above) = variances.standard_error, variances.bias.shift
+
+    def beyond(start: Array, direction: float, spread: Array) -> tuple[Array, Array]:
+        start = np.maximum(start, 0.0)
+        end = np.maximum(start + direction * _FAR * np.hypot(error, spread), 0.0)
+        all_errors = np.abs(np.sqrt(end) - np.sqrt(start)) / _FAR
+        bias = np.maximum(all_errors**2 - (error / (2 * deviation)) ** 2, 0.0)
+        return np.abs(np.sqrt(start) - deviation), np.sqrt(bias)
+
+    spread_below, spread_above = variances.bias.deviation
+    lower = beyond(variances.estimate - below, -1.0, spread_below)
+    upper = beyond(variances.estimate + above, 1.0, spread_above)
+    return Bias((lower[0], upper[0]), (lower[1], upper[1]))
 
 
 def _clipped_covariance(evidence: Evidence, units: TableUnits, clipped: ClippedMoments) -> Entries:
@@ -297,7 +323,9 @@ class _Errors:
             )
 
         estimable = known & np.isfinite(self.sampling)
-        return Entries(estimate, self.sampling, self.noise, estimable, bounds, self.law)
+        distances = [np.broadcast_to(each, estimate.shape) for each in shift]
+        unknown = Bias((distances[0], distances[1]), (bias[0] / Z95, bias[1] / Z95))
+        return Entries(estimate, self.sampling, self.noise, estimable, bounds, self.law, unknown)
 
 
 def _pairs(values: Array) -> tuple[Array, Array]:
@@ -322,4 +350,5 @@ def _rescaled(entries: Entries, scale: Array, centre: Array | float = 0.0) -> En
         sampling_error=scale * entries.sampling_error,
         noise_error=scale * entries.noise_error,
         bounds=bounds,
+        unknown_bias=entries.bias.of(lambda each: scale * each),
     )
