@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
+from gramercy.estimators.released_table import ReleasedTable, Shares
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
 from gramercy.estimators.uncertainty.entry_estimates import (
     Bias,
@@ -39,6 +40,7 @@ from gramercy.estimators.uncertainty.jackknife import (
 )
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import LevelsFacts
 
 Array = NDArray[np.float64]
 
@@ -47,7 +49,14 @@ _FAR = 3.29  # standard deviations: an error of one in a thousand
 
 
 def table_means(evidence: Evidence, units: TableUnits) -> Entries:
-    """Means of the q columns without the intercept, in their units; arrays of shape (q,)."""
+    """Means of the q columns without the intercept, in their units; arrays of shape (q,).
+
+    Those of levels are their shares: see `estimators.released_table`.
+    """
+    return _with_shares(evidence, _numeric_means(evidence, units))
+
+
+def _numeric_means(evidence: Evidence, units: TableUnits) -> Entries:
     clipped = clipped_moments(evidence)
     if clipped is not None:
         return _clipped_means(evidence, units, clipped)
@@ -55,6 +64,46 @@ def table_means(evidence: Evidence, units: TableUnits) -> Entries:
     sampling = np.sqrt(np.maximum(variances, 0.0) / units.present / max(evidence.rows, 1.0))
     shape = gamma_shape(evidence.law, _linear(evidence, units))[0, 1:]
     return _entries(evidence, units, lambda moments: moments.mean, sampling, shape)
+
+
+def _with_shares(evidence: Evidence, entries: Entries) -> Entries:
+    """The means with the shares of levels in place of those of their indicators."""
+    known, columns = ReleasedTable(evidence), evidence.columns[1:]
+    found = {
+        facts: known.levels(facts)
+        for facts in dict.fromkeys(columns)
+        if isinstance(facts, LevelsFacts)
+    }
+    places = [(np.array([c == facts for c in columns]), found[facts]) for facts in found]
+
+    def replaced(values: Array, part: Callable[[Shares], Array]) -> Array:
+        values = values.copy()
+        for at, shares in places:
+            values[at] = part(shares)[:-1]
+        return values
+
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = entries.bounds(level, target)
+        return (
+            replaced(
+                lower, lambda each: np.nan_to_num(each.interval(level, target)[0], nan=-np.inf)
+            ),
+            replaced(
+                upper, lambda each: np.nan_to_num(each.interval(level, target)[1], nan=np.inf)
+            ),
+        )
+
+    estimable = entries.estimable.copy()
+    for at, shares in places:
+        estimable[at] = np.isfinite(shares.value[:-1])
+    return replace(
+        entries,
+        estimate=replaced(entries.estimate, lambda shares: shares.value),
+        sampling_error=replaced(entries.sampling_error, lambda shares: shares.sampling_error),
+        noise_error=replaced(entries.noise_error, lambda shares: shares.noise_error),
+        estimable=estimable,
+        bounds=bounds,
+    )
 
 
 def table_covariance(evidence: Evidence, units: TableUnits) -> Entries:
