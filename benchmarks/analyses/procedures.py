@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import logit, ndtr, stdtrit
 
 from benchmarks.analyses.populations import Fitted, Population
-from benchmarks.analyses.releases import DELTA
 from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import middle_and_half
 from benchmarks.statistics.tables import Table
 from gramercy.mechanisms.accounting.gdp import gdp_mu
+from tests.support.private_release import DELTA
 
 Scores = dict[str, dict[str, float]]
 # Coefficients of rows in [-1, 1]^p, the intercept first, and bounds of their intervals, if any.
