@@ -158,6 +158,11 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    bounds
+        Declared bounds of each matrix column; None for the intercept, for levels, and for columns
+        without bounds. Empty if unknown.
+    declared
+        The number of rows or persons that the contract states, if it is the divisor of the matrix.
     """
 
     raw: Array
@@ -179,6 +184,20 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    bounds: tuple[tuple[float, float] | None, ...] = ()
+    declared: float | None = None
+
+    @property
+    def counted(self) -> tuple[float, float] | None:
+        """Number of rows or persons by all published counts, and the deviation of its noise.
+
+        The totals of all histograms, weighted by inverse variance; None without histograms.
+        """
+        weights = [1 / (each.count.size * each.sd**2) for each in self.histograms if each.sd]
+        totals = [float(each.count.sum()) for each in self.histograms if each.sd]
+        if not weights:
+            return None
+        return float(np.average(totals, weights=weights)), float(np.sum(weights)) ** -0.5
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

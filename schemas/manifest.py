@@ -150,6 +150,17 @@ class ReleaseSpec(Model):
         return tuple(shares)
 
     @property
+    def declared_bounds(self) -> tuple[tuple[float, float] | None, ...]:
+        """The declared bounds of each matrix column; see `Evidence.bounds`."""
+        declared = self.scaling.bounds if self.scaling else [None] * len(self.columns)
+        found: list[tuple[float, float] | None] = [None] if self.intercept else []
+        for column, limits in zip(self.columns, declared, strict=True):
+            levels = getattr(column, "levels", None)
+            own = limits if self.scaling or levels else (column.lower, column.upper)  # type: ignore[union-attr]
+            found += [own] * len(matrix_columns(column.name, levels))
+        return tuple(found)
+
+    @property
     def has_histograms(self) -> bool:
         """Whether the constants come from the release's own histograms, which it publishes."""
         return self.scaling is not None and self.scaling.kind == "private"

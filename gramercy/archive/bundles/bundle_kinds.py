@@ -146,6 +146,8 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            bounds=facts.declared_bounds,
+            declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
         )
 
     @property
