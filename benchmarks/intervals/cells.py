@@ -29,7 +29,7 @@ KINDS = (
     "counts", "mixed", "credit_default_tw", "sachs", "wine_quality",
 )  # fmt: skip
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
-RELEASES, QUICK_RELEASES = {2000: 40, 20_000: 40, 200_000: 10}, 6
+RELEASES, QUICK_RELEASES = {2000: 30, 20_000: 30, 200_000: 8}, 6
 QUICK = ("three columns",)
 
 
