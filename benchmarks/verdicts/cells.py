@@ -76,7 +76,7 @@ class Result:
 def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]:
     """Yield the cells that have not been measured, with their numbers of releases."""
     kinds, sizes = (QUICK, ROWS[:2]) if quick else (tuple(KINDS), ROWS)
-    for n, epsilon, kind in product(sizes, EPSILONS, kinds):
+    for kind, n, epsilon in product(kinds, sizes, EPSILONS):  # a population is made once
         cell = Cell(kind, n, epsilon)
         if cell not in done:
             yield cell, QUICK_DRAWS if quick else DRAWS[n]
@@ -89,7 +89,7 @@ def measure(cell: Cell, times: int) -> Result:
     return Result(cell, draws, round(time.process_time() - started, 2))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=max(DRAWS.values()))
 def population(kind: str, index: int) -> Table:
     """A table of that kind, of which samples are drawn."""
     seed = zlib.crc32(f"{kind} {index}".encode())
