@@ -181,7 +181,8 @@ def _mean_coverage(scores: list[dict[str, float]]) -> str:
     return (
         f"With private constants, {known:.0%} of the coefficients are known. Mean coverage over "
         f"all cells is, for coefficients {'; '.join(parts)}. Of 30 releases, a coefficient "
-        "with exact 95% intervals has 90% or less in one case of 5, and 80% or less in one of 300.\n"
+        "with exact 95% intervals has 90% or less in one case of 5, and 80% or less in one of "
+        "300.\n"
     )
 
 
@@ -361,9 +362,9 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
         "As many rows as the sample has, against the population. `marginals` is the total "
         "variation of the joint distribution of two columns, numeric ones in tenths and at their "
         "spikes, on average over all pairs; a spike is a value that one cell of twenty has, and "
-        "`spikes` is the mean error of the share of rows at one. `correlations` is the root mean square error over pairs of columns and "
-        "indicators of levels; `error` and `loss` are as above, for least squares of the last "
-        "column on all others in the synthetic rows.\n"
+        "`spikes` is the mean error of the share of rows at one. `correlations` is the root mean "
+        "square error over pairs of columns and indicators of levels; `error` and `loss` are as "
+        "above, for least squares of the last column on all others in the synthetic rows.\n"
     )
     for method in SYNTHETIC.values():
         yield f"- **{method.title}**: {method.note}."
