@@ -124,7 +124,7 @@ class Evidence:
     law
         Noise law in the units of `raw`.
     rows
-        Public or noisy number of rows.
+        Public or noisy number of rows, or of persons if they are protected.
     names
         Names of the p columns; may be empty.
     columns
@@ -158,6 +158,8 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    rows_each
+        Public mean number of rows of one of the `rows`: more than 1 for persons only.
     bounds
         Declared bounds of each matrix column; None for the intercept, for levels, and for columns
         without bounds. Empty if unknown.
@@ -184,6 +186,7 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    rows_each: float = 1.0
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
 

@@ -28,7 +28,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     standard_rows,
     student,
 )
-from gramercy.estimators.table_units import mean_weight, table_units
+from gramercy.estimators.table_units import table_units, total_weight
 from gramercy.estimators.uncertainty.moment_errors import schur_complement
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -284,7 +284,7 @@ def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
         last = max(beyond, int(visible[-1]) + 1 if visible.size else 0)
         share = float(lost[:last] @ counts[:last]) / float(counts.sum())
         return min(1.0, max(0.0, 1 - share))
-    weight = mean_weight(evidence)
+    weight = total_weight(evidence)
     if weight is None:
         return None
     sd = radius**2 * float(evidence.deviations[0, 0]) / rows_per_person

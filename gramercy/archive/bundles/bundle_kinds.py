@@ -146,6 +146,7 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            rows_each=facts.dataset.rows / facts.dataset.count,
             bounds=facts.declared_bounds,
             declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
         )
