@@ -111,6 +111,32 @@ class LostMatrix:
 
 
 @dataclass(frozen=True)
+class MissingMatrix:
+    """Which cells are missing together, and what is in the rows where they are.
+
+    Parameters
+    ----------
+    together
+        Share of rows in which the cells of two columns are missing, as far as rows with very many
+        missing cells were not cut; symmetric, shape (holes, holes). On the diagonal, of one column.
+    products
+        Mean of a scaled column, the intercept first, times the indicator of a missing cell, over
+        the rows or persons of `raw`, clipped as there; shape (p, holes).
+    columns
+        The matrix column of each column with missing cells.
+    sd, products_sd
+        Standard deviations of the noise of `together` off the diagonal, where on it it is sqrt(2)
+        times as large; and of `products`.
+    """
+
+    together: Array
+    products: Array
+    columns: tuple[int, ...]
+    sd: float
+    products_sd: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -160,6 +186,8 @@ class Evidence:
         Columns of which only is published which cells differ from the value that nearly all have.
     rows_each
         Public mean number of rows of one of the `rows`: more than 1 for persons only.
+    missing
+        Which cells are missing together, if it is published.
     bounds
         Declared bounds of each matrix column; None for the intercept, for levels, and for columns
         without bounds. Empty if unknown.
@@ -187,6 +215,7 @@ class Evidence:
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
     rows_each: float = 1.0
+    missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
 

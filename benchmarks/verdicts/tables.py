@@ -11,7 +11,6 @@ import pandas as pd
 
 from benchmarks.verdicts.cells import Cell, Draw, Result
 from tests.support.kinds_of_tables import KINDS
-from tests.support.verdict_truth import WRONG
 
 Results = dict[Cell, Result]
 QUANTITIES = ("mean", "standard-deviation", "correlation")
@@ -27,18 +26,9 @@ def releases(results: Results) -> pd.DataFrame:
         for draw in result.draws:
             verdict = draw.verdict
             fields = {"green": verdict.green, "false": verdict.false, "fine": verdict.fine}
-            fields["mostly"] = verdict.green or (
-                verdict.level == "warning" and len(verdict.but_for) > 0
-            )
             more = {**fields, "signs": draw.signs, "off": draw.off, "group": group}
             lines.append({**asdict(cell), **asdict(verdict), **more})
     return pd.DataFrame(lines)
-
-
-def false_but_for(lines: pd.DataFrame) -> pd.Series:
-    """Whether a correlation is off that a green or a "green but for" verdict calls accurate."""
-    wrong: pd.Series = lines["mostly"] & (lines["others"] > WRONG)
-    return wrong
 
 
 def coverage(results: Iterable[Result], of: str, whose: str) -> tuple[float, float, float]:

@@ -40,22 +40,21 @@ def test_coverage_is_counted_by_entry_and_by_quantity(measured: cells.Result) ->
 
 
 def test_false_verdicts_are_counted_and_listed(tmp_path: Path, measured: cells.Result) -> None:
-    right = VerdictTruth("good", (), 0.01, 0.02, 0.02, 0.02, 0.02, 0.0)
-    wrong = replace(right, largest=0.3, others=0.3, visible=0.05, clamped=0.2)
-    aside = replace(wrong, level="warning", but_for=("c1",), visible=0.3)
+    right = VerdictTruth("good", 0, 0.01, 0.02, 0.02, 0.02, 0.0)
+    wrong = replace(right, largest=0.3, visible=0.05, clamped=0.2)
+    aside = replace(wrong, but_for=1, visible=0.3)
     lost = replace(right, level="danger")
     draws = [replace(measured.draws[0], verdict=each) for each in (right, wrong, aside, lost)]
     append(tmp_path / "results.jsonl", replace(measured, draws=draws))
     read = read_results(tmp_path / "results.jsonl", cells.Result)
     lines = tables.releases(read)
-    assert lines["green"].tolist() == [True, True, False, False]
-    assert lines["false"].tolist() == [False, True, False, False]
+    assert lines["green"].tolist() == [True, True, True, False]
+    assert lines["false"].tolist() == [False, True, True, False]
     assert lines["fine"].tolist() == [True, False, False, True]
-    assert tables.false_but_for(lines).tolist() == [False, True, True, False]
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
-    assert "| all |  | 4 | 2 | 1 | 0 | 2 | 1 | 3 | 2 | 1 |" in text
-    assert "| Likert | 2,000 | 4 | green but for 1 | 0.30 | 0.30 | 0.20 |" in text
+    assert "| all |  | 4 | 3 | 1 | 2 | 1 | 2 | 1 |" in text
+    assert "| Likert | 2,000 | 4 | 1 | 0.30 | 0.30 | 0.20 |" in text
 
 
 def test_a_cell_is_measured(measured: cells.Result) -> None:

@@ -12,19 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.calibration import Calibration, calibrate
+from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import LevelGrid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.evidence import Evidence, Fold, Histogram, LostMatrix
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.neighbours import Neighbours
-from gramercy.schemas.normalisation import Clip, Lost
+from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.request_parts import ScalingFacts
+from gramercy.tables.sums.row_transform import normalise
 from tests.support.noisy_matrices import goe
 
 Array = NDArray[np.float64]
@@ -50,7 +53,7 @@ class Scaled:
     """A table in scaled units, by constants from its own noisy histograms."""
 
     spec: ReleaseSpec  # with constants and radius
-    calibration: Calibration
+    cells: Array  # of the table
     rows: Array  # the intercept first, missing cells zero; shape (n, q)
     histograms: tuple[Histogram, ...]
 
@@ -66,37 +69,46 @@ class Scaled:
 
     def release(self, rng: Rng) -> Evidence:
         """Draw the noise of the matrices. Folds are blocks of consecutive rows."""
-        spec, n, law = self.spec, float(len(self.rows)), self.calibration.mechanism.law
-        parts = []
-        for block in np.array_split(self.rows, spec.folds):
-            noise = goe(rng, block.shape[1], law.sd_off_diagonal)
-            size = float(len(block))
-            parts.append(Fold(clipped_moment(block, self.radius) + noise / size, size))
-        raw = np.sum([each.moment * (each.rows / n) for each in parts], axis=0)
-        whole = self.calibration.mechanism.matrix_law(n, spec.parts)
-        return Evidence(
-            raw,
-            denoise(raw, whole, rows=n, unit=False),
-            whole,
-            n,
-            names=tuple(spec.names),
-            columns=spec.source_columns,
-            unit=False,
-            folds=tuple(parts) if spec.folds > 1 else (),
-            radius=self.radius,
-            present=spec.present_shares,
+        spec, n = self.spec, len(self.rows)
+        calibration = calibrate(spec)
+        rows = normalise(self.rows.T, spec.normalisation)
+        blocks = np.array_split(rows, spec.folds, axis=1)
+        noise = calibration.mechanism.law.sd_off_diagonal
+        sums = [_gram(block, noise, rng) for block in blocks]
+        sizes = [block.shape[1] for block in blocks]
+        further = {}
+        for name, facts in spec.further_rows.items():
+            own = normalise(self.rows.T, facts, cells=self.cells.T)
+            noise = calibration.further[name].law.sd_off_diagonal
+            further[name] = _gram(own, noise, rng) * (facts.norm / n)
+        manifest = release_manifest(
+            spec,
+            release="v1-r1",
+            published="2026-11-01",
+            row_counts=sizes if spec.folds > 1 else [n],
+            versions={},
             histograms=self.histograms,
-            lost=self._lost(rng),
-            signs=spec.scaling.signs if spec.scaling else (),
         )
+        raw = np.sum(sums, axis=0) / n
+        bundle = ReleaseBundle(
+            manifest=manifest,
+            raw=raw,
+            projected=raw,
+            denoised=denoise(raw, manifest.noise, rows=float(n), unit=False),
+            folds=tuple(s / size for s, size in zip(sums, sizes, strict=True))
+            if spec.folds > 1
+            else (),
+            sha256="",
+            histograms=self.histograms,
+            further=further,
+        )
+        return bundle.evidence
 
-    def _lost(self, rng: Rng) -> LostMatrix | None:
-        lost, mechanism = self.spec.lost_rows, self.calibration.lost
-        if lost is None or mechanism is None:
-            return None
-        sd = mechanism.law.sd_off_diagonal * lost.largest / len(self.rows)
-        exact = lost_moment(self.rows, lost)
-        return LostMatrix(exact + goe(rng, len(exact), sd), sd, lost.intercept, lost.cut)
+
+def _gram(rows: Array, sd: float, rng: Rng) -> Array:
+    """The noisy sum of the outer products of rows, shape (q, n)."""
+    gram: Array = rows @ rows.T + goe(rng, len(rows), sd)
+    return gram
 
 
 def privately_scaled(
@@ -142,7 +154,7 @@ def privately_scaled(
     exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
     lengths = chain.length_histogram(_noisy(exact, noise.lengths.sd, rng), noise.lengths.sd)
     clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
-    return Scaled(clipped, calibration, rows, (*histograms, lengths))
+    return Scaled(clipped, cells, rows, (*histograms, lengths))
 
 
 def _spec(n: int, columns: Sequence[Facts], epsilon: float, folds: int) -> ReleaseSpec | None:
@@ -211,16 +223,4 @@ def clipped_moment(rows: Array, radius: float | None) -> Array:
     if radius is not None:
         weights = np.minimum(weights, 1 / radius**2)
     result: Array = (rows * weights[:, None]).T @ rows / len(rows)
-    return result
-
-
-def lost_moment(rows: Array, lost: Lost) -> Array:
-    """The second moment of what clipping takes away from rows with an intercept."""
-    squares = (rows * rows).sum(axis=1)
-    clipped = squares > lost.radius**2
-    y, share = rows[clipped], 1 - lost.radius**2 / squares[clipped]
-    y[:, 0] = lost.intercept
-    norms = np.maximum(share * (y * y).sum(axis=1), 1e-300)
-    weights = share * np.minimum(1.0, lost.largest / norms)
-    result: Array = (y * weights[:, None]).T @ y / len(rows)
     return result

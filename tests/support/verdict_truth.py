@@ -29,27 +29,24 @@ class VerdictTruth:
     level
         ``good`` (green), ``warning`` or ``danger``.
     but_for
-        Columns that a verdict sets aside; the others are accurate, it says.
+        Number of columns that a green verdict sets aside; the others are accurate, it says.
     error
-        Root mean square error.
+        Root mean square error of all correlations that are not lost.
     largest
-        Largest error, of the correlations of the table's own cells.
-    others
-        The same without the columns of `but_for`.
+        Largest error, of the correlations of the table's own cells, without columns set aside.
     visible
         The smaller of `largest` and the same against the table without the rows farthest out, as
         many as may leave no trace in the release.
     clamped
-        Largest error of the correlations of cells within the bounds in use.
+        Largest error of all correlations of cells within the bounds in use.
     lost
         Share of the pairs that are lost in the noise.
     """
 
     level: str
-    but_for: tuple[str, ...]
+    but_for: int
     error: float
     largest: float
-    others: float
     visible: float
     clamped: float
     lost: float
@@ -79,16 +76,14 @@ class VerdictTruth:
         lower, upper = (np.array([getattr(c, end) for c in columns]) for end in ("lower", "upper"))
         of_clamped = np.abs(estimate - correlations(np.clip(cells, lower, upper)))
         of_others = np.abs(estimate - correlations(_without_far(release, columns, cells)))
-        pairs = accuracy.pairs & np.isfinite(errors)
-        aside = np.isin(accuracy.names, accuracy.but_for)
-        others = pairs & ~np.logical_or.outer(aside, aside)
+        pairs, finite = accuracy.pairs & np.isfinite(errors), np.isfinite(errors)
+        about = accuracy.accurate.pairs & finite if accuracy.level == "good" else pairs
         return cls(
             accuracy.level,
-            accuracy.but_for,
+            len(accuracy.but_for) if accuracy.level == "good" else 0,
             float(np.sqrt((errors[pairs] ** 2).mean())) if pairs.any() else 1.0,
-            _largest(errors, pairs),
-            _largest(errors, others),
-            min(_largest(errors, pairs), _largest(of_others, pairs)),
+            _largest(errors, about),
+            min(_largest(errors, about), _largest(of_others, about)),
             _largest(of_clamped, pairs),
             accuracy.lost_share,
         )
