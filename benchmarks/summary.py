@@ -26,6 +26,7 @@ from benchmarks.papers.experiment import Comparison, Measured, short
 from benchmarks.solvers import cells as solver_cells
 from benchmarks.solvers import tables as solvers
 from benchmarks.solvers.page import TITLES as SOLVERS
+from benchmarks.solvers.peers import OURS
 from benchmarks.throughput import cells as throughput_cells
 from benchmarks.throughput import tables as throughput
 from benchmarks.throughput.cells import Result
@@ -250,7 +251,7 @@ def _solvers() -> Iterator[str]:
     body = []
     for p in solvers.sizes(results, "path"):
         where = solvers.at(p, "path")
-        ours = solvers.seconds(results, solvers.OURS, where)
+        ours = solvers.seconds(results, OURS, where)
         texts = []
         for name in PEERS:
             ratios = solvers.ratios(results, name, where)

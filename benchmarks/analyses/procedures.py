@@ -64,9 +64,9 @@ def _statistics(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
 
 def _binagg(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
     x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
-    ends = np.array([-1.0, 1.0])[:, None] * np.ones(x.shape[1])
-    ends[:, 0] = 1.0  # the column of ones
-    found = binagg(x, y, *ends, mu, rng)
+    lower, upper = -np.ones(x.shape[1]), np.ones(x.shape[1])
+    lower[0] = 1.0  # the column of ones
+    found = binagg(x, y, lower, upper, mu, rng)
     return found.coefficients, found.lower, found.upper
 
 

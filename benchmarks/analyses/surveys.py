@@ -141,8 +141,7 @@ def _correlations(columns: Array) -> Array:
 def _least_squares(columns: Array) -> Array:
     """The intercept, first, and the coefficients of the other columns for the last."""
     design = np.column_stack([np.ones(len(columns)), columns[:, :-1]])
-    found: Array = np.linalg.lstsq(design, columns[:, -1])[0]
-    return found
+    return np.linalg.lstsq(design, columns[:, -1])[0].astype(np.float64)
 
 
 def _squared_error(coefficients: Array, columns: Array) -> float:

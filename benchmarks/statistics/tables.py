@@ -41,7 +41,7 @@ class Table:
 
     @property
     def p(self) -> int:
-        return self.cells.shape[1]
+        return int(self.cells.shape[1])
 
     @property
     def columns(self) -> tuple[ColumnFacts, ...]:
@@ -59,7 +59,8 @@ class Table:
     @cached_property
     def present(self) -> Array:
         """Share of rows with a value, shape (p,)."""
-        return 1 - np.isnan(self.cells).mean(axis=0)
+        present: Array = 1 - np.isnan(self.cells).mean(axis=0)
+        return present
 
 
 @dataclass(frozen=True)
