@@ -34,8 +34,9 @@ class Known:
 
     estimate: float
     error: float  # standard error, from noise and sampling together
-    interval: tuple[float, float]  # of a population of which the rows are a sample
-    of_table: tuple[float, float] | None  # of the table itself; None if it is not known
+    # intervals of the table itself, and of a population of which its rows are a sample
+    of_table: tuple[float, float]
+    of_population: tuple[float, float]
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -46,15 +47,9 @@ class Known:
 def _known(entries: Entries) -> list[Known]:
     """All entries of a vector."""
     estimate = np.where(entries.estimable, entries.estimate, np.nan)
-    columns = np.transpose([estimate, entries.standard_error, *entries.interval(LEVEL)])
-    of_table: list[tuple[float, float] | None] = [None] * len(columns)
-    if entries.table_interval is not None:
-        bounds = (each.tolist() for each in entries.table_interval(LEVEL))
-        of_table = list(zip(*bounds, strict=True))
-    return [
-        Known(estimate, error, (low, high), own)
-        for (estimate, error, low, high), own in zip(columns.tolist(), of_table, strict=True)
-    ]
+    bounds = [*entries.interval(LEVEL, "table"), *entries.interval(LEVEL, "population")]
+    columns = np.transpose([estimate, entries.standard_error, *bounds]).tolist()
+    return [Known(number, error, (a, b), (c, d)) for number, error, a, b, c, d in columns]
 
 
 @dataclass(frozen=True)
@@ -90,11 +85,6 @@ class OwnColumns:
     missing: MissingCells | None
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
-
-    @property
-    def with_table(self) -> bool:
-        """Whether there are intervals of the table itself."""
-        return any(each.mean.of_table is not None for each in self.columns)
 
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
