@@ -63,15 +63,15 @@ class Estimated:
     known
         Whether the interval is bounded, and for correlations shorter than [-1, 1].
     own_lower, own_upper
-        Intervals for the values of the table that was released; None where there are none.
+        Intervals for the values of the table that was released.
     """
 
     estimate: Array
     lower: Array
     upper: Array
     known: NDArray[np.bool_]
-    own_lower: Array | None = None
-    own_upper: Array | None = None
+    own_lower: Array
+    own_upper: Array
 
 
 def intervals(release: Evidence) -> dict[str, Estimated]:
@@ -103,7 +103,5 @@ def _estimated(entries: Entries, where: tuple[NDArray[np.int64], ...] | None = N
     known = entries.estimable[chosen] & np.isfinite(lower) & np.isfinite(upper)
     if where is not None:
         known &= (lower > -1) | (upper < 1)
-    own: list[Array] = []
-    if entries.table_interval is not None:
-        own = [bound[chosen] for bound in entries.table_interval(LEVEL)]
+    own = (bound[chosen] for bound in entries.interval(LEVEL, "table"))
     return Estimated(entries.estimate[chosen], lower, upper, known, *own)

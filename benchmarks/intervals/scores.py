@@ -34,8 +34,7 @@ class Score:
     worst
         Least coverage of an entry that at least half of the releases know.
     own, own_worst
-        The same shares of the intervals for the released table that contain the table's own value;
-        None for a quantity without such intervals.
+        The same shares of the intervals for the released table that contain the table's own value.
     bias
         Median over the entries of the distance between the mean estimate and the population's
         value, in standard deviations of the estimate.
@@ -78,13 +77,13 @@ class Score:
         left = held.sum(axis=1) - mean * counts
         error = math.sqrt(len(left) * float(left @ left) / (len(left) - 1)) / float(counts.sum())
         often = known.mean(axis=0) >= 0.5
-        bounds = [(each.own_lower, each.own_upper) for each in releases]
-        of_own: tuple[float | None, float | None] = (None, None)
-        if not any(lower is None for lower, _ in bounds):
-            low, high = np.array(bounds, dtype=np.float64).transpose(1, 0, 2)
-            values = np.array(own)
-            contained = known & (low <= values) & (values <= high)
-            of_own = contained.sum() / counts.sum(), _least(contained, known, often)
+        low, high = (
+            np.array([getattr(each, f"own_{bound}") for each in releases])
+            for bound in ("lower", "upper")
+        )
+        values = np.array(own)
+        contained = known & (low <= values) & (values <= high)
+        of_own = contained.sum() / counts.sum(), _least(contained, known, often)
         always = known.all(axis=0)
         width: tuple[float | None, ...] = (None,) * 4
         if always.any():

@@ -130,8 +130,6 @@ def _off(release: Evidence, table: Table, found: dict[str, Estimated], spread: A
 
 def _held(found: Estimated, truth: Array, *, own: bool = False) -> str:
     lower, upper = (found.own_lower, found.own_upper) if own else (found.lower, found.upper)
-    assert lower is not None
-    assert upper is not None
     slack = 1e-9 * np.abs(truth)  # a constant column's mean is known to rounding
     held = (lower <= truth + slack) & (truth - slack <= upper)
     known = found.known & np.isfinite(truth)
@@ -140,8 +138,6 @@ def _held(found: Estimated, truth: Array, *, own: bool = False) -> str:
 
 def _width(found: Estimated, unit: Array) -> float:
     """Mean width of the known intervals of the table's own values; NaN without one."""
-    assert found.own_lower is not None
-    assert found.own_upper is not None
     widths = ((found.own_upper - found.own_lower) / unit)[found.known]
     finite = widths[np.isfinite(widths)]
     return float(f"{finite.mean():.4g}") if finite.size else float("nan")

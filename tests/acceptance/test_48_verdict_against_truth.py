@@ -63,8 +63,7 @@ def _released(kind: str, n: int, epsilon: float) -> Released:
 
     bounds = []
     for entries in (table_means(release, units), table_deviations(release, units)):
-        assert entries.table_interval is not None
-        lower, upper = entries.table_interval(LEVEL)
+        lower, upper = entries.interval(LEVEL, "table")
         bounds.append(np.array([np.where(entries.estimable, lower, -np.inf), upper]))
     return Released(
         kind,
