@@ -15,7 +15,7 @@ from benchmarks.cells import Benchmark, read_results
 from benchmarks.intervals import cells
 from benchmarks.intervals.cells import EPSILONS, ROWS
 from benchmarks.intervals.populations import LEVEL, MOST_COLUMNS, QUANTITIES
-from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
+from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, Results, intervals, judged, short
 from benchmarks.pages import figure, table, write_page
 from gramercy.pipeline.plan.calibration import FOLDS as DRAFTED
 from gramercy.pipeline.plan.calibration import TYPICAL_SQUARE
@@ -136,9 +136,8 @@ def _short(lines: pd.DataFrame) -> Iterator[str]:
     found = short(lines)
     yield "## Every quantity that is covered too seldom\n"
     yield (
-        f"{len(found)} of {len(judged(lines))} with a mean coverage below {BAND[0]:.0%}, or an "
-        f"entry below {LEAST:.0%}: of the table's own values, or of the population's where there "
-        "are no intervals for own values.\n"
+        f"{len(found)} of {len(judged(lines))} with a mean coverage of the population that is "
+        f"below {BAND[0]:.0%} by more than two standard errors.\n"
     )
     if len(found):
         head = (
@@ -155,7 +154,7 @@ def _short(lines: pd.DataFrame) -> Iterator[str]:
                 f"{line.known:.0%}",
                 f"{line.held:.1%} ± {line.error:.1%}",
                 _share(line.own, 1),
-                _share(line.worst if pd.isna(line.own_worst) else line.own_worst, 0),
+                _share(line.worst, 0),
             )
             for line in found.itertuples()
         )

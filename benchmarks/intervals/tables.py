@@ -9,7 +9,8 @@ import pandas as pd
 from benchmarks.intervals.cells import KINDS, QUICK, Cell, Result
 
 Results = dict[Cell, Result]
-BAND, LEAST = (0.93, 0.97), 0.80
+BAND = (0.93, 0.97)
+SURE = 2.0  # standard errors that a deviation has to exceed
 FEW = 0.2  # with a smaller share of known entries, coverage describes a selection
 LAYOUTS = {1: "no folds", 10: "10 folds"}
 
@@ -43,9 +44,7 @@ def judged(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def short(lines: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose mean coverage, of the table's own values or else the population's, is too low."""
+    """Rows whose mean coverage of the population is too low beyond chance, lowest first."""
     some = judged(lines)
-    low = (some["own"].fillna(some["held"]) < BAND[0]) | (
-        some["own_worst"].fillna(some["worst"]) < LEAST
-    )
+    low = some["held"] + SURE * some["error"] < BAND[0]
     return some[low].sort_values("held", kind="stable")

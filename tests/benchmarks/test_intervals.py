@@ -88,7 +88,9 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     assert costs.between(0.8, 6).all()
 
     unknown = {of: Score(0.1) for of in QUANTITIES}
-    seldom = {of: replace(score, own_worst=0.5) for of, score in measured.scores["10"].items()}
+    seldom = {
+        of: replace(score, held=0.5, error=0.01) for of, score in measured.scores["10"].items()
+    }
     other = replace(CELL, n=200_000)
     append(path, replace(measured, cell=other, scores={"1": unknown, "10": seldom}))
     lines = tables.intervals(read_results(path, cells.Result))
