@@ -189,6 +189,10 @@ class Evidence:
         Columns of which only is published which cells differ from the value that nearly all have.
     rows_each
         Public mean number of rows of one of the `rows`: more than 1 for persons only.
+    persons
+        Whether `rows` counts persons, who have all of their rows in `raw` and one in histograms.
+    size
+        Of a group of rows, their number by the sizes of all groups, and the deviation of its noise.
     missing
         Which cells are missing together, if it is published.
     bounds
@@ -218,6 +222,8 @@ class Evidence:
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
     rows_each: float = 1.0
+    persons: bool = False
+    size: tuple[float, float] | None = None
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
