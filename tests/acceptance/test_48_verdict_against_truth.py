@@ -6,7 +6,6 @@ all counts are fixed by their seeds.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +16,14 @@ import pytest
 
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
+from tests.support.factories import FULL
 from tests.support.kinds_of_tables import KINDS, round_bounds
 from tests.support.private_release import Array, numeric_columns, privately_scaled
 from tests.support.verdict_truth import WRONG, VerdictTruth
 
-FULL = bool(os.environ.get("GRAMERCY_FULL"))
+pytestmark = pytest.mark.slow
+
+
 LEVEL = 0.95
 PLAIN = ("normal", "uniform", "off-centre", "two modes", "Likert")
 MISLEADING = (
