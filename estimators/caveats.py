@@ -9,15 +9,16 @@ may lie anywhere and leave no trace. All are functions of what is published.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.clipped_accuracy import (
     ClippedAccuracy,
+    Traceless,
     traceless_cells,
     traceless_rows,
 )
@@ -40,6 +41,7 @@ Kind = Literal[
     "clamped",
     "tail",
     "missing together",
+    "not at random",
     "hidden cells",
     "hidden rows",
     "count",
@@ -59,10 +61,11 @@ class Caveat:
     kind
         ``sign``: only which cells differ from one value is published; ``constant``: no cell is seen
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
-        standard deviation that is uncertain because of long rows; ``missing together``:
-        correlations that depend on which cells are missing together; ``hidden cells`` and ``hidden
-        rows``: how many may be unlike all others and leave no trace; ``count``: the declared number
-        of rows or persons contradicts the published counts.
+        standard deviation that may be larger, by long rows of which the noise hides a part;
+        ``missing together``: correlations that depend on which cells are missing together, where
+        that is not published; ``not at random``: rows with missing cells are unlike the others;
+        ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
+        ``count``: the declared number of rows or persons contradicts the published counts.
     notice
         Its words, the code of their family, and the names and numbers in them.
     column
@@ -76,6 +79,17 @@ class Caveat:
     def __str__(self) -> str:
         return self.notice.message
 
+    def described(self) -> dict[str, Any]:
+        """Its kind, its words and its facts as plain data."""
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "code": self.notice.code,
+            "sentence": self.notice.sentence,
+            "hint": self.notice.hint,
+            "facts": dict(self.notice.facts),
+        }
+
 
 def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     """The caveats of a release: those of its columns in their order, then those of the release.
@@ -88,12 +102,13 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     units = table_units(evidence)
     if units is None:
         return ()
+    hidden = _hidden(evidence, units)
     found = [
         *_nearly_constant(evidence),
         *_clamped(evidence),
-        *_tails(evidence, units),
-        *_missing_together(evidence),
-        *_hidden_cells(evidence, units),
+        *_tails(evidence, units, hidden),
+        *(_missing_together(evidence) if evidence.missing is None else _not_at_random(evidence)),
+        *_hidden_cells(evidence, hidden),
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
     found.sort(key=lambda each: order[each.column or ""])
@@ -206,34 +221,37 @@ def _clamped(evidence: Evidence) -> Iterator[Caveat]:
         yield Caveat("clamped", notice, name)
 
 
-def _tails(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
-    """Columns whose variance may be much larger, by rows that clipping and noise hide."""
+def _tails(
+    evidence: Evidence, units: TableUnits, hidden: Mapping[str, Traceless]
+) -> Iterator[Caveat]:
+    """Columns whose variance may be much larger, by long rows of which the noise hides a part.
+
+    `hidden`: what cells beyond all that the histograms show could do; they bound it as well.
+    """
     moments = clipped_moments(evidence)
     if moments is None:
         return
     known = moments.known & np.array([name not in evidence.signs for name in units.names])
     ratios = np.where(known, _largest_ratio(moments), 0.0)
     deviations = units.scale * np.sqrt(np.maximum(moments.variance, 0.0))
-    means, bounds = units.centre + units.scale * moments.mean, _bounds(evidence)
-    for k, column in enumerate(evidence.columns[1:]):
-        if not isinstance(column, ColumnFacts):
+    bounded = _bounds(evidence).keys() & {each.column for each in evidence.marginals}
+    for column, deviation, ratio in zip(evidence.columns[1:], deviations, ratios, strict=True):
+        if not isinstance(column, ColumnFacts) or ratio <= _LONG:
             continue
-        deviation = float(deviations[k])
-        possible = deviation * float(ratios[k])
-        if column.name in bounds:  # of cells within bounds, those at the bounds vary most
-            lower, upper = bounds[column.name]
-            largest = max((upper - means[k]) * (means[k] - lower), 0.0)
-            possible = min(possible, max(math.sqrt(largest), deviation))
-        if possible > _LONG * deviation:
-            notice = families.TAILS(
-                "{column} has a long tail, of which the noise hides a part: its standard deviation "
-                "is {deviation:.3g}, and may be as large as {possible:.3g}.",
-                "Use quantiles, or publish a transformed column with a shorter tail.",
-                column=column.name,
-                deviation=deviation,
-                possible=possible,
-            )
-            yield Caveat("tail", notice, column.name)
+        possible = float(deviation * ratio)
+        if column.name in bounded and (
+            column.name not in hidden or possible >= hidden[column.name].possible
+        ):
+            continue
+        notice = families.TAILS(
+            "Clipping shortens long rows, and the noise hides how much of that is due to {column}: "
+            "its standard deviation is {deviation:.3g}, and may be as large as {possible:.3g}.",
+            "Use quantiles, or publish a transformed column with a shorter tail.",
+            column=column.name,
+            deviation=float(deviation),
+            possible=possible,
+        )
+        yield Caveat("tail", notice, column.name)
 
 
 def _largest_ratio(moments: ClippedMoments) -> Array:
@@ -265,15 +283,42 @@ def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
             yield Caveat("missing together", notice, name)
 
 
-def _hidden_cells(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
+def _not_at_random(evidence: Evidence) -> Iterator[Caveat]:
+    moments = clipped_moments(evidence)
+    if moments is None:
+        return
+    names, changes = _names(evidence), moments.correlation_missing
+    for k, share in enumerate(evidence.present[1:]):
+        partner = int(np.argmax(changes[k]))
+        if share < 1 and changes[k, partner] > _TOGETHER:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing, in rows that are unlike the "
+                "others. Its correlation with {partner} is that of the rows with both; that of all "
+                "rows may differ by {change:.2g}.",
+                "Ask why cells are missing before you speak of all rows.",
+                column=names[k],
+                share=100 * (1 - share),
+                partner=names[partner],
+                change=float(changes[k, partner]),
+            )
+            yield Caveat("not at random", notice, names[k])
+
+
+def _hidden(evidence: Evidence, units: TableUnits) -> dict[str, Traceless]:
+    """The columns whose standard deviation depends on cells that noise hides."""
     bounds = _bounds(evidence)
     if not bounds:
-        return
+        return {}
     means, deviations = (
         np.where(each.estimable, each.estimate, np.nan)
         for each in (table_means(evidence, units), table_deviations(evidence, units))
     )
-    for each in traceless_cells(evidence, deviations, means, bounds):
+    return {each.column: each for each in traceless_cells(evidence, deviations, means, bounds)}
+
+
+def _hidden_cells(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Iterator[Caveat]:
+    bounds = _bounds(evidence)
+    for each in hidden.values():
         notice = families.NOISE(
             "Up to {cells} cells of {column} ({share:.2g} %) may lie anywhere within the declared "
             "bounds [{lower:.6g}, {upper:.6g}] and leave no trace in what is published: if all "

@@ -15,13 +15,13 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.missing_cells import Presence
-from gramercy.estimators.table_units import table_units
+from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
 
@@ -33,6 +33,7 @@ _LARGEST_RATIO, _FEW_ROWS, _NO_NOISE, _FAR_TAIL = 0.18, 0.1, 0.05, 6.0
 _DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
 _EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
 _UNSEEN, _BEYOND_SHARE = 2.0, 0.25
+_CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
 _HIDDEN = 1.0
 _REMAINDER = 0.7  # of what is unseen, in an interval
@@ -56,7 +57,8 @@ class LengthLosses:
         low, high = lengths.ends
         losses, weights = lengths.lost(radius), lengths.weights()
         squares = np.maximum(low * high, 1e-12)
-        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * (squares + lost.intercept**2 - 1)
+        together = squares + lost.rows_per_unit * (lost.intercept**2 - 1)
+        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * together
         cut = lost.cut * radius**2 / np.maximum(norms, 1e-12)
         seen = int(np.flatnonzero(weights > 0)[-1]) + 1
         return cls(
@@ -66,6 +68,10 @@ class LengthLosses:
             lengths.sd / lengths.rows * float(np.linalg.norm(losses[:seen])),
             _hidden(lengths, weights, losses, seen),
         )
+
+    def times(self, factor: float) -> LengthLosses:
+        """The losses in another unit."""
+        return LengthLosses(*(factor * each for each in astuple(self)))
 
 
 def _hidden(lengths: RowLengths, weights: Array, losses: Array, seen: int) -> float:
@@ -211,24 +217,57 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     lost = evidence.lost
     if lost is None or units is None or lengths is None or radius is None:
         return None
-    rows = max(evidence.rows, 1.0)
-    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows)
+    if weight_lost(evidence.raw, evidence.deviations):
+        return None
+    counted = _counted(evidence)
+    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), counted)
     marginals = {each.column: each for each in evidence.marginals}
-    shares = np.diag(evidence.repaired)[1:] * radius**2
+    shares = np.diag(evidence.repaired)[1:] * radius**2 / lost.rows_per_unit
     kurtosis = [
         _kurtosis(marginals.get(column.name) if column else None, float(share))
         for column, share in zip(evidence.columns[1:], shares, strict=True)
     ]
+    # A matrix that was divided by the declared number is divided by the counted one instead; and
+    # that of persons by the rows of a person.
+    divisor = 1.0 if evidence.declared is None else counted / max(evidence.rows, 1.0)
+    per_unit = _rows_per_unit(evidence.raw[0, 0] * radius**2 / divisor, _divided(lost, divisor))
+    square = radius**2 / divisor / per_unit
     return moments_of(
-        evidence.raw * radius**2,
-        evidence.repaired * radius**2,
-        evidence.typical_noise * radius**2,
+        evidence.raw * square,
+        evidence.repaired * square,
+        evidence.typical_noise * square,
         units.together,
-        LengthLosses.of(of_rows, radius, lost),
-        lost,
-        rows,
+        LengthLosses.of(of_rows, radius, lost).times(1 / per_unit),
+        _divided(lost, divisor * per_unit),
+        max(evidence.rows, 1.0) * divisor,
         np.array(kurtosis),
     )
+
+
+def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
+    """The matrix of lost moments divided by a number."""
+    return replace(lost, matrix=lost.matrix / divisor, sd=lost.sd / divisor)
+
+
+def _counted(evidence: Evidence) -> float:
+    """Number of rows or persons in the published histograms: the declared one, or what they say.
+
+    The histograms of a group of rows are of all groups.
+    """
+    rows, counted = max(evidence.rows, 1.0), evidence.counted
+    if counted is None or abs(counted[0] - rows) <= _CONTRADICTED * counted[1]:
+        return rows
+    return max(counted[0], 1.0)
+
+
+def _rows_per_unit(kept: float, lost: LostMatrix) -> float:
+    """Mean number of rows that are clipped together: 1, or that of a person by what is published.
+
+    `kept`: mean weight of a person's rows.
+    """
+    if lost.rows_per_unit == 1 or not lost.intercept:
+        return 1.0
+    return max(kept + float(lost.matrix[0, 0]) / lost.intercept**2, _LEAST_WEIGHT)
 
 
 def moments_of(  # noqa: PLR0915  one derivation
@@ -302,7 +341,7 @@ def moments_of(  # noqa: PLR0915  one derivation
     relative = (variance_noise / v) ** 2 / 4
     squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
-    moved = np.abs(presence.shift) / np.sqrt(v)[:, None]
+    unlike = np.abs(presence.shift) / np.sqrt(v)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(remainder, remainder)) / pairs / deviations, 2.0)
     limit = np.minimum(bound, losses.most / 2)  # the losses of all columns sum to at most `most`
     ends = [np.clip(lost.matrix[1:, 1:] + z * s, -limit, limit) for z in (-Z95, Z95)]
@@ -333,7 +372,7 @@ def moments_of(  # noqa: PLR0915  one derivation
         correlation_spread=np.hypot(
             np.sqrt(trust_pair) * s / pairs / deviations, _REMAINDER / 2 * _REMAINDER * unseen
         ),
-        correlation_missing=(moved + moved.T) / 2,
+        correlation_missing=(unlike + unlike.T) / 2,
         mean_sampling=np.sqrt(v / cells),
         variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),

@@ -87,7 +87,7 @@ def measured(
     """
     absent, cells = 1 - present[holes], np.ix_(holes, holes)
     # Rows with very many missing cells were cut; the trace tells by how much, on average.
-    cut = float(np.clip(np.trace(missing.together) / absent.sum(), 1 / len(holes), 1.0))
+    cut = max(float(np.trace(missing.together) / absent.sum()), 1 / len(holes))
     sd = missing.sd / cut
     together = missing.together / cut - np.outer(absent, absent)
     np.fill_diagonal(together, 0.0)

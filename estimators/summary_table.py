@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
+from gramercy.estimators.caveats import caveats, kinds_of
 from gramercy.estimators.contingency import group_means, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
 from gramercy.estimators.marginals import quantiles, share
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
+from gramercy.estimators.uncertainty.entry_estimates import Target
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence, Histogram
@@ -36,12 +38,16 @@ class SummaryTable(Estimator):
         Name of a column of levels: then also the means within each of its levels.
     level
         Confidence level of the intervals.
+    target
+        Whose means and standard deviations the intervals of ``columns`` contain: those of the
+        ``population`` of which the rows are a sample (the default), or of the ``table`` itself.
 
     Notes
     -----
     Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
     levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given. Cells
-    are clamped to the bounds, which are in the table. Intervals cover noise and sampling.
+    are clamped to the bounds, which are in the table. Intervals cover noise and sampling, and
+    ``caveat`` has what they cannot cover: the kinds of `estimators.caveats`.
 
     If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
     there are none, and ``clipping`` bounds how far a mean may therefore be from that of equally
@@ -53,6 +59,7 @@ class SummaryTable(Estimator):
     name: Literal["moments"] = "moments"
     by: str | None = None
     level: Level = 0.95
+    target: Target = "population"
 
     def check(self, spec: ReleaseSpec) -> None:
         if not spec.intercept or spec.normalisation.unit_rows:
@@ -67,7 +74,7 @@ class SummaryTable(Estimator):
             raise wordings.analysis_needs_means(self.name)
         tables: dict[str, pd.DataFrame] = {}
         if any(isinstance(column, ColumnFacts) for column in evidence.columns):
-            tables["columns"] = _columns(evidence, units, self.level)
+            tables["columns"] = _columns(evidence, units, self.level, self.target)
         facts = [each for each in evidence.columns if isinstance(each, LevelsFacts)]
         if facts:
             tables["levels"] = _levels(evidence, list(dict.fromkeys(facts)), self.level)
@@ -100,7 +107,7 @@ def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
     return levels[name]
 
 
-def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFrame:
+def _columns(evidence: Evidence, units: TableUnits, level: float, target: Target) -> pd.DataFrame:
     """Means and standard deviations of the numeric columns, with what else is known of them."""
     numeric = [k for k, c in enumerate(evidence.columns[1:]) if isinstance(c, ColumnFacts)]
     facts = [c for c in evidence.columns if isinstance(c, ColumnFacts)]
@@ -114,14 +121,16 @@ def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFram
     table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):
-        lower, upper = entries.interval(level)
+        lower, upper = entries.interval(level, target)
         values = (entries.estimate, entries.standard_error, lower, upper)
         for key, each in zip(("", "_error", "_lower", "_upper"), values, strict=True):
             table[name + key] = np.where(entries.estimable, each, np.nan)[numeric]
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
-    return table.assign(law=means.law)
+    told = caveats(evidence)
+    table["caveat"] = pd.Series([kinds_of(told, c.name) for c in facts], dtype="str")
+    return table.assign(law=means.law, target=target)
 
 
 def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.DataFrame:

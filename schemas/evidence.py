@@ -102,12 +102,15 @@ class LostMatrix:
         What y has in place of the intercept; 0 without one.
     cut
         Largest Frobenius norm of a row's contribution, in squares of the radius.
+    rows_per_unit
+        Mean number of rows that are clipped together, by the contract: 1, or that of a person.
     """
 
     matrix: Array
     sd: float
     intercept: float
     cut: float
+    rows_per_unit: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
+# Whose value an interval contains: that of a population of which the rows are a sample, or the
+# table's own, without the sampling error.
+Target = Literal["population", "table"]
 
 
 @dataclass(frozen=True)
@@ -21,13 +25,14 @@ class Entries:
     sampling_error: Array
     noise_error: Array
     estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
-    # lower and upper bounds, as a function of the confidence level
-    interval: Callable[[float], Bounds]
+    # lower and upper bounds, as a function of the confidence level and of whose value it is
+    bounds: Callable[[float, Target], Bounds]
     # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
     law: str = "Gaussian rows"
-    # The bounds of the table's own value, if they are known: without the sampling error. Those of
-    # `interval` are of a population of which the rows are a sample.
-    table_interval: Callable[[float], Bounds] | None = None
+
+    def interval(self, level: float, target: Target = "population") -> Bounds:
+        """Lower and upper bounds at a confidence level."""
+        return self.bounds(level, target)
 
     @property
     def standard_error(self) -> Array:

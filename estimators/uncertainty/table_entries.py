@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, Target, reach_of_matrix
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -78,8 +78,8 @@ def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
     known &= np.diag(variances.estimable)
     deviation = np.sqrt(np.where(known, np.diag(variances.estimate), 1.0))
 
-    def interval(level: float) -> Bounds:
-        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level))
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level, target))
         return lower, upper
 
     return replace(
@@ -88,7 +88,7 @@ def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
         sampling_error=np.diag(variances.sampling_error) / (2 * deviation),
         noise_error=np.diag(variances.noise_error) / (2 * deviation),
         estimable=known,
-        interval=interval,
+        bounds=bounds,
     )
 
 
@@ -110,9 +110,9 @@ def _entries(
     estimable = np.isfinite(estimate) & np.isfinite(noise_error) & np.isfinite(sampling_error)
     estimable &= not weight_lost(raw, deviations)
 
-    def interval(level: float) -> Bounds:
+    def bounds(level: float, target: Target) -> Bounds:
         diagonal = np.eye(len(estimate), dtype=bool) if estimate.ndim == 2 else None
-        by_sampling, by_noise = sampling_error**2, noise_error**2
+        by_sampling, by_noise = sampling_error**2 * (target == "population"), noise_error**2
         if folds is None:
             z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
             below = above = z * np.sqrt(by_sampling + by_noise)
@@ -127,7 +127,7 @@ def _entries(
         return lower, np.where(estimable, estimate + above, np.inf)
 
     law = describe_sampling(evidence)
-    return Entries(estimate, sampling_error, noise_error, estimable, interval, law)
+    return Entries(estimate, sampling_error, noise_error, estimable, bounds, law)
 
 
 def _linear(evidence: Evidence, units: TableUnits) -> Array:
@@ -168,21 +168,18 @@ def _clipped_deviations(evidence: Evidence, units: TableUnits, clipped: ClippedM
     )
     deviation = np.sqrt(np.maximum(clipped.variance, 0.0))
 
-    def root_of(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def interval(level: float) -> Bounds:
-            lower, upper = (np.sqrt(np.maximum(each, 0.0)) for each in bounds(level))
-            return lower, upper
+    def root(level: float, target: Target) -> Bounds:
+        lower, upper = (
+            np.sqrt(np.maximum(each, 0.0)) for each in variances.interval(level, target)
+        )
+        return lower, upper
 
-        return interval
-
-    assert variances.table_interval is not None  # noqa: S101
     roots = replace(
         variances,
         estimate=deviation,
         sampling_error=variances.sampling_error / (2 * deviation),
         noise_error=variances.noise_error / (2 * deviation),
-        interval=root_of(variances.interval),
-        table_interval=root_of(variances.table_interval),
+        bounds=root,
     )
     return _rescaled(roots, units.scale)
 
@@ -246,20 +243,15 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
     bias = np.where(diagonal, 0.0, np.hypot(clipped.correlation_bias, unlike))
     made = errors.entries(clipped.correlation, (bias, bias), (0.0, 0.0), known | diagonal)
 
-    def within(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def interval(level: float) -> Bounds:
-            lower, upper = (np.clip(each, -1.0, 1.0) for each in bounds(level))
-            return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
+    def within(level: float, target: Target) -> Bounds:
+        lower, upper = (np.clip(each, -1.0, 1.0) for each in made.interval(level, target))
+        return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
-        return interval
-
-    assert made.table_interval is not None  # noqa: S101
     return replace(
         made,
         sampling_error=np.where(diagonal, 0.0, made.sampling_error),
         noise_error=np.where(diagonal, 0.0, made.noise_error),
-        interval=within(made.interval),
-        table_interval=within(made.table_interval),
+        bounds=within,
     )
 
 
@@ -291,10 +283,10 @@ class _Errors:
     ) -> Entries:
         """Entries whose bounds are farther from the estimate by `shift` and by `bias`."""
 
-        def bounds(level: float, sampling: float) -> Bounds:
+        def bounds(level: float, target: Target) -> Bounds:
             z = student_quantile(level, np.inf)
             own = z * self.noise
-            if sampling:
+            if target == "population":
                 own = np.hypot(own, student_quantile(level, self.freedom) * self.sampling)
             below, above = (
                 moved + np.hypot(width * (z / Z95), own)
@@ -305,15 +297,8 @@ class _Errors:
                 np.where(known, estimate + above, np.inf),
             )
 
-        return Entries(
-            estimate,
-            self.sampling,
-            self.noise,
-            known & np.isfinite(self.sampling),
-            lambda level: bounds(level, 1.0),
-            self.law,
-            lambda level: bounds(level, 0.0),
-        )
+        estimable = known & np.isfinite(self.sampling)
+        return Entries(estimate, self.sampling, self.noise, estimable, bounds, self.law)
 
 
 def _pairs(values: Array) -> tuple[Array, Array]:
@@ -328,19 +313,14 @@ def _is_sign(evidence: Evidence, units: TableUnits) -> NDArray[np.bool_]:
 def _rescaled(entries: Entries, scale: Array, centre: Array | float = 0.0) -> Entries:
     """Entries in the columns' units."""
 
-    def interval(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def rescaled(level: float) -> Bounds:
-            lower, upper = bounds(level)
-            return centre + scale * lower, centre + scale * upper
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = entries.interval(level, target)
+        return centre + scale * lower, centre + scale * upper
 
-        return rescaled
-
-    assert entries.table_interval is not None  # noqa: S101
     return replace(
         entries,
         estimate=centre + scale * entries.estimate,
         sampling_error=scale * entries.sampling_error,
         noise_error=scale * entries.noise_error,
-        interval=interval(entries.interval),
-        table_interval=interval(entries.table_interval),
+        bounds=bounds,
     )

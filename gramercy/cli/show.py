@@ -65,6 +65,13 @@ def show(
             "location": release.where,
         },
     )
+    if release.warnings:
+        told = {
+            printable(f"{each.column or 'release'}: {each.kind}"): str(each.notice)
+            for each in release.warnings
+        }
+        terminal.say("")
+        terminal.facts_table("caveats", told)
 
 
 def _noise(facts: ReleaseManifest) -> str:

@@ -166,6 +166,7 @@ class ReleaseBundle:
             sd=square * facts.noise.sd_off_diagonal,
             intercept=facts.intercept,
             cut=rows.cut,
+            rows_per_unit=self.manifest.dataset.rows / self.manifest.dataset.count,
         )
 
     @property

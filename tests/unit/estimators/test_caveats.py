@@ -9,8 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of, of_column
-from gramercy.schemas.evidence import Evidence
-from tests.support.simulated_release import declared_columns, privately_scaled, released
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.uncertainty.entries import correlation, second_moment
+from gramercy.estimators.uncertainty.table_entries import (
+    table_covariance,
+    table_deviations,
+    table_means,
+)
+from gramercy.schemas.evidence import Evidence, Fold
+from tests.support.simulated_release import declared_columns, privately_scaled, released, units_of
 
 Array = NDArray[np.float64]
 ROWS = 20_000
@@ -88,13 +96,27 @@ def test_cells_that_noise_hides_are_counted_where_bounds_are_wide() -> None:
 
 
 def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
+    """Unless it is published which cells are missing together."""
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
-    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    assert not kinds_of(caveats(evidence), "c0")
+    found = caveats(replace(evidence, missing=None))
     (told,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
     assert told.notice.facts["partner"] == "c1"
     assert told.notice.facts["share"] == pytest.approx(50, abs=2)
     assert not kinds_of(found, "c2")
+
+
+def test_cells_that_are_missing_where_another_column_is_high() -> None:
+    table = normal()
+    table[table[:, 3] > 0.5, :2] = np.nan
+    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    for name in ("c0", "c1"):
+        (told,) = of_column(found, name)
+        assert told.kind == "not at random"
+        assert told.notice.facts["partner"] == "c3"
+    assert not kinds_of(found, "c3")
 
 
 @pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
@@ -118,3 +140,48 @@ def test_release_without_histograms_or_means() -> None:
     columns = declared_columns([(-5.0, 5.0)] * 4)
     assert caveats(released(normal(), columns, 9.0)) == ()
     assert caveats(released(normal(), columns, 9.0, intercept=False)) == ()
+
+
+def test_tables_of_estimates_name_the_kinds() -> None:
+    table = normal()
+    table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    kinds = [kinds_of(caveats(evidence), f"c{j}") for j in range(4)]
+    for target in ("population", "table"):
+        columns = SummaryTable(target=target).fit(evidence).tables["columns"]
+        assert list(columns["caveat"]) == kinds
+        assert set(columns["target"]) == {target}
+        pairs = Intervals(target=target).fit(evidence).tables["clearest"]
+        of = pairs.set_index(["row", "column"])["caveat"]
+        assert (of["c0", "c1"], of["c2", "c3"]) == (kinds[0], "")
+        assert set(pairs["target"]) == {target}
+
+
+@pytest.mark.parametrize("folds", [1, 10])
+@pytest.mark.parametrize("lost", [True, False])
+def test_intervals_of_the_table_leave_out_sampling(folds: int, lost: bool) -> None:
+    evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0)
+    if not lost:
+        evidence = replace(evidence, lost=None)
+    if folds > 1:
+        stream, parts = np.random.default_rng(0), []
+        for _ in range(folds):
+            noise = stream.normal(scale=3e-3, size=evidence.raw.shape)
+            parts.append(Fold(evidence.raw + noise + noise.T, ROWS / folds))
+        evidence = replace(evidence, folds=tuple(parts))
+    units = units_of(evidence)
+    for entries in (
+        table_means(evidence, units),
+        table_deviations(evidence, units),
+        table_covariance(evidence, units),
+        correlation(evidence),
+        correlation(evidence, "partial-correlation"),
+        second_moment(evidence),
+    ):
+        own, wider = (entries.interval(0.95, target) for target in ("table", "population"))
+        widths, wider_widths = own[1] - own[0], wider[1] - wider[0]
+        sampled = entries.sampling_error > 0.1 * entries.noise_error
+        assert sampled.any()
+        assert (widths <= wider_widths + 1e-12).all()
+        assert (widths < wider_widths)[sampled].all()
+        assert (widths > 1.9 * entries.noise_error)[sampled].all()
