@@ -322,7 +322,7 @@ def _hidden_cells(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Iterat
         notice = families.NOISE(
             "Up to {cells} cells of {column} ({share:.2g} %) may lie anywhere within the declared "
             "bounds [{lower:.6g}, {upper:.6g}] and leave no trace in what is published: if all "
-            "lay at a bound, the standard deviation would be {possible:.3g} instead of "
+            "were at a bound, the standard deviation would be {possible:.3g} instead of "
             "{deviation:.3g}.",
             "Narrower bounds in the contract, a larger epsilon or more rows would tell.",
             column=each.column,

@@ -124,9 +124,9 @@ class Intervals(Estimator):
         top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
         numbers = {key: value[top] for key, value in values.items()}
         table = pd.DataFrame({"row": labels[row[top]], "column": labels[column[top]], **numbers})
-        told = caveats(evidence)
+        known = caveats(evidence)
         kinds = [
-            "; ".join(dict.fromkeys(filter(None, (kinds_of(told, a), kinds_of(told, b)))))
+            "; ".join(dict.fromkeys(filter(None, (kinds_of(known, a), kinds_of(known, b)))))
             for a, b in table[["row", "column"]].to_numpy()
         ]
         table["caveat"] = pd.Series(kinds, dtype="str")

@@ -15,15 +15,18 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_units import table_units, weight_lost
+from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
-from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
+from gramercy.schemas.evidence import Evidence, LostMatrix
 
 Array = NDArray[np.float64]
 
@@ -38,7 +41,7 @@ _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
 _HIDDEN = 1.0
 _REMAINDER = 0.7  # of what is unseen, in an interval
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
-_LEAST_KURTOSIS, _LARGEST_KURTOSIS, _PAIR_KURTOSIS = 3.0, 500.0, 50.0
+_PAIR_KURTOSIS = 50.0  # largest one of which a correlation takes account
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,25 @@ class LengthLosses:
     def times(self, factor: float) -> LengthLosses:
         """The losses in another unit."""
         return LengthLosses(*(factor * each for each in astuple(self)))
+
+    def of_part(self, share: float, lost: LostMatrix, weight: float) -> LengthLosses:
+        """The losses of a group that is this share of the rows, by the trace of its lost matrix.
+
+        They are at most those of all rows over the share. `weight`: of the group's rows, lost.
+        """
+        trace, p = float(np.trace(lost.matrix[1:, 1:])), len(lost.matrix) - 1
+        within = max(self.seen - self.beyond - weight, 1e-12)
+        noise = math.sqrt(2 * p) * lost.sd
+        trust = within**2 / (within**2 + noise**2)
+        ratio = float(np.clip(1 + trust * (trace / within - 1), 0.0, 1 / share))
+        most = float(np.clip((trace + _SURE * noise) / within, ratio, 1 / share))
+        return LengthLosses(
+            ratio * self.seen,
+            ratio * self.beyond,
+            most * max(self.cautious, self.seen),
+            most * self.sd,
+            most * self.hidden,
+        )
 
 
 def _hidden(lengths: RowLengths, weights: Array, losses: Array, seen: int) -> float:
@@ -221,26 +243,26 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         return None
     counted = _counted(evidence)
     of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), counted)
-    marginals = {each.column: each for each in evidence.marginals}
-    shares = np.diag(evidence.repaired)[1:] * radius**2 / lost.rows_per_unit
-    kurtosis = [
-        _kurtosis(marginals.get(column.name) if column else None, float(share))
-        for column, share in zip(evidence.columns[1:], shares, strict=True)
-    ]
     # A matrix that was divided by the declared number is divided by the counted one instead; and
     # that of persons by the rows of a person.
-    divisor = 1.0 if evidence.declared is None else counted / max(evidence.rows, 1.0)
+    rows = max(evidence.rows, 1.0)
+    divisor = 1.0 if evidence.declared is None else counted / rows
     per_unit = _rows_per_unit(evidence.raw[0, 0] * radius**2 / divisor, _divided(lost, divisor))
     square = radius**2 / divisor / per_unit
+    losses = LengthLosses.of(of_rows, radius, lost).times(1 / per_unit)
+    lost = _divided(lost, divisor * per_unit)
+    if rows * divisor < counted:  # a group: the lengths are those of all rows
+        weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
+        losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
     return moments_of(
         evidence.raw * square,
         evidence.repaired * square,
         evidence.typical_noise * square,
         units.together,
-        LengthLosses.of(of_rows, radius, lost).times(1 / per_unit),
-        _divided(lost, divisor * per_unit),
-        max(evidence.rows, 1.0) * divisor,
-        np.array(kurtosis),
+        losses,
+        lost,
+        rows * divisor,
+        partial(column_kurtosis, evidence),
     )
 
 
@@ -278,12 +300,12 @@ def moments_of(  # noqa: PLR0915  one derivation
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
-    kurtosis: Array,
+    kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `kurtosis` is
-    of the columns, shape (p,).
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `kurtosis_of`
+    gives the kurtosis of the columns from their variances.
     """
     o, s = np.diag(presence.share), lost.sd
     pairs = products = presence.share
@@ -356,8 +378,9 @@ def moments_of(  # noqa: PLR0915  one derivation
     moved_back = (1 - trust) * np.abs(moved) / 2
     mean_bias = mean_bias + np.minimum(moved_back, np.sqrt(losses.weight * losses.upper)) / o
     cells = rows * o
-    pair_kurtosis = np.minimum(kurtosis, _PAIR_KURTOSIS)
-    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / _LEAST_KURTOSIS)
+    kurtosis = kurtosis_of(variance)
+    pair_kurtosis = np.clip(kurtosis, GAUSSIAN, _PAIR_KURTOSIS)
+    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / GAUSSIAN)
     return ClippedMoments(
         mean=mean,
         mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
@@ -387,26 +410,3 @@ def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Arr
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept
-
-
-def _kurtosis(marginal: Histogram | None, share: float) -> float:
-    """Kurtosis of a column from its published histogram, as far as counts stand out of the noise.
-
-    Of a level, it follows from its `share` of the rows.
-    """
-    if marginal is None or not np.isfinite(marginal.lower).any():
-        variance = max(share * (1 - share), 1e-6)
-        return float(np.clip(1 / variance - 3, 1.0, _LARGEST_KURTOSIS))
-    ends = np.isfinite(marginal.lower) & np.isfinite(marginal.upper)
-    low, high = marginal.lower[ends], marginal.upper[ends]
-    weights = np.where(marginal.count[ends] > 3 * marginal.sd, marginal.count[ends], 0.0)
-    total = float(weights.sum())
-    if total <= 0:
-        return _LEAST_KURTOSIS
-    middle = low / 2 + high / 2
-    centre = float(weights @ middle) / total
-    distance = middle - centre
-    scale = float(np.abs(distance).max()) or 1.0
-    squares = (distance / scale) ** 2 + ((high / 2 - low / 2) / scale) ** 2 / 3
-    second, fourth = float(weights @ squares) / total, float(weights @ squares**2) / total
-    return float(np.clip(fourth / max(second**2, 1e-300), _LEAST_KURTOSIS, _LARGEST_KURTOSIS))

@@ -187,6 +187,10 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    persons
+        Whether `rows` counts persons, who have all of their rows in `raw` and one in histograms.
+    size
+        Of a group of rows, their number by the sizes of all groups, and the deviation of its noise.
     missing
         Which cells are missing together, if it is published.
     bounds
@@ -215,6 +219,8 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    persons: bool = False
+    size: tuple[float, float] | None = None
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None

@@ -17,6 +17,25 @@ Target = Literal["population", "table"]
 
 
 @dataclass(frozen=True)
+class Bias:
+    """What is not known of the bias of estimates, below and above them."""
+
+    shift: Bounds  # distances that the bias may have
+    deviation: Bounds  # standard deviations of what it may have beyond
+
+    @classmethod
+    def none(cls, estimate: Array) -> Bias:
+        """Of estimates without bias."""
+        zero = np.zeros_like(estimate)
+        return cls((zero, zero), (zero, zero))
+
+    def of(self, change: Callable[[Array], Array]) -> Bias:
+        """The same after a change of every array, such as of units."""
+        (below, above), (less, more) = self.shift, self.deviation
+        return Bias((change(below), change(above)), (change(less), change(more)))
+
+
+@dataclass(frozen=True)
 class Entries:
     """Estimates and errors of all entries; every array has shape (q, q)."""
 
@@ -29,10 +48,17 @@ class Entries:
     bounds: Callable[[float, Target], Bounds]
     # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
     law: str = "Gaussian rows"
+    # what is not known of the bias of clipping; it is part of the bounds. None for no bias.
+    unknown_bias: Bias | None = None
 
     def interval(self, level: float, target: Target = "population") -> Bounds:
         """Lower and upper bounds at a confidence level."""
         return self.bounds(level, target)
+
+    @property
+    def bias(self) -> Bias:
+        """What is not known of the bias of clipping."""
+        return self.unknown_bias or Bias.none(self.estimate)
 
     @property
     def standard_error(self) -> Array:

@@ -307,9 +307,11 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         """The numbers, and which of them have caveats."""
         shown = pd.Series.__repr__(self)
         kinds = self.caveats
-        told = [f"{name} ({kind})" for name, kind in kinds[kinds != ""].items()]
+        listed = [f"{name} ({kind})" for name, kind in kinds[kinds != ""].items()]
         return (
-            f"{shown}\nCaveats, see .warnings of the release: {', '.join(told)}" if told else shown
+            f"{shown}\nCaveats, see .warnings of the release: {', '.join(listed)}"
+            if listed
+            else shown
         )
 
     def listed(self, level: float = 0.95, target: Target = "population") -> pd.DataFrame:

@@ -132,8 +132,8 @@ class Description:
         """A line that names the columns with caveats, if there are some."""
         if self.columns is None or not (self.columns["caveat"] != "").any():
             return []
-        told = self.columns["caveat"][self.columns["caveat"] != ""]
-        return [f"Caveats: {', '.join(f'{name} ({kinds})' for name, kinds in told.items())}"]
+        shown = self.columns["caveat"][self.columns["caveat"] != ""]
+        return [f"Caveats: {', '.join(f'{name} ({kinds})' for name, kinds in shown.items())}"]
 
     def _head(self) -> str:
         weight = self.mean_weight

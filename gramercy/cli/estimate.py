@@ -87,8 +87,8 @@ def estimate(
         terminal.say(f"Report: {page or 'none'}")
         print_estimate(read_estimate(sealed))
         if found.kinds:
-            told = ", ".join(f"{name} ({kinds})" for name, kinds in found.kinds.items())
-            terminal.say(f"Caveats: {printable(told)}; gramercy show {release.id} has their words")
+            shown = ", ".join(f"{name} ({kinds})" for name, kinds in found.kinds.items())
+            terminal.say(f"Caveats: {printable(shown)}; gramercy show {release.id} has their words")
 
 
 def _chosen(estimator: str, settings: list[str]) -> Estimator:

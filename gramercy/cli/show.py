@@ -66,12 +66,12 @@ def show(
         },
     )
     if release.warnings:
-        told = {
+        shown = {
             printable(f"{each.column or 'release'}: {each.kind}"): str(each.notice)
             for each in release.warnings
         }
         terminal.say("")
-        terminal.facts_table("caveats", told)
+        terminal.facts_table("caveats", shown)
 
 
 def _noise(facts: ReleaseManifest) -> str:

@@ -12,6 +12,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
@@ -178,7 +179,7 @@ def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
                 )
         shown = [] if own is None else own.columns[:MOST_COLUMNS]
         columns = {column.name: column for column in shown}
-        groups.append(RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture))
+        groups.append(RowGroup(name, bundle.group_sizes[index], columns, picture))
     return groups
 
 
@@ -206,6 +207,7 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         return []
     columns = facts.source_columns
     present = bundle.evidence.present or (1.0,) * len(columns)
+    known = ReleasedTable(bundle.evidence)
     means_of_groups: list[LevelMeans] = []
     numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST_LINES]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
@@ -215,6 +217,9 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         if within is None or len(means_of_groups) > _MOST_LINES:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
+        if isinstance(column, LevelsFacts):
+            shares, k = known.levels(column), at - columns.index(column)
+            share = float(shares.value[k]), float(shares.standard_error[k])
         in_units = {
             c.name: (
                 c.centre + c.scale * float(within.value[k]) / present[k],

@@ -140,8 +140,8 @@ def test_commands_print_caveats(
     name = "toy/v1-r1"
     kinds = gramercy.open(Home.default().archive)[name].warnings.kinds
     facts = run_json("estimate", name, "--estimator", "moments", capsys=capsys)
-    told = {(each["column"], each["kind"]) for each in facts["caveats"]}
-    assert told == {(None, "hidden rows")} | {
+    stated = {(each["column"], each["kind"]) for each in facts["caveats"]}
+    assert stated == {(None, "hidden rows")} | {
         (column, kind) for column, each in kinds.items() for kind in each.split("; ")
     }
     assert all(each["code"].startswith("GRM-") and each["facts"] for each in facts["caveats"])

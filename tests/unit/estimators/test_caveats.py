@@ -63,8 +63,8 @@ def test_constant_column_is_told_apart() -> None:
     )
     kind = kinds_of(caveats(evidence), "c0")
     assert kind in {"sign", "constant"}
-    (told,) = of_column(caveats(evidence), "c0")
-    assert 0 < told.notice.facts["most"] < ROWS / 20
+    (stated,) = of_column(caveats(evidence), "c0")
+    assert 0 < stated.notice.facts["most"] < ROWS / 20
 
 
 def test_long_tail_says_how_large_its_deviation_may_be() -> None:
@@ -102,9 +102,9 @@ def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
     evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
     assert not kinds_of(caveats(evidence), "c0")
     found = caveats(replace(evidence, missing=None))
-    (told,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
-    assert told.notice.facts["partner"] == "c1"
-    assert told.notice.facts["share"] == pytest.approx(50, abs=2)
+    (stated,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
+    assert stated.notice.facts["partner"] == "c1"
+    assert stated.notice.facts["share"] == pytest.approx(50, abs=2)
     assert not kinds_of(found, "c2")
 
 
@@ -113,18 +113,18 @@ def test_cells_that_are_missing_where_another_column_is_high() -> None:
     table[table[:, 3] > 0.5, :2] = np.nan
     found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
     for name in ("c0", "c1"):
-        (told,) = of_column(found, name)
-        assert told.kind == "not at random"
-        assert told.notice.facts["partner"] == "c3"
+        (stated,) = of_column(found, name)
+        assert stated.kind == "not at random"
+        assert stated.notice.facts["partner"] == "c3"
     assert not kinds_of(found, "c3")
 
 
 @pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
 def test_declared_number_that_counts_contradict(declared: int) -> None:
     evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0, declared=declared)
-    told = [each for each in caveats(evidence) if each.kind == "count"]
-    assert len(told) == (declared != ROWS)
-    for each in told:
+    stated = [each for each in caveats(evidence) if each.kind == "count"]
+    assert len(stated) == (declared != ROWS)
+    for each in stated:
         assert each.column is None
         assert each.notice.facts["declared"] == declared
         assert abs(each.notice.facts["counted"] - ROWS) < 4 * each.notice.facts["sd"] < ROWS / 50
