@@ -9,11 +9,12 @@ may lie anywhere and leave no trace. All are functions of what is published.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.clipped_accuracy import (
@@ -123,6 +124,16 @@ def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
 def kinds_of(all_caveats: Sequence[Caveat], column: str) -> str:
     """The kinds of a column's caveats, for a table: such as ``tail; hidden cells``."""
     return "; ".join(each.kind for each in of_column(all_caveats, column))
+
+
+def caveats_table(found: Iterable[Caveat]) -> pd.DataFrame:
+    """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and its words."""
+    lines = [
+        (each.column or "", each.kind, each.notice.code, each.notice.sentence, each.notice.hint)
+        for each in found
+    ]
+    names = ["column", "kind", "code", "sentence", "hint"]
+    return pd.DataFrame(lines, columns=names, dtype="str")
 
 
 def _names(evidence: Evidence) -> list[str]:
@@ -263,20 +274,21 @@ def _largest_ratio(moments: ClippedMoments) -> Array:
 
 
 def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
-    scaled = ScaledMoments.of(evidence)
+    accuracy, scaled = ClippedAccuracy.of(evidence), ScaledMoments.of(evidence)
     if scaled is None:
         return
-    changes = np.abs(scaled.jointly_missing())
+    changes = np.abs(scaled.jointly_missing() if accuracy is None else accuracy.missing)
     names = _names(evidence)
     for k, name in enumerate(names):
-        partner = int(np.argmax(changes[k]))
-        if changes[k, partner] > _TOGETHER:
+        partner, missing = int(np.argmax(changes[k])), 1 - float(scaled.present[k])
+        if missing > 0 and changes[k, partner] > _TOGETHER:
             notice = families.READING(
-                "{share:.3g} % of the cells of {column} are missing. If they are missing in the "
-                "same rows as those of {partner}, that correlation is off by {change:.2g}.",
-                "Correlations are corrected for cells that are missing independently.",
+                "{share:.3g} % of the cells of {column} are missing. Depending on the rows in "
+                "which they are, its correlation with {partner} is off by up to {change:.2g}.",
+                "Numbers are those of cells that are present, as if cells were missing "
+                "independently of all values.",
                 column=name,
-                share=100 * (1 - float(scaled.present[k])),
+                share=100 * missing,
                 partner=names[partner],
                 change=float(changes[k, partner]),
             )
