@@ -43,6 +43,7 @@ Kind = Literal[
     "tail",
     "far cells",
     "missing together",
+    "not at random",
     "hidden cells",
     "hidden rows",
     "count",
@@ -66,8 +67,9 @@ class Caveat:
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
         standard deviation that may be larger, by long rows of which the noise hides a part;
         ``far cells``: some that are far from all others, as a code for missing values is;
-        ``missing together``: correlations that depend on which cells are missing together; ``hidden
-        cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
+        ``missing together``: correlations that depend on which cells are missing together, where
+        that is not published; ``not at random``: rows with missing cells are unlike the others;
+        ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
         ``count``: the declared number of rows or persons contradicts the published counts.
     notice
         Its words, the code of their family, and the names and numbers in them.
@@ -111,7 +113,7 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
         *_clamped(evidence),
         *_tails(evidence, units, hidden),
         *_far_cells(evidence),
-        *_missing_together(evidence),
+        *(_missing_together(evidence) if evidence.missing is None else _not_at_random(evidence)),
         *_hidden_cells(evidence, hidden),
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
@@ -372,6 +374,27 @@ def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
                 change=float(changes[k, partner]),
             )
             yield Caveat("missing together", notice, name)
+
+
+def _not_at_random(evidence: Evidence) -> Iterator[Caveat]:
+    moments = clipped_moments(evidence)
+    if moments is None:
+        return
+    names, changes = _names(evidence), moments.correlation_missing
+    for k, share in enumerate(evidence.present[1:]):
+        partner = int(np.argmax(changes[k]))
+        if share < 1 and changes[k, partner] > _TOGETHER:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing, in rows that are unlike the "
+                "others. Its correlation with {partner} is that of the rows with both; that of all "
+                "rows may differ by {change:.2g}.",
+                "Ask why cells are missing before you speak of all rows.",
+                column=names[k],
+                share=100 * (1 - share),
+                partner=names[partner],
+                change=float(changes[k, partner]),
+            )
+            yield Caveat("not at random", notice, names[k])
 
 
 def _hidden(evidence: Evidence, units: TableUnits) -> dict[str, Traceless]:
