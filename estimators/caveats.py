@@ -9,11 +9,12 @@ may lie anywhere and leave no trace. All are functions of what is published.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.clipped_accuracy import (
@@ -41,6 +42,7 @@ Kind = Literal[
     "clamped",
     "tail",
     "missing together",
+    "not at random",
     "hidden cells",
     "hidden rows",
     "count",
@@ -61,8 +63,9 @@ class Caveat:
         ``sign``: only which cells differ from one value is published; ``constant``: no cell is seen
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
         standard deviation that may be larger, by long rows of which the noise hides a part;
-        ``missing together``: correlations that depend on which cells are missing together; ``hidden
-        cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
+        ``missing together``: correlations that depend on which cells are missing together, where
+        that is not published; ``not at random``: rows with missing cells are unlike the others;
+        ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
         ``count``: the declared number of rows or persons contradicts the published counts.
     notice
         Its words, the code of their family, and the names and numbers in them.
@@ -105,7 +108,7 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
         *_nearly_constant(evidence),
         *_clamped(evidence),
         *_tails(evidence, units, hidden),
-        *_missing_together(evidence),
+        *(_missing_together(evidence) if evidence.missing is None else _not_at_random(evidence)),
         *_hidden_cells(evidence, hidden),
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
@@ -121,6 +124,16 @@ def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
 def kinds_of(all_caveats: Sequence[Caveat], column: str) -> str:
     """The kinds of a column's caveats, for a table: such as ``tail; hidden cells``."""
     return "; ".join(each.kind for each in of_column(all_caveats, column))
+
+
+def caveats_table(found: Iterable[Caveat]) -> pd.DataFrame:
+    """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and its words."""
+    lines = [
+        (each.column or "", each.kind, each.notice.code, each.notice.sentence, each.notice.hint)
+        for each in found
+    ]
+    names = ["column", "kind", "code", "sentence", "hint"]
+    return pd.DataFrame(lines, columns=names, dtype="str")
 
 
 def _names(evidence: Evidence) -> list[str]:
@@ -261,24 +274,46 @@ def _largest_ratio(moments: ClippedMoments) -> Array:
 
 
 def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
-    scaled = ScaledMoments.of(evidence)
+    accuracy, scaled = ClippedAccuracy.of(evidence), ScaledMoments.of(evidence)
     if scaled is None:
         return
-    changes = np.abs(scaled.jointly_missing())
+    changes = np.abs(scaled.jointly_missing() if accuracy is None else accuracy.missing)
     names = _names(evidence)
     for k, name in enumerate(names):
-        partner = int(np.argmax(changes[k]))
-        if changes[k, partner] > _TOGETHER:
+        partner, missing = int(np.argmax(changes[k])), 1 - float(scaled.present[k])
+        if missing > 0 and changes[k, partner] > _TOGETHER:
             notice = families.READING(
-                "{share:.3g} % of the cells of {column} are missing. If they are missing in the "
-                "same rows as those of {partner}, that correlation is off by {change:.2g}.",
-                "Correlations are corrected for cells that are missing independently.",
+                "{share:.3g} % of the cells of {column} are missing. Depending on the rows in "
+                "which they are, its correlation with {partner} is off by up to {change:.2g}.",
+                "Numbers are those of cells that are present, as if cells were missing "
+                "independently of all values.",
                 column=name,
-                share=100 * (1 - float(scaled.present[k])),
+                share=100 * missing,
                 partner=names[partner],
                 change=float(changes[k, partner]),
             )
             yield Caveat("missing together", notice, name)
+
+
+def _not_at_random(evidence: Evidence) -> Iterator[Caveat]:
+    moments = clipped_moments(evidence)
+    if moments is None:
+        return
+    names, changes = _names(evidence), moments.correlation_missing
+    for k, share in enumerate(evidence.present[1:]):
+        partner = int(np.argmax(changes[k]))
+        if share < 1 and changes[k, partner] > _TOGETHER:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing, in rows that are unlike the "
+                "others. Its correlation with {partner} is that of the rows with both; that of all "
+                "rows may differ by {change:.2g}.",
+                "Ask why cells are missing before you speak of all rows.",
+                column=names[k],
+                share=100 * (1 - share),
+                partner=names[partner],
+                change=float(changes[k, partner]),
+            )
+            yield Caveat("not at random", notice, names[k])
 
 
 def _hidden(evidence: Evidence, units: TableUnits) -> dict[str, Traceless]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
-from gramercy.estimators.caveats import caveats, kinds_of
+from gramercy.estimators.caveats import caveats, caveats_table, kinds_of
 from gramercy.estimators.contingency import group_means, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
@@ -43,7 +43,8 @@ class SummaryTable(Estimator):
     Notes
     -----
     Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
-    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given. Cells
+    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given;
+    ``caveats``, what the numbers do not say, if there is something. Cells
     are clamped to the bounds, which are in the table. Intervals cover noise and sampling, and
     ``caveat`` has what they cannot cover: the kinds of `estimators.caveats`.
 
@@ -83,6 +84,8 @@ class SummaryTable(Estimator):
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)
+        if limits := caveats(evidence):
+            tables["caveats"] = caveats_table(limits)
         tuning = {"level": self.level, "number_of_rows": known.rows.value}
         weight = mean_weight(evidence)
         if weight is not None:
@@ -117,8 +120,8 @@ def _columns(known: ReleasedTable, units: TableUnits, level: float, target: Targ
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
-    told = caveats(evidence)
-    table["caveat"] = pd.Series([kinds_of(told, c.name) for c in facts], dtype="str")
+    limits = caveats(evidence)
+    table["caveat"] = pd.Series([kinds_of(limits, c.name) for c in facts], dtype="str")
     return table.assign(law=means.law, target=target)
 
 

@@ -23,7 +23,7 @@ from gramercy.schemas.evidence import Evidence, Histogram
 Array = NDArray[np.float64]
 Level = Literal["good", "warning", "danger"]
 
-_LARGEST, _TYPICAL, LOST_SHARE = 0.12, 0.05, 0.05
+LARGEST, TYPICAL, LOST_SHARE = 0.12, 0.05, 0.05
 _RED_TYPICAL, _RED_LOST = 0.2, 0.5
 MOST_NOISE = 0.3  # of a correlation that is not lost
 _REACH = 2.0  # standard deviations of the noise
@@ -34,13 +34,27 @@ _NOTICED = 1.15
 _MOST_NAMED = 3
 
 
+def level_of(typical: float, largest: float, lost_share: float) -> Level:
+    """The verdict on correlations, of a release and of a plan.
+
+    `typical`, `largest`: their typical error, and the largest bound. `lost_share`: share of the
+    pairs of columns whose correlation is lost in the noise.
+    """
+    if typical > _RED_TYPICAL or lost_share > _RED_LOST:
+        return "danger"
+    accurate = typical <= TYPICAL and largest <= LARGEST and lost_share <= LOST_SHARE
+    return "good" if accurate else "warning"
+
+
 @dataclass(frozen=True)
 class ClippedAccuracy:
     """Bounds of the errors of all correlations; q columns without the intercept."""
 
     names: tuple[str, ...]
     moments: ClippedMoments
-    missing: Array  # change of the correlations if cells are missing in the same rows, shape (q, q)
+    # At most by missing cells, shape (q, q): by rows with one cell of a pair, if it is published
+    # which are missing together; otherwise by missing cells of both columns in the same rows.
+    missing: Array
     apart: NDArray[np.bool_]  # columns whose correlations the verdict is not about, shape (q,)
 
     @classmethod
@@ -56,7 +70,9 @@ class ClippedAccuracy:
             or (not known and name in marginals and _is_constant(marginals[name]))
             for name, known in zip(names, moments.known.tolist(), strict=True)
         ]
-        return cls(names, moments, scaled.jointly_missing(), np.array(apart))
+        measured = evidence.missing is not None
+        missing = moments.correlation_missing if measured else scaled.jointly_missing()
+        return cls(names, moments, missing, np.array(apart))
 
     @cached_property
     def pairs(self) -> NDArray[np.bool_]:
@@ -133,7 +149,7 @@ class ClippedAccuracy:
     def least_accurate(self) -> tuple[str, ...]:
         """The columns of the least accurate correlations, the worst first; at most three."""
         without, names = self, list[str]()
-        while without.pairs.any() and without.largest > _LARGEST and len(names) < _MOST_NAMED:
+        while without.pairs.any() and without.largest > LARGEST and len(names) < _MOST_NAMED:
             worst = without._worst
             names.append(self.names[worst])
             without = without._without(worst)
@@ -147,10 +163,7 @@ class ClippedAccuracy:
     @property
     def _level_of_all(self) -> Level:
         """See `level`."""
-        if self.typical > _RED_TYPICAL or self.lost_share > _RED_LOST:
-            return "danger"
-        accurate = self.typical <= _TYPICAL and self.largest <= _LARGEST
-        return "good" if accurate and self.lost_share <= LOST_SHARE else "warning"
+        return level_of(self.typical, self.largest, self.lost_share)
 
     @property
     def _worst(self) -> int:
@@ -158,7 +171,7 @@ class ClippedAccuracy:
         live = np.logical_and.outer(~self.apart, ~self.apart)
         bounds = np.where(self.pairs | self.pairs.T, self.bounds, np.where(live, math.inf, 0.0))
         np.fill_diagonal(bounds, 0.0)
-        inaccurate = (bounds > _LARGEST).sum(axis=1)
+        inaccurate = (bounds > LARGEST).sum(axis=1)
         return int(np.argmax(inaccurate + np.minimum(bounds, 1.0).mean(axis=1)))
 
     def _typical(self, errors: Array) -> float:

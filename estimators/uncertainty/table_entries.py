@@ -325,7 +325,8 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
     known = ~np.logical_or.outer(~clipped.known, ~clipped.known)
     known &= clipped.correlation_noise <= _MOST_NOISE
     diagonal = np.eye(len(known), dtype=bool)
-    bias = np.where(diagonal, 0.0, clipped.correlation_bias)
+    unlike = clipped.correlation_missing  # rows with one of both cells
+    bias = np.where(diagonal, 0.0, np.hypot(clipped.correlation_bias, unlike))
     made = errors.entries(clipped.correlation, (bias, bias), (0.0, 0.0), known | diagonal)
 
     def within(level: float, target: Target) -> Bounds:

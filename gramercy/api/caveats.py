@@ -55,11 +55,9 @@ class Caveats(Sequence["Caveat"]):
 
     def table(self) -> pd.DataFrame:
         """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and words."""
-        lines = [
-            (each.column or "", each.kind, each.notice.code, each.notice.sentence, each.notice.hint)
-            for each in self
-        ]
-        return pd.DataFrame(lines, columns=["column", "kind", "code", "sentence", "hint"])
+        from gramercy.estimators.caveats import caveats_table
+
+        return caveats_table(self)
 
     def _repr_html_(self) -> str:
         return html_table(self.table().set_index("column"), repr(self).partition("\n")[0][1:])

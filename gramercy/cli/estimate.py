@@ -85,8 +85,9 @@ def estimate(
     else:
         terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")
-        print_estimate(read_estimate(sealed))
-        if found.kinds:
+        bundle = read_estimate(sealed)
+        print_estimate(bundle)
+        if found.kinds and "caveats" not in bundle.tables:
             shown = ", ".join(f"{name} ({kinds})" for name, kinds in found.kinds.items())
             terminal.say(f"Caveats: {printable(shown)}; gramercy show {release.id} has their words")
 

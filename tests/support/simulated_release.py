@@ -16,11 +16,12 @@ from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import Grid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
+from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix, MissingMatrix
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip, Lost
 from gramercy.schemas.request_parts import ScalingFacts
+from gramercy.tables.sums.row_transform import missing_rows
 from tests.support.noisy_matrices import gaussian_law, goe
 
 Array = NDArray[np.float64]
@@ -160,6 +161,27 @@ def privately_scaled(
         histograms=tuple(histograms),
         lost=lost_matrix(scaled, spec.lost_rows, lost_noise, stream),
         signs=spec.scaling.signs,
+        missing=missing_matrix(table, scaled, spec, noise, stream),
+    )
+
+
+def missing_matrix(
+    table: Array, scaled: Array, spec: ReleaseSpec, noise: float, stream: np.random.Generator
+) -> MissingMatrix | None:
+    """Which cells are missing together, with 5 % of the squared mu of the matrix."""
+    rows, n = spec.missing_rows, len(table)
+    if rows is None:
+        return None
+    y = missing_rows(scaled.T, table.T, rows) * rows.longest(math.nan)
+    sd = noise / math.sqrt(0.05) * rows.norm / n
+    matrix = y @ y.T / n + goe(stream, len(y), sd)
+    p, factor = scaled.shape[1], rows.radius / math.sqrt(rows.cut)
+    return MissingMatrix(
+        together=matrix[p:, p:],
+        products=factor * matrix[:p, p:],
+        columns=tuple(k + 1 for k in rows.columns),
+        sd=sd,
+        products_sd=factor * sd,
     )
 
 

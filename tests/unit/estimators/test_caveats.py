@@ -96,13 +96,27 @@ def test_cells_that_noise_hides_are_counted_where_bounds_are_wide() -> None:
 
 
 def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
+    """Unless it is published which cells are missing together."""
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
-    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    assert not kinds_of(caveats(evidence), "c0")
+    found = caveats(replace(evidence, missing=None))
     (stated,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
     assert stated.notice.facts["partner"] == "c1"
     assert stated.notice.facts["share"] == pytest.approx(50, abs=2)
     assert not kinds_of(found, "c2")
+
+
+def test_cells_that_are_missing_where_another_column_is_high() -> None:
+    table = normal()
+    table[table[:, 3] > 0.5, :2] = np.nan
+    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    for name in ("c0", "c1"):
+        (stated,) = of_column(found, name)
+        assert stated.kind == "not at random"
+        assert stated.notice.facts["partner"] == "c3"
+    assert not kinds_of(found, "c3")
 
 
 @pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
