@@ -15,7 +15,7 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 
@@ -203,6 +203,33 @@ class Losses:
 
 
 @dataclass(frozen=True)
+class LostMoments:
+    """What clipping took from first and second moments, in scaled units; p columns."""
+
+    weight: float  # of all rows
+    first: Array
+    second: Array
+    bias: Array  # half widths of intervals of 95 % of `second`, shape (p, p)
+    unseen: Array  # at most lost beyond, of second moments; shape (p,)
+
+    def times(self, factor: float) -> LostMoments:
+        """The moments in another unit."""
+        arrays = (self.first, self.second, self.bias, self.unseen)
+        return LostMoments(factor * self.weight, *(factor * each for each in arrays))
+
+    def of(self, columns: Sequence[int]) -> LostMoments:
+        """Of some of the columns."""
+        pairs = np.ix_(columns, columns)
+        return LostMoments(
+            self.weight,
+            self.first[columns],
+            self.second[pairs],
+            self.bias[pairs],
+            self.unseen[columns],
+        )
+
+
+@dataclass(frozen=True)
 class ClippedMoments:
     """Moments of a table and their errors by noise and by clipping; p columns, scaled units."""
 
@@ -224,6 +251,7 @@ class ClippedMoments:
     mean_sampling: Array
     variance_sampling: Array
     correlation_sampling: Array
+    lost: LostMoments  # in the units of the released matrix, times the squared radius
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -254,7 +282,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     if rows * divisor < counted:  # a group: the lengths are those of all rows
         weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
         losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
-    return moments_of(
+    moments = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
         evidence.typical_noise * square,
@@ -264,6 +292,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         rows * divisor,
         partial(column_kurtosis, evidence),
     )
+    return replace(moments, lost=moments.lost.times(radius**2 / square))
 
 
 def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
@@ -370,7 +399,8 @@ def moments_of(  # noqa: PLR0915  one derivation
     cut = np.maximum(np.maximum(ends[1] - lost_pairs, lost_pairs - ends[0]), 0.0)
     shrunk = np.hypot(Z95 * np.sqrt(trust_pair) * s, (1 - trust_pair) * np.abs(gain) / 2)
     of_variance = np.maximum(below, above) / o / v
-    bias = (np.minimum(shrunk, cut) / pairs / deviations) ** 2
+    of_pairs = np.minimum(shrunk, cut)
+    bias = (of_pairs / pairs / deviations) ** 2
     bias = bias + correlation**2 / 4 * np.add.outer(of_variance**2, of_variance**2)
     bias = np.sqrt(bias + (_REMAINDER * unseen) ** 2)
 
@@ -381,6 +411,7 @@ def moments_of(  # noqa: PLR0915  one derivation
     kurtosis = kurtosis_of(variance)
     pair_kurtosis = np.clip(kurtosis, GAUSSIAN, _PAIR_KURTOSIS)
     heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / GAUSSIAN)
+    np.fill_diagonal(of_pairs, np.maximum(below, above))
     return ClippedMoments(
         mean=mean,
         mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
@@ -399,6 +430,9 @@ def moments_of(  # noqa: PLR0915  one derivation
         mean_sampling=np.sqrt(v / cells),
         variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
+        lost=LostMoments(
+            losses.weight, expected + trust * moved, lost_pairs, of_pairs, losses.remainder
+        ),
     )
 
 
