@@ -153,7 +153,7 @@ class Evidence:
     law
         Noise law in the units of `raw`.
     rows
-        Public or noisy number of rows.
+        Public or noisy number of rows, or of persons if they are protected.
     names
         Names of the p columns; may be empty.
     columns
@@ -187,6 +187,8 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    rows_each
+        Public mean number of rows of one of the `rows`: more than 1 for persons only.
     persons
         Whether `rows` counts persons, who have all of their rows in `raw` and one in histograms.
     size
@@ -219,6 +221,7 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    rows_each: float = 1.0
     persons: bool = False
     size: tuple[float, float] | None = None
     missing: MissingMatrix | None = None

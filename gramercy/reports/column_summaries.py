@@ -116,7 +116,8 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     weight = mean_weight(evidence)
     weight_and_noise = None
     if weight is not None and evidence.radius is not None:
-        weight_and_noise = weight, evidence.radius**2 * float(evidence.deviations[0, 0])
+        noise = evidence.radius**2 * float(evidence.deviations[0, 0]) / evidence.rows_each
+        weight_and_noise = weight, noise
     return OwnColumns(columns, limits, sampling_law(bundle), missing, weight_and_noise)
 
 

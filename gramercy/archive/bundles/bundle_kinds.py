@@ -169,6 +169,7 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            rows_each=facts.dataset.rows / facts.dataset.count,
             persons=facts.privacy_unit == "person",
             size=self.size,
             missing=self._missing_matrix,

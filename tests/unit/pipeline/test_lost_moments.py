@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+import gramercy
 from gramercy.archive.bundles.bundle_kinds import (
     CARD,
     FURTHER,
@@ -396,3 +397,11 @@ def test_missing_file_is_found(tmp_path: Path) -> None:
     with raises(families.CONTENT):
         read_release(place)
     assert bundle.further["lost"] is not None
+
+
+@pytest.mark.parametrize("kind", ["rows", "persons"])
+def test_the_mean_weight_is_of_a_row(tmp_path: Path, kind: str) -> None:
+    """Of persons too, who have four rows each."""
+    place, _ = published(tmp_path, **UNITS[kind])
+    described = gramercy.open(place.parents[2])["toy/v1-r1"].describe()
+    assert described.mean_weight == pytest.approx(0.95, abs=0.1)
