@@ -194,6 +194,7 @@ _LIMITS: dict[Kind, str] = {
     "constant": "Columns that are constant as far as the noise can tell",
     "clamped": "Columns with clamped cells",
     "tail": "Columns with long tails",
+    "far cells": "Cells that may be codes for missing values",
     "missing together": "Columns with missing cells",
     "not at random": "Columns whose cells are not missing at random",
     "count": "The number of rows in the contract seems to be wrong",
@@ -228,7 +229,8 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
     notice = families.TAILS(
         "Columns with long tails: {columns}.",
         "Long rows count less, so the standard deviations are probably too small, by a tenth or "
-        "more. The logarithm of such a column has shorter tails.",
+        "more. Where cells are positive and of many sizes, as incomes are, their logarithm has "
+        "shorter tails.",
         columns=listed(names),
     )
     return [warning("Columns with long tails", notice)]
