@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
@@ -217,6 +218,8 @@ class ClippedMoments:
     correlation_noise: Array
     correlation_bias: Array  # half width of an interval of 95 %
     correlation_spread: Array  # standard deviation of the bias
+    # at most by rows in which only one cell of a pair is missing, and which are unlike the others
+    correlation_missing: Array
     # standard deviations by sampling, of rows with the kurtosis of the published histograms
     mean_sampling: Array
     variance_sampling: Array
@@ -255,7 +258,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         evidence.raw * square,
         evidence.repaired * square,
         evidence.typical_noise * square,
-        units.present,
+        units.together,
         losses,
         lost,
         rows * divisor,
@@ -293,7 +296,7 @@ def moments_of(  # noqa: PLR0915  one derivation
     raw: Array,
     denoised: Array,
     nu: float,
-    present: Array,
+    presence: Presence,
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
@@ -301,12 +304,11 @@ def moments_of(  # noqa: PLR0915  one derivation
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` is
-    of the columns, shape (p,), and `kurtosis_of` gives their kurtosis from their variances.
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `kurtosis_of`
+    gives the kurtosis of the columns from their variances.
     """
-    o, s = present, lost.sd
-    pairs, products = np.outer(o, o), np.outer(o, o)
-    np.fill_diagonal(products, o)
+    o, s = np.diag(presence.share), lost.sd
+    pairs = products = presence.share
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
     losses = Losses.of(lengths, lost, 1 - weight, power)
@@ -344,13 +346,14 @@ def moments_of(  # noqa: PLR0915  one derivation
 
     # Correlations: half with what was lost, half of what was kept.
     extra = _BEYOND_SHARE * losses.extra
-    covariance = (denoised[1:, 1:] + lost_pairs) / products - np.outer(mean, mean)
+    shifted = mean[:, None] + presence.shift
+    covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
     lost_correlation = np.divide(lost_pairs, roots, out=kept.copy(), where=roots > 1e-12)
     covariance += np.clip(lost_correlation, -1, 1) * np.sqrt(np.outer(extra, extra)) / pairs
     own = np.diag(covariance)
     own = np.where(own > variance / 2, own, variance)
     with_lost = np.clip(covariance / np.sqrt(np.outer(own, own)), -1, 1)
-    correlation = (with_lost + _kept_correlation(denoised, weight, products, o)) / 2
+    correlation = (with_lost + _kept_correlation(denoised, weight, presence)) / 2
     np.fill_diagonal(correlation, 1.0)
 
     # Noise and bias of correlations.
@@ -358,7 +361,9 @@ def moments_of(  # noqa: PLR0915  one derivation
     squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
     squares = squares + np.outer(mean**2, (nu / o) ** 2)
     relative = (variance_noise / v) ** 2 / 4
+    squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
+    unlike = np.abs(presence.shift) / np.sqrt(v)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(remainder, remainder)) / pairs / deviations, 2.0)
     limit = np.minimum(bound, losses.most / 2)  # the losses of all columns sum to at most `most`
     ends = [np.clip(lost.matrix[1:, 1:] + z * s, -limit, limit) for z in (-Z95, Z95)]
@@ -390,16 +395,18 @@ def moments_of(  # noqa: PLR0915  one derivation
         correlation_spread=np.hypot(
             np.sqrt(trust_pair) * s / pairs / deviations, _REMAINDER / 2 * _REMAINDER * unseen
         ),
+        correlation_missing=(unlike + unlike.T) / 2,
         mean_sampling=np.sqrt(v / cells),
         variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
     )
 
 
-def _kept_correlation(denoised: Array, weight: float, products: Array, o: Array) -> Array:
+def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Array:
     """Correlations of the clipped rows alone."""
-    mean = denoised[0, 1:] / weight / o
-    covariance = denoised[1:, 1:] / weight / products - np.outer(mean, mean)
+    mean = denoised[0, 1:] / weight / np.diag(presence.share)
+    shifted = mean[:, None] + presence.shift
+    covariance = denoised[1:, 1:] / weight / presence.share - shifted * shifted.T
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept

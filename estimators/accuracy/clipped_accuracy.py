@@ -52,7 +52,9 @@ class ClippedAccuracy:
 
     names: tuple[str, ...]
     moments: ClippedMoments
-    missing: Array  # change of the correlations if cells are missing in the same rows, shape (q, q)
+    # At most by missing cells, shape (q, q): by rows with one cell of a pair, if it is published
+    # which are missing together; otherwise by missing cells of both columns in the same rows.
+    missing: Array
     apart: NDArray[np.bool_]  # columns whose correlations the verdict is not about, shape (q,)
 
     @classmethod
@@ -68,7 +70,9 @@ class ClippedAccuracy:
             or (not known and name in marginals and _is_constant(marginals[name]))
             for name, known in zip(names, moments.known.tolist(), strict=True)
         ]
-        return cls(names, moments, scaled.jointly_missing(), np.array(apart))
+        measured = evidence.missing is not None
+        missing = moments.correlation_missing if measured else scaled.jointly_missing()
+        return cls(names, moments, missing, np.array(apart))
 
     @cached_property
     def pairs(self) -> NDArray[np.bool_]:

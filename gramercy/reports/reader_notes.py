@@ -159,7 +159,7 @@ def _numbers(accuracy: ClippedAccuracy, evidence: Evidence) -> Iterator[tuple[st
         yield "by noise", f"{accuracy.noise:.2g}"
         yield "by clipping of long rows", f"{accuracy.clipping:.2g}"
         if accuracy.missing.any():
-            yield "by cells that are missing together", f"{accuracy.together:.2g}"
+            yield "by missing cells", f"{accuracy.together:.2g}"
         yield "largest error, as far as this release can tell", f"{accuracy.largest:.2g}"
     yield "pairs of columns hidden by the noise", f"{100 * accuracy.lost_share:.3g} %"
     apart = [name for name, is_one in zip(accuracy.names, accuracy.apart, strict=True) if is_one]
@@ -185,8 +185,7 @@ def _remedy(accuracy: ClippedAccuracy) -> str:
     return {
         "noise": f"More rows, a larger epsilon or fewer columns make them more accurate.{worst}",
         "clipping": f"Long rows are clipped, and the noise hides a part of what they lose.{worst}",
-        "together": "They depend on whether cells are missing in the same rows, which is not "
-        f"published.{worst}",
+        "together": f"They depend on which cells are missing, and why.{worst}",
     }[max(causes, key=causes.__getitem__)]
 
 
@@ -195,7 +194,9 @@ _LIMITS: dict[Kind, str] = {
     "constant": "Columns that are constant as far as the noise can tell",
     "clamped": "Columns with clamped cells",
     "tail": "Columns with long tails",
+    "far cells": "Cells that may be codes for missing values",
     "missing together": "Columns with missing cells",
+    "not at random": "Columns whose cells are not missing at random",
     "count": "The number of rows in the contract seems to be wrong",
 }
 
@@ -228,7 +229,8 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
     notice = families.TAILS(
         "Columns with long tails: {columns}.",
         "Long rows count less, so the standard deviations are probably too small, by a tenth or "
-        "more. The logarithm of such a column has shorter tails.",
+        "more. Where cells are positive and of many sizes, as incomes are, their logarithm has "
+        "shorter tails.",
         columns=listed(names),
     )
     return [warning("Columns with long tails", notice)]

@@ -69,7 +69,8 @@ class VerdictTruth:
     def of(cls, release: Evidence, scaled: Scaled, cells: Array) -> VerdictTruth:
         """The verdict of a release of these cells, shape (n, p)."""
         accuracy = ClippedAccuracy.of(release)
-        assert accuracy is not None  # a release of two columns or more, with lost moments
+        if accuracy is None:  # the noise hides all
+            return cls("danger", 0, 1.0, 1.0, 1.0, 1.0, 1.0)
         columns = [each for each in scaled.spec.columns if isinstance(each, ColumnFacts)]
         estimate = accuracy.moments.correlation
         errors = np.abs(estimate - correlations(cells))

@@ -48,8 +48,8 @@ def test_release_names_the_columns_with_their_facts(release: Release) -> None:
     assert "fine" not in kinds
     assert kinds["rare"] == {"sign"}
     assert {"hidden cells"} <= kinds["tail"] <= {"clamped", "tail", "hidden cells"}
-    assert "missing together" in kinds["first"]
-    assert "missing together" in kinds["second"]
+    assert "not at random" in kinds["first"]
+    assert "not at random" in kinds["second"]
     (rare,) = warnings.of("rare")
     assert rare.notice.facts["most"] >= ROWS // 400
     assert [each.kind for each in warnings if each.column is None] == ["hidden rows"]
@@ -152,7 +152,7 @@ def test_commands_print_caveats(
         code, out, _ = run_command(*words, capsys=capsys)
         assert code == 0
         assert all(column in out for column in kinds)
-        assert "missing together" in " ".join(out.split())
+        assert "not at random" in " ".join(out.split())
 
 
 def test_declared_persons_that_counts_contradict(

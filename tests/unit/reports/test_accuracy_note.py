@@ -210,7 +210,10 @@ def test_columns_set_apart_are_named_and_do_not_count() -> None:
 
 
 def test_errors_by_cells_that_may_be_missing_together_are_named() -> None:
-    accuracy, note = verdict(private("jointly missing", 4.0))
+    """Unless it is published which are."""
+    measured = private("jointly missing", 4.0)
+    assert verdict(measured)[1].level == "good"
+    accuracy, note = verdict(replace(measured, missing=None))
     assert note.level != "good"
     assert accuracy.together > max(accuracy.noise, accuracy.clipping)
     assert set(accuracy.least_accurate) <= {"c4", "c5", "c6", "c7"}
