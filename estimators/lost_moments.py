@@ -210,11 +210,10 @@ class LostMoments:
     first: Array
     second: Array
     bias: Array  # half widths of intervals of 95 % of `second`, shape (p, p)
-    unseen: Array  # at most lost beyond, of second moments; shape (p,)
 
     def times(self, factor: float) -> LostMoments:
         """The moments in another unit."""
-        arrays = (self.first, self.second, self.bias, self.unseen)
+        arrays = (self.first, self.second, self.bias)
         return LostMoments(factor * self.weight, *(factor * each for each in arrays))
 
     def of(self, columns: Sequence[int]) -> LostMoments:
@@ -225,7 +224,6 @@ class LostMoments:
             self.first[columns],
             self.second[pairs],
             self.bias[pairs],
-            self.unseen[columns],
         )
 
 
@@ -255,7 +253,7 @@ class ClippedMoments:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """The columns whose variance stands out of the noise, shape (p,)."""
+        """The columns whose variance exceeds the noise, shape (p,)."""
         below, _ = self.variance_shift
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
@@ -430,9 +428,7 @@ def moments_of(  # noqa: PLR0915  one derivation
         mean_sampling=np.sqrt(v / cells),
         variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
-        lost=LostMoments(
-            losses.weight, expected + trust * moved, lost_pairs, of_pairs, losses.remainder
-        ),
+        lost=LostMoments(losses.weight, expected + trust * moved, lost_pairs, of_pairs),
     )
 
 

@@ -42,7 +42,7 @@ _UNEVEN = (0.25, 0.12, 0.06)  # expected differences of neighbouring counts, by 
 _EXACT = 1e-3  # deviation of a number that is known, in those of counts
 _ATOM, _WIDE, _ALONE = 5.0, 2.0, 3.0  # deviations; typical widths; deviations of a narrow bin
 _MOST_JOINED = 12  # narrow bins around one value
-_MOST_WHOLE = 64  # whole numbers of a bin that are told apart
+_MOST_WHOLE = 64  # whole numbers of a bin that are kept apart
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Distribution:
     ) -> Distribution:
         """The fit to all stages; `rows`, `present` are as in `missing_share`."""
         counted = _Counted.of(stages, rows, present)
-        # Bins that may have atoms are no neighbours of others.
+        # Bins that may have atoms say nothing about their neighbours.
         _, atoms = counted.fitted(_UNEVEN[0], narrow(np.diff(counted.edges))).atoms
         best = max(_UNEVEN, key=lambda uneven: counted.evidence(uneven, atoms > 0))
         return counted.fitted(best, atoms > 0)
@@ -172,7 +172,7 @@ class Distribution:
         return np.array(lower), np.array(upper), np.array(share), np.array(of_bin, dtype=np.intp)
 
     def _whole_numbers(self, k: int) -> Array | None:
-        """The whole numbers of a bin that are told apart; None if there are none, or many."""
+        """The whole numbers of a bin that are kept apart; None if there are none, or many."""
         low, high = float(self.edges[k]), float(self.edges[k + 1])
         last = math.floor(high) if k == len(self.counts) - 1 else math.ceil(high) - 1
         if not math.ceil(low) <= last or last - low > _MOST_WHOLE:

@@ -1,4 +1,4 @@
-"""One fact has one number and one error, whatever states it.
+"""One fact has one number and one error wherever it is stated.
 
 Ten releases of different columns are read by every face: Python, tables, the summary, groups,
 comparisons, synthetic rows, and what the report shows. For the same fact all of them state the same
