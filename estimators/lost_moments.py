@@ -15,11 +15,12 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.table_units import table_units
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
@@ -201,6 +202,21 @@ class ClippedMoments:
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
 
+    def with_tails(self, tails: ColumnTails) -> ClippedMoments:
+        """The moments of the cells before they are clamped."""
+        below, above = self.variance_shift
+        variance = self.variance + tails.square
+        kept = np.sqrt(self.variance / variance)
+        weaker = np.abs(self.correlation) * (1 - np.outer(kept, kept))
+        return replace(
+            self,
+            mean=self.mean + tails.mean,
+            mean_bias=self.mean_bias + tails.mean_most,
+            variance=variance,
+            variance_shift=(below + tails.square, above + tails.square_most - tails.square),
+            correlation_bias=np.hypot(self.correlation_bias, weaker),
+        )
+
 
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     """Moments about the means of a release that publishes what clipping took away; else None."""
@@ -216,7 +232,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         _kurtosis(marginals.get(column.name) if column else None, float(share))
         for column, share in zip(evidence.columns[1:], shares, strict=True)
     ]
-    return moments_of(
+    clamped = moments_of(
         evidence.raw * radius**2,
         evidence.repaired * radius**2,
         evidence.typical_noise * radius**2,
@@ -226,6 +242,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         rows,
         np.array(kurtosis),
     )
+    return clamped.with_tails(ColumnTails.of(evidence))
 
 
 def moments_of(  # noqa: PLR0915  one derivation
