@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.column_tails import ColumnTails
-from gramercy.estimators.table_units import table_units
+from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
 
@@ -223,6 +223,8 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     units, lengths, radius = table_units(evidence), evidence.lengths, evidence.radius
     lost = evidence.lost
     if lost is None or units is None or lengths is None or radius is None:
+        return None
+    if weight_lost(evidence.raw, evidence.deviations):
         return None
     rows = max(evidence.rows, 1.0)
     of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows)

@@ -111,6 +111,32 @@ class LostMatrix:
 
 
 @dataclass(frozen=True)
+class MissingMatrix:
+    """Which cells are missing together, and what is in the rows where they are.
+
+    Parameters
+    ----------
+    together
+        Share of rows in which the cells of two columns are missing, as far as rows with very many
+        missing cells were not cut; symmetric, shape (holes, holes). On the diagonal, of one column.
+    products
+        Mean of a scaled column, the intercept first, times the indicator of a missing cell, over
+        the rows or persons of `raw`, clipped as there; shape (p, holes).
+    columns
+        The matrix column of each column with missing cells.
+    sd, products_sd
+        Standard deviations of the noise of `together` off the diagonal, where on it it is sqrt(2)
+        times as large; and of `products`.
+    """
+
+    together: Array
+    products: Array
+    columns: tuple[int, ...]
+    sd: float
+    products_sd: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -158,6 +184,13 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    missing
+        Which cells are missing together, if it is published.
+    bounds
+        Declared bounds of each matrix column; None for the intercept, for levels, and for columns
+        without bounds. Empty if unknown.
+    declared
+        The number of rows or persons that the contract states, if it is the divisor of the matrix.
     """
 
     raw: Array
@@ -179,6 +212,21 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    missing: MissingMatrix | None = None
+    bounds: tuple[tuple[float, float] | None, ...] = ()
+    declared: float | None = None
+
+    @property
+    def counted(self) -> tuple[float, float] | None:
+        """Number of rows or persons by all published counts, and the deviation of its noise.
+
+        The totals of all histograms, weighted by inverse variance; None without histograms.
+        """
+        weights = [1 / (each.count.size * each.sd**2) for each in self.histograms if each.sd]
+        totals = [float(each.count.sum()) for each in self.histograms if each.sd]
+        if not weights:
+            return None
+        return float(np.average(totals, weights=weights)), float(np.sum(weights)) ** -0.5
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

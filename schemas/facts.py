@@ -132,16 +132,35 @@ class LatticeFacts(Model):
     shrinkage: float
 
 
-class LostFacts(Model):
+class FurtherFacts(Model):
+    """How a further matrix of a release was published.
+
+    `noise` is the law of the noise on the matrix, and `lattice` that of its integer rows.
+    """
+
+    noise: NoiseLaw
+    lattice: LatticeFacts
+
+
+class LostFacts(FurtherFacts):
     """How the matrix of lost moments was published, in the units of the released matrix.
 
-    `intercept` stands for the intercept in scaled rows, and is 0 without one. `noise` is the law of
-    the noise on the matrix, and `lattice` that of its integer rows.
+    `intercept` stands for the intercept in scaled rows, and is 0 without one.
     """
 
     intercept: NotNegative
-    noise: NoiseLaw
-    lattice: LatticeFacts
+
+
+class MissingFacts(FurtherFacts):
+    """How the matrix of missing cells was published: the mean of y y^T over rows y = (b x, m).
+
+    x is the row of the released matrix, times b, the root of `cut`. m has `indicator` for each
+    missing cell of `columns`, and is shortened where its squared norm exceeds `cut`.
+    """
+
+    columns: tuple[str, ...]
+    cut: Positive
+    indicator: Positive
 
 
 class CalibrationFacts(Model):

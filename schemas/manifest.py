@@ -24,11 +24,13 @@ from gramercy.schemas.facts import (
     CalibrationFacts,
     ColumnFacts,
     DatasetFacts,
+    FurtherFacts,
     GroupFacts,
     GuaranteeFacts,
     LedgerFacts,
     LevelsFacts,
     LostFacts,
+    MissingFacts,
     PeriodFacts,
     RowsFacts,
     group_names,
@@ -36,7 +38,7 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Lost
+from gramercy.schemas.normalisation import AnyNormalisation, FurtherRows, Lost, Missing
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
@@ -65,7 +67,17 @@ Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what 
 
 
 # Keys that are left out where they have no value.
-_OPTIONAL = ["period", "scaling", "by", "groups", "missing_codes", "selection", "ledger", "lost"]
+_OPTIONAL = [
+    "period",
+    "scaling",
+    "by",
+    "groups",
+    "missing_codes",
+    "selection",
+    "ledger",
+    "lost",
+    "missing",
+]
 
 
 class ReleaseSpec(Model):
@@ -150,6 +162,17 @@ class ReleaseSpec(Model):
         return tuple(shares)
 
     @property
+    def declared_bounds(self) -> tuple[tuple[float, float] | None, ...]:
+        """The declared bounds of each matrix column; see `Evidence.bounds`."""
+        declared = self.scaling.bounds if self.scaling else [None] * len(self.columns)
+        found: list[tuple[float, float] | None] = [None] if self.intercept else []
+        for column, limits in zip(self.columns, declared, strict=True):
+            levels = getattr(column, "levels", None)
+            own = limits if self.scaling or levels else (column.lower, column.upper)  # type: ignore[union-attr]
+            found += [own] * len(matrix_columns(column.name, levels))
+        return tuple(found)
+
+    @property
     def has_histograms(self) -> bool:
         """Whether the constants come from the release's own histograms, which it publishes."""
         return self.scaling is not None and self.scaling.kind == "private"
@@ -167,6 +190,41 @@ class ReleaseSpec(Model):
         rows = self.dataset.rows / self.dataset.count
         intercept = radius / 2 / math.sqrt(rows) if self.intercept else 0.0
         return Lost(radius=radius, cut=self.scaling.cut, intercept=intercept)
+
+    @property
+    def missing_rows(self) -> Missing | None:
+        """Rows with the indicators of their missing cells, if a matrix of them is published.
+
+        Of persons, the indicators are divided by the root of their mean number of rows.
+        """
+        scaling, radius = self.scaling, getattr(self.normalisation, "radius", None)
+        if scaling is None or scaling.missing_cut is None or radius is None:
+            return None
+        columns = tuple(k for k, share in enumerate(scaling.present or ()) if share < 1)
+        indicator = math.sqrt(self.dataset.count / self.dataset.rows)
+        cut = scaling.missing_cut
+        return Missing(radius=radius, cut=cut, columns=columns, indicator=indicator)
+
+    @property
+    def further_rows(self) -> dict[str, FurtherRows]:
+        """The rows of every further matrix that is published, in the order of their files."""
+        found = {"lost": self.lost_rows, "missing": self.missing_rows}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    def further_names(self, name: str) -> list[str]:
+        """Names of the columns of a further matrix, in order."""
+        return self._missing_names if name == "missing" else self.names
+
+    @property
+    def _missing_names(self) -> list[str]:
+        """Names of the columns of the matrix of missing cells: those of indicators are last."""
+        rows, names = self.missing_rows, self.names
+        for k in () if rows is None else rows.columns:
+            label = f"(missing) {self.columns[k].name}"
+            while label in names:
+                label = f"(missing) {label}"
+            names.append(label)
+        return names
 
     @property
     def groups_count(self) -> int:
@@ -224,8 +282,8 @@ class ReleaseManifest(ReleaseSpec):
         Numbers of rows that the matrices of groups were divided by; empty without groups.
     calibration, guarantee, noise
         Computed from the facts above; `noise` is the law of the noise on the released matrix.
-    lost
-        How the matrix of lost moments was published; null without one.
+    lost, missing
+        How the matrices of lost moments and of missing cells were published; null without them.
     trace_bound
         Public bound on the trace of the matrix without noise.
     sources
@@ -245,6 +303,7 @@ class ReleaseManifest(ReleaseSpec):
     guarantee: GuaranteeFacts
     noise: NoiseLaw
     lost: LostFacts | None = None
+    missing: MissingFacts | None = None
     trace_bound: Positive
     sources: dict[str, Digest]
     groups: Annotated[tuple[GroupFacts, ...], FailFast()] = ()
@@ -260,11 +319,18 @@ class ReleaseManifest(ReleaseSpec):
         """The noise law of the matrix of a group with a noisy number of rows."""
         return self._of_group(self.noise, rows)
 
-    def lost_of_group(self, rows: float) -> LostFacts | None:
-        """How the matrix of lost moments of a group was published; see `group_noise`."""
-        if self.lost is None:
-            return None
-        return self.lost.model_copy(update={"noise": self._of_group(self.lost.noise, rows)})
+    @property
+    def further_facts(self) -> dict[str, FurtherFacts]:
+        """How every further matrix was published; see `further_rows`."""
+        found: dict[str, FurtherFacts | None] = {"lost": self.lost, "missing": self.missing}
+        return {name: facts for name, facts in found.items() if facts is not None}
+
+    def further_of_group(self, rows: float) -> dict[str, FurtherFacts]:
+        """How the further matrices of a group were published; see `group_noise`."""
+        return {
+            name: facts.model_copy(update={"noise": self._of_group(facts.noise, rows)})
+            for name, facts in self.further_facts.items()
+        }
 
     def _of_group(self, law: NoiseLaw, rows: float) -> NoiseLaw:
         return law.divided_by(math.sqrt(self.groups_count) * rows / self.rows.value)
@@ -284,6 +350,8 @@ class ReleaseManifest(ReleaseSpec):
         )
         has_lost = scaling is not None and scaling.cut is not None
         complete = complete and has_lost == (self.lost is not None)
+        has_missing = complete and self.missing_rows is not None
+        complete = complete and has_missing == (self.missing is not None)
         if not complete or self.normalisation.lacks_radius:
             raise families.INCOMPLETE_FACTS("The facts about estimated constants are incomplete.")
         return self

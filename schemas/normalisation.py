@@ -160,8 +160,26 @@ class Whole(RowNormalisation):
         )
 
 
-class Lost(RowNormalisation):
-    """What clipping takes away from a row, for the matrix of lost moments; never requested.
+class FurtherRows(RowNormalisation):
+    """Rows of a further matrix of a release, which is summed in passes of its own; never requested.
+
+    Every row becomes a row of the unit ball, as in the released matrix.
+    """
+
+    radius: Positive
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """Largest Frobenius norm of what a row adds to the published matrix."""
+
+    def width(self, columns: int) -> int:
+        """Number of columns of the further matrix, where the released one has `columns`."""
+        return columns
+
+
+class Lost(FurtherRows):
+    """What clipping takes away from a row, for the matrix of lost moments.
 
     Of a scaled row z, the matrix at radius r has w z z^T, where w = min(1, r^2/|z|^2). With y the
     row z with another number for its intercept, (1 - w) y y^T is lost. It is cut to the Frobenius
@@ -172,19 +190,23 @@ class Lost(RowNormalisation):
     radius
         r, the radius of `Clip`.
     cut
-        k; `largest` is k r^2.
+        k: a row loses at most k r^2.
     intercept
         Stands for the intercept in y; 0 for rows without an intercept.
     """
 
     kind: Literal["lost"] = "lost"
-    radius: Positive
     cut: Positive
     intercept: NotNegative
 
     @property
+    def norm(self) -> float:
+        """The published matrix is in the units of the released one, squares of the radius."""
+        return self.cut
+
+    @property
     def largest(self) -> float:
-        """Largest Frobenius norm of what a row loses: the published matrix is in units of it."""
+        """Largest Frobenius norm of what a row loses, in scaled units."""
         return self.cut * self.radius * self.radius
 
     def longest(self, largest_norm: float) -> float:
@@ -195,6 +217,48 @@ class Lost(RowNormalisation):
             f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w = min(1, r²/|z|²), "
             f"r = {self.radius:g}, and y is the scaled row z with {self.intercept:.6g} for its "
             "intercept"
+        )
+
+
+class Missing(FurtherRows):
+    """Which cells of a row are missing, with the row itself, for the matrix of missing cells.
+
+    With x the row of the released matrix, |x| <= 1, and m the indicators of missing cells, the row
+    is (b x, m), where b^2 = k, and m is cut to |m|^2 <= k; then it is divided by sqrt(2 k).
+
+    Parameters
+    ----------
+    radius
+        The radius of `Clip`.
+    cut
+        k.
+    columns
+        The table columns with missing cells, by their number.
+    indicator
+        What stands for a missing cell in m.
+    """
+
+    kind: Literal["missing"] = "missing"
+    cut: Positive
+    columns: tuple[int, ...]
+    indicator: Positive
+
+    @property
+    def norm(self) -> float:
+        """The published matrix averages over rows (b x, m)."""
+        return 2 * self.cut
+
+    def width(self, columns: int) -> int:
+        return columns + len(self.columns)
+
+    def longest(self, largest_norm: float) -> float:
+        return math.sqrt(self.norm)
+
+    def stated(self, largest_norm: float) -> str:
+        return (
+            f"y yᵀ, where y is {math.sqrt(self.cut):.6g} times this row, and then "
+            f"{self.indicator:.6g} for each missing cell of the {len(self.columns)} columns that "
+            f"have some, these together cut to squared l2 norm {self.cut:.6g}"
         )
 
 

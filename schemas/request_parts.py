@@ -182,6 +182,9 @@ class ScalingFacts(Model):
     cut
         Largest Frobenius norm of what a row loses in the matrix of lost moments, by the squared
         radius. Null without such a matrix, and before the histograms are drawn.
+    missing_cut
+        Largest squared norm of the indicators of a row's missing cells in the matrix of missing
+        cells. Null without such a matrix: if fewer than two columns have missing cells.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
     release, sha256
@@ -196,6 +199,7 @@ class ScalingFacts(Model):
     present: tuple[NotNegative, ...] | None = None
     signs: tuple[str, ...] = ()
     cut: Positive | None = None
+    missing_cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
 

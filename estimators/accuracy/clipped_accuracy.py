@@ -9,7 +9,7 @@ can tell, are set apart: nobody can use their correlations by mistake, because n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -23,14 +23,15 @@ from gramercy.schemas.evidence import Evidence, Histogram
 Array = NDArray[np.float64]
 Level = Literal["good", "warning", "danger"]
 
-_LARGEST, _TYPICAL, _LOST = 0.12, 0.05, 0.05
+_LARGEST, _TYPICAL, LOST_SHARE = 0.12, 0.05, 0.05
 _RED_TYPICAL, _RED_LOST = 0.2, 0.5
-_MOST_NOISE = 0.3  # of a correlation that is not lost
+MOST_NOISE = 0.3  # of a correlation that is not lost
 _REACH = 2.0  # standard deviations of the noise
 _SET_ASIDE = 0.1  # share of the columns that a verdict may leave out
 _CONSTANT = 3.0 * math.sqrt(2.0)  # standard deviations of a count
 _CELLS, _ROWS = 5.0, 4.5
 _NOTICED = 1.15
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ClippedAccuracy:
     names: tuple[str, ...]
     moments: ClippedMoments
     missing: Array  # change of the correlations if cells are missing in the same rows, shape (q, q)
-    apart: NDArray[np.bool_]  # columns that have no correlations, shape (q,)
+    apart: NDArray[np.bool_]  # columns whose correlations the verdict is not about, shape (q,)
 
     @classmethod
     def of(cls, evidence: Evidence) -> ClippedAccuracy | None:
@@ -62,7 +63,7 @@ class ClippedAccuracy:
         """Pairs of columns with a correlation that is not lost in the noise; shape (q, q)."""
         known = self.moments.known & ~self.apart
         pairs: NDArray[np.bool_] = np.logical_and.outer(known, known)
-        return np.triu(pairs & (self.moments.correlation_noise <= _MOST_NOISE), 1)
+        return np.triu(pairs & (self.moments.correlation_noise <= MOST_NOISE), 1)
 
     @cached_property
     def bounds(self) -> Array:
@@ -72,11 +73,24 @@ class ClippedAccuracy:
         return bounds
 
     @property
+    def noise(self) -> float:
+        """Typical noise: the root mean square over the pairs that are not lost."""
+        return self._typical(self.moments.correlation_noise)
+
+    @property
+    def clipping(self) -> float:
+        """Typical bias of clipping; see `noise`."""
+        return self._typical(self.moments.correlation_spread)
+
+    @property
+    def together(self) -> float:
+        """Typical bias of cells that are missing together; see `noise`."""
+        return self._typical(self.missing) / 2
+
+    @property
     def typical(self) -> float:
-        """Root mean square of noise and bias, over the pairs that are not lost."""
-        squares = self.moments.correlation_noise**2 + self.moments.correlation_spread**2
-        squares = squares + self.missing**2 / 4
-        return float(np.sqrt(squares[self.pairs].mean())) if self.pairs.any() else math.inf
+        """Typical error: noise and bias."""
+        return math.hypot(self.noise, self.clipping, self.together)
 
     @property
     def largest(self) -> float:
@@ -91,30 +105,65 @@ class ClippedAccuracy:
 
     @property
     def level(self) -> Level:
-        """Green, orange or red."""
-        if self.typical > _RED_TYPICAL or self.lost_share > _RED_LOST:
-            return "danger"
-        accurate = self.typical <= _TYPICAL and self.largest <= _LARGEST
-        return "good" if accurate and self.lost_share <= _LOST else "warning"
+        """Green, orange or red: green also if it is so without the columns `but_for`."""
+        level = self._level_of_all
+        return "good" if level != "good" and self.but_for else level
 
     @cached_property
     def but_for(self) -> tuple[str, ...]:
-        """The columns without which all correlations are accurate; empty if there are too many."""
-        if self.level == "danger":
-            return ()
-        q = len(self.names)
+        """The columns without which all correlations are accurate.
+
+        Empty if all are accurate as they are, or if there are too many such columns.
+        """
+        without, left_out = self, list[int]()
+        while without._level_of_all != "good":
+            if len(left_out) >= max(1, round(_SET_ASIDE * len(self.names))):
+                return ()
+            left_out.append(without._worst)
+            without = without._without(left_out[-1])
+        return tuple(self.names[each] for each in left_out)
+
+    @property
+    def accurate(self) -> ClippedAccuracy:
+        """The accuracy of the columns that the verdict is about: without those of `but_for`."""
+        apart = self.apart | np.isin(self.names, self.but_for)
+        return replace(self, apart=apart)
+
+    @property
+    def least_accurate(self) -> tuple[str, ...]:
+        """The columns of the least accurate correlations, the worst first; at most three."""
+        without, names = self, list[str]()
+        while without.pairs.any() and without.largest > _LARGEST and len(names) < _MOST_NAMED:
+            worst = without._worst
+            names.append(self.names[worst])
+            without = without._without(worst)
+        return tuple(names)
+
+    def _without(self, column: int) -> ClippedAccuracy:
+        apart = self.apart.copy()
+        apart[column] = True
+        return replace(self, apart=apart)
+
+    @property
+    def _level_of_all(self) -> Level:
+        """See `level`."""
+        if self.typical > _RED_TYPICAL or self.lost_share > _RED_LOST:
+            return "danger"
+        accurate = self.typical <= _TYPICAL and self.largest <= _LARGEST
+        return "good" if accurate and self.lost_share <= LOST_SHARE else "warning"
+
+    @property
+    def _worst(self) -> int:
+        """The column with the most inaccurate correlations; of several, the least accurate one."""
         live = np.logical_and.outer(~self.apart, ~self.apart)
         bounds = np.where(self.pairs | self.pairs.T, self.bounds, np.where(live, math.inf, 0.0))
         np.fill_diagonal(bounds, 0.0)
-        left_out: list[int] = []
-        while (bounds > _LARGEST).any():
-            inaccurate = (bounds > _LARGEST).sum(axis=1)
-            worst = int(np.argmax(inaccurate + np.minimum(bounds.max(axis=1), 1.0) / 2))
-            left_out.append(worst)
-            bounds[worst], bounds[:, worst] = 0.0, 0.0
-            if len(left_out) > max(1, round(_SET_ASIDE * q)):
-                return ()
-        return tuple(self.names[each] for each in left_out)
+        inaccurate = (bounds > _LARGEST).sum(axis=1)
+        return int(np.argmax(inaccurate + np.minimum(bounds, 1.0).mean(axis=1)))
+
+    def _typical(self, errors: Array) -> float:
+        """Root mean square over the pairs that are not lost."""
+        return float(np.sqrt(np.mean(errors[self.pairs] ** 2))) if self.pairs.any() else math.inf
 
 
 def _is_constant(marginal: Histogram) -> bool:

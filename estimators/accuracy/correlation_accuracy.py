@@ -13,16 +13,12 @@ from scipy.special import ndtri
 
 from gramercy.estimators.accuracy.row_simulation import (
     Law,
-    Marginal,
     Normalisation,
     Simulated,
     Target,
     as_correlation,
-    copula,
     gaussian,
     lognormal,
-    published_marginals,
-    seen,
     simulate,
     some_lognormal,
     standard_rows,
@@ -141,7 +137,7 @@ def _noise_about_means(sd: Array, mean: Array, present: Array) -> Array:
 # rows, and is not part of the noise. It is estimated by simulation: rows of several laws whose
 # moments after normalisation are the released ones (see `row_simulation`). The laws have tails:
 # with ``clip``, their length follows from the mean weight of the rows, which is 1 if no row was
-# clipped.
+# clipped. Releases that publish what clipping took away need no laws: see `clipped_accuracy`.
 #
 # Without an intercept, means cannot be distinguished from structure: a mean that is off its public
 # centre by m adds the matrix m m^T, one direction. See `CorrelationAccuracy.if_centres_are_off`.
@@ -156,13 +152,8 @@ _HEAVY_TAILS: Mapping[str, tuple[Callable[[float], Law], tuple[float, ...]]] = {
 }
 # Shapes where nothing is known of the weight.
 _ASSUMED = {"t": 4.5, "lognormal": 0.6, "some-lognormal": 0.85}
-# The tails of published histograms end somewhere: in scaled units, a quarter octave apart.
-_REACHES = (0.0, *(2.0 ** (np.arange(4, 29) / 4)).tolist(), math.inf)
 _KEPT = 4  # simulations of a family; the last ones are of its lightest laws
-_JOINT = 4.0  # degrees of freedom of a copula whose tails come together
-_NOISE = 2.0  # standard deviations of the noise that a count must exceed to be seen
-_BEYOND = 2  # bins beyond the radius that always count
-_RATIO = 2**0.25  # of the last, unbounded bin's ends
+_NOISE = 2.0  # standard deviations of the noise by which a mean weight is reduced
 
 
 @dataclass(frozen=True)
@@ -196,7 +187,6 @@ def normalisation_bias(
         not evidence.present,
         rows_per_person,
     )
-    marginals = published_marginals(evidence.marginals, facts)
     weight = row_weight(evidence, rows_per_person)
     cells = standard_rows(target.correlation)
 
@@ -205,7 +195,7 @@ def normalisation_bias(
         return simulate(cells, law, target, how)
 
     bias = {}
-    for name, family in _families(marginals, weight is not None).items():
+    for name, family in _families(weight is not None).items():
         law = _lightest(family, lambda law: simulated(law).mean_weight, weight)
         # Rows whose correlations after normalisation, too, are those of the target, or nearly so.
         result = simulated(law)
@@ -220,23 +210,12 @@ def normalisation_bias(
     return bias
 
 
-def _families(marginals: tuple[Marginal | None, ...], weight_known: bool) -> dict[str, list[Law]]:
+def _families(weight_known: bool) -> dict[str, list[Law]]:
     """The laws that rows may have; of each family, from the lightest tails to the heaviest."""
-    if any(each is not None for each in marginals):
-        return {
-            "marginals": [_within(marginals, reach) for reach in _REACHES],
-            "marginals-t": [_within(marginals, reach, _JOINT) for reach in _REACHES],
-        }
     families: dict[str, list[Law]] = {"gaussian": [gaussian]}
     for name, (law, shapes) in _HEAVY_TAILS.items():
         families[name] = [law(shape) for shape in (shapes if weight_known else [_ASSUMED[name]])]
     return families
-
-
-def _within(marginals: tuple[Marginal | None, ...], reach: float, degrees: float = 0.0) -> Law:
-    """Columns with these histograms, whose tails end at `reach`."""
-    ended = tuple(None if each is None else each.within(reach) for each in marginals)
-    return copula(ended, degrees or None)
 
 
 def _lightest(
@@ -263,31 +242,15 @@ def _limits(facts: ColumnFacts | LevelsFacts | None) -> tuple[float, float]:
 
 
 def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
-    """Mean over rows of min(1, r^2 / |x|^2), as far as is known; None of unit rows.
+    """Mean over rows of min(1, r^2 / |x|^2), at least; None if it is not published.
 
-    By the published lengths of rows, or else by the entry of the intercept. The noise in that entry
-    is several times larger, so two of its standard deviations are subtracted: the tails that are
-    inferred from a weight shall not be too light.
+    Two standard deviations of its noise are subtracted: the tails that are inferred from a weight
+    shall not be too light.
     """
-    radius, lengths = evidence.radius, evidence.lengths
-    if radius is None:
-        return None
-    if lengths is not None and lengths.count.sum() > 0:
-        # The same from a histogram of lengths; of a bin, the geometric mean of its ends.
-        upper = np.where(np.isnan(lengths.upper), lengths.lower * _RATIO, lengths.upper)
-        lower = np.where(lengths.lower > 0, lengths.lower, upper / 4)
-        lost = 1 - np.minimum(1.0, radius**2 / (lower * upper))
-        counts = lengths.count.astype(np.float64)
-        edges = np.append(lengths.lower, upper[-1])
-        visible = np.flatnonzero(seen(edges, counts, _NOISE * lengths.sd, body=0.0))
-        beyond = int(np.searchsorted(lengths.lower, radius * (1 - 1e-9))) + _BEYOND
-        last = max(beyond, int(visible[-1]) + 1 if visible.size else 0)
-        share = float(lost[:last] @ counts[:last]) / float(counts.sum())
-        return min(1.0, max(0.0, 1 - share))
     weight = mean_weight(evidence)
-    if weight is None:
+    if weight is None or evidence.radius is None:
         return None
-    sd = radius**2 * float(evidence.deviations[0, 0]) / rows_per_person
+    sd = evidence.radius**2 * float(evidence.deviations[0, 0]) / rows_per_person
     return min(1.0, weight / rows_per_person) - _NOISE * sd
 
 

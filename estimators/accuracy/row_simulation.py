@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtr, ndtri
+from scipy.special import gammaincinv, ndtri
 
 from gramercy.estimators.noise.draws import stream, symmetric_root
-from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 # From correlated standard normal cells, shape (n, q), to cells of any mean and deviation.
@@ -21,26 +19,6 @@ Law = Callable[[Array], Array]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _EVERY = 4  # one of so many columns is heavy-tailed where tails differ between columns
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """A histogram of a column, in scaled units."""
-
-    edges: Array  # increasing, shape (k + 1,)
-    weights: Array  # not negative, with a positive sum, shape (k,)
-    tail: Array  # assumed in addition, where the noise hides the counts; shape (k,)
-
-    def quantiles(self, levels: Array) -> Array:
-        """Values at these levels from 0 to 1, linear within a bin."""
-        sums = np.concatenate([[0.0], np.cumsum(self.weights + self.tail)])
-        values: Array = np.interp(levels * sums[-1], sums, self.edges)
-        return values
-
-    def within(self, reach: float) -> Marginal:
-        """The same without the bins of the tail that end farther than `reach` from zero."""
-        outer = np.maximum(np.abs(self.edges[:-1]), np.abs(self.edges[1:]))
-        return replace(self, tail=np.where(outer <= reach, self.tail, 0.0))
 
 
 def gaussian(cells: Array) -> Array:
@@ -63,27 +41,6 @@ def some_lognormal(shape: float) -> Law:
     return partial(_lognormal, shape, _EVERY)
 
 
-def copula(marginals: tuple[Marginal | None, ...], degrees: float | None = None) -> Law:
-    """Columns with these histograms, and the dependence of a Gaussian or of a multivariate t law.
-
-    A column without a histogram stays Gaussian.
-    """
-
-    def law(cells: Array) -> Array:
-        if degrees is None:
-            levels = ndtr(cells)
-        else:
-            ranks = _student(degrees, cells).argsort(axis=0).argsort(axis=0)
-            levels = (ranks + 0.5) / len(cells)
-        drawn = cells.copy()
-        for j, marginal in enumerate(marginals):
-            if marginal is not None:
-                drawn[:, j] = marginal.quantiles(levels[:, j])
-        return drawn
-
-    return law
-
-
 def _student(degrees: float, cells: Array) -> Array:
     return cells * _mixing(degrees, len(cells))[:, None]
 
@@ -102,94 +59,6 @@ def _lognormal(shape: float, every: int, cells: Array) -> Array:
     drawn = cells.copy()
     drawn[:, ::every] = np.exp(shape * cells[:, ::every]) / shape
     return drawn
-
-
-# Published histograms of columns, continued where the noise hides their tails.
-#
-# Most bins far out are empty, and their noise is not. So a histogram ends where two bins in a row
-# are within the noise, and beyond that end its tail is assumed.
-
-_NOISE_OF_COUNT = 2.0  # standard deviations that the count of a bin must exceed
-_BODY = 2.0  # scales from the centre within which columns of few values have gaps
-_POWERS, _BISECTIONS = (0.1, 40.0), 40
-
-
-def published_marginals(
-    histograms: Sequence[Histogram], facts: Sequence[ColumnFacts | LevelsFacts | None]
-) -> tuple[Marginal | None, ...]:
-    """The histograms of these columns in scaled units; None without one, and for levels."""
-    published = {each.column: each for each in histograms}
-    return tuple(
-        _marginal(published[each.name], each)
-        if isinstance(each, ColumnFacts) and each.name in published
-        else None
-        for each in facts
-    )
-
-
-def _marginal(published: Histogram, column: ColumnFacts) -> Marginal | None:
-    inside = np.isfinite(published.lower) & np.isfinite(published.upper)
-    edges = np.append(published.lower[inside], published.upper[inside][-1:])
-    scaled = (edges - column.centre) / column.scale
-    hidden = _NOISE_OF_COUNT * published.sd
-    weights = seen(scaled, published.count[inside].astype(np.float64), hidden)
-    if not weights.any():
-        return None
-    return Marginal(scaled, weights, with_tails(scaled, weights, hidden) - weights)
-
-
-def seen(edges: Array, counts: Array, hidden: float, body: float = _BODY) -> Array:
-    """The counts from the largest one outwards, up to a gap; zero in bins that may be empty.
-
-    `edges`, `counts`: a histogram, shapes (k + 1,) and (k,). `hidden`: largest count of a bin that
-    the noise may hide. `body`: gaps closer to zero than this do not count.
-    """
-    weights = np.where(counts > hidden, counts, 0.0)
-    near = np.minimum(np.abs(edges[:-1]), np.abs(edges[1:])) < body
-    empty = (weights == 0) & ~near
-    gaps, mode = np.flatnonzero(empty[:-1] & empty[1:]), int(np.argmax(counts))
-    above, below = gaps[gaps > mode], gaps[gaps + 1 < mode]
-    if above.size:
-        weights[above[0] :] = 0.0
-    if below.size:
-        weights[: below[-1] + 2] = 0.0
-    return weights
-
-
-def with_tails(edges: Array, weights: Array, hidden: float) -> Array:
-    """Continue a histogram beyond its last bin that is not empty, on both sides of zero.
-
-    Counts far out are lost in the noise, but much of the variance of a heavy-tailed column is
-    there. The mass beyond a distance falls as a power of the distance; the power follows from the
-    last bin and the bins from half its distance. Gaussian tails stay nearly empty.
-
-    `hidden`: largest weight of a bin that the noise may hide.
-    """
-    above = _with_upper_tail(edges, weights, hidden)
-    below = _with_upper_tail(-edges[::-1], weights[::-1], hidden)[::-1]
-    return np.maximum(above, below)
-
-
-def _with_upper_tail(edges: Array, weights: Array, hidden: float) -> Array:
-    last = int(np.flatnonzero(weights)[-1])
-    first = min(int(np.searchsorted(edges, edges[last] / 2)), last - 1)
-    if last + 1 == len(weights) or first < 0 or edges[first] <= 0:
-        return weights
-    start = edges[last]
-    # The power a with (inside^a - 1) / (1 - outside^a) = ratio; inside > 1 > outside. By bisection.
-    ratio = float(weights[first:last].sum() / weights[last])
-    inside = float(start / edges[first])
-    outside = float(start / edges[last + 1])
-    low, high = _POWERS
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        too_low = inside**middle - 1 < ratio * (1 - outside**middle)
-        low, high = (middle, high) if too_low else (low, middle)
-    reached = (edges[last:] / start) ** -high
-    mass = weights[last] / (1 - reached[1])  # beyond the start of that bin
-    continued = weights.copy()
-    continued[last + 1 :] = np.minimum(mass * -np.diff(reached[1:]), hidden)
-    return continued
 
 
 # A release does not publish the law of its rows, so several are assumed; each has the released

@@ -20,7 +20,7 @@ from gramercy.common.pictures import heat_map
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
 from gramercy.reports.change_page import change_with_figure
-from gramercy.reports.column_summaries import meaning_notes
+from gramercy.reports.column_summaries import column_labels, meaning_notes
 from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary, with_figure
 from gramercy.reports.history_page import spending
@@ -28,7 +28,6 @@ from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.period_series import PeriodSeries, series_facts
 from gramercy.reports.reader_notes import (
     best_attacker_accuracy,
-    display_name,
     matrix_description,
     protection_note,
     reader_notes,
@@ -170,7 +169,7 @@ def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict
     facts = release.manifest
     eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
     released = correlations(release)
-    labels = [display_name(name) for name in released.names]
+    labels = column_labels(release, released)
     summaries = [EstimateSummary.of(estimate) for estimate in estimates]
     return {
         "notes": [*meaning_notes(release), *reader_notes(release, eigenvalues)],

@@ -9,12 +9,15 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.common.notation import significant
 from gramercy.common.pictures import small_heat_map
+from gramercy.estimators.caveats import Caveat, caveats, kinds_of
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
+from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import means
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
-from gramercy.reports.correlations import correlations, units_of
+from gramercy.reports.correlations import LEVEL, Correlations, correlations, units_of
 from gramercy.reports.reader_notes import Note, display_name, warning
 from gramercy.schemas import wordings
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -26,15 +29,44 @@ _MISSING = 0.05  # share of missing cells that a page asks about where it is not
 
 
 @dataclass(frozen=True)
+class Known:
+    """An estimate with its intervals; NaN if it is not known."""
+
+    estimate: float
+    error: float  # standard error, from noise and sampling together
+    interval: tuple[float, float]  # of a population of which the rows are a sample
+    of_table: tuple[float, float] | None  # of the table itself; None if it is not known
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        """The estimate and its standard error."""
+        return self.estimate, self.error
+
+
+def _known(entries: Entries) -> list[Known]:
+    """All entries of a vector."""
+    estimate = np.where(entries.estimable, entries.estimate, np.nan)
+    columns = np.transpose([estimate, entries.standard_error, *entries.interval(LEVEL)])
+    of_table: list[tuple[float, float] | None] = [None] * len(columns)
+    if entries.table_interval is not None:
+        bounds = (each.tolist() for each in entries.table_interval(LEVEL))
+        of_table = list(zip(*bounds, strict=True))
+    return [
+        Known(estimate, error, (low, high), own)
+        for (estimate, error, low, high), own in zip(columns.tolist(), of_table, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
 class OwnColumn:
     """A column in its own unit."""
 
     name: str  # Name of the column, or of a level
-    # Mean with its standard error; NaN if it is not known. That of a level is its share
-    mean: tuple[float, float]
-    deviation: tuple[float, float] | None  # The same of the standard deviation; None for a level
+    mean: Known  # That of a level is its share
+    deviation: Known | None  # None for a level
     # Published share of rows with a value; None if it is unknown, or for a level
     present: float | None
+    limits: str = ""  # The kinds of its caveats
 
 
 @dataclass(frozen=True)
@@ -52,11 +84,17 @@ class OwnColumns:
     """All columns of a release in their own units."""
 
     columns: list[OwnColumn]  # In the order of the matrix
+    limits: tuple[Caveat, ...]  # What the numbers of single columns do not say
     law: str  # What the standard errors assume about the rows, in words
     # None if the shares of missing cells are published, or if no two numeric columns are known
     missing: MissingCells | None
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
+
+    @property
+    def with_table(self) -> bool:
+        """Whether there are intervals of the table itself."""
+        return any(each.mean.of_table is not None for each in self.columns)
 
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
@@ -65,16 +103,13 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     units = units_of(bundle)
     if units is None:
         return None
-    means, deviations = table_means(evidence, units), table_deviations(evidence, units)
-    pairs = [
-        np.where(entries.estimable, [entries.estimate, entries.standard_error], np.nan).T.tolist()
-        for entries in (means, deviations)
-    ]
+    pairs = _known(table_means(evidence, units)), _known(table_deviations(evidence, units))
     published = evidence.present[1:] or (None,) * len(units.names)
+    limits = tuple(each for each in caveats(evidence) if each.column)
     columns = [
-        OwnColumn(name, tuple(mean), tuple(sd), share)
+        OwnColumn(name, mean, sd, share, kinds_of(limits, name))
         if isinstance(facts, ColumnFacts)
-        else OwnColumn(name, tuple(mean), None, None)
+        else OwnColumn(name, mean, None, None)
         for name, mean, sd, share, facts in zip(
             units.names, *pairs, published, evidence.columns[1:], strict=True
         )
@@ -91,14 +126,16 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     weight_and_noise = None
     if weight is not None and evidence.radius is not None:
         weight_and_noise = weight, evidence.radius**2 * float(evidence.deviations[0, 0])
-    return OwnColumns(columns, sampling_law(bundle), missing, weight_and_noise)
+    return OwnColumns(columns, limits, sampling_law(bundle), missing, weight_and_noise)
 
 
 def sampling_law(bundle: ReleaseBundle) -> str:
     """What standard errors on the page assume about the rows, in words."""
     evidence = bundle.evidence
-    law = describe_sampling(evidence)
-    return f"by the {law}" if has_jackknife(evidence) else f"for {law}"
+    if has_jackknife(evidence) or evidence.lost is None:
+        law = describe_sampling(evidence)
+        return f"by the {law}" if has_jackknife(evidence) else f"for {law}"
+    return "by the kurtosis of the published histograms"
 
 
 def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
@@ -108,6 +145,20 @@ def meaning_notes(bundle: ReleaseBundle) -> list[Note]:
         return []
     notice = wordings.unit_rows(f"{facts.dataset.id}/{facts.release}")
     return [warning("Associations of directions, not correlations of the table", notice)]
+
+
+def column_labels(bundle: ReleaseBundle, found: Correlations) -> list[str]:
+    """The columns in a figure of correlations.
+
+    Those of a column of which only is published which cells differ from a value are labelled so.
+    """
+    evidence = bundle.evidence
+    differing = {
+        facts.name: f"{facts.name} ≠ {significant(facts.centre, 4)}"
+        for facts in evidence.columns
+        if isinstance(facts, ColumnFacts) and facts.name in evidence.signs
+    }
+    return [differing.get(name, display_name(name)) for name in found.names]
 
 
 @dataclass(frozen=True)
@@ -131,7 +182,7 @@ def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
         if index < MOST_PICTURES and len(facts.names) >= _NO_CORRELATIONS:
             released = correlations(group)
             if not np.isnan(released.matrix).all():
-                labels = [display_name(each) for each in released.names]
+                labels = column_labels(group, released)
                 picture = small_heat_map(
                     f"group-{index}", name, released.matrix, released.hidden, labels
                 )

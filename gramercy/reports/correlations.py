@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
-from gramercy.estimators.uncertainty.entries import covariance
-from gramercy.estimators.uncertainty.moment_errors import centred_moment, schur_complement
+from gramercy.estimators.uncertainty.entries import correlation, covariance
+from gramercy.estimators.uncertainty.moment_errors import centred_moment
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 25  # that a page lists; the files have all
 NOISE_BAND = 2.0  # standard deviations; an entry within them is indistinguishable from noise
+LEVEL = 0.95  # of the intervals on pages
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,23 @@ class Correlations:
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
-    """Correlations of the matrix as released, about the means if it has an intercept.
+    """Correlations as released, about the means if the matrix has an intercept.
 
     Those of noisy rows are always about the public centres (`uncertainty.moment_errors`).
     """
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
+    clipped = clipped_moments(bundle.evidence)
+    if clipped is not None:
+        return _with_clipping(bundle.evidence, clipped)
     sd = bundle.deviations
     if not facts.publication.is_moment:
         scaled = _scaled(_with_partial_signs(matrix), sd)
         return Correlations(names, scaled, _hidden(matrix, sd, scaled), False)
     units = units_of(bundle)
     if units is not None:
-        scaled = _known(units, bundle, matrix)
+        scaled = np.clip(units.moments(matrix).correlation, -1, 1)
+        scaled[units.unknown(matrix, sd)] = np.nan
         hidden = _hidden(
             units.moments(matrix).covariance, units.noise(matrix, sd).covariance, scaled
         )
@@ -71,12 +78,22 @@ def units_of(bundle: ReleaseBundle) -> TableUnits | None:
     return None if weight_lost(bundle.unbiased, bundle.deviations) else table_units(bundle.evidence)
 
 
-def _known(units: TableUnits, bundle: ReleaseBundle, matrix: Array) -> Array:
-    """Correlations of a matrix in own units; NaN for those that the noise hides."""
-    unknown = units.unknown(bundle.unbiased, bundle.deviations)
-    correlation: Array = np.clip(units.moments(matrix).correlation, -1, 1)
-    correlation[unknown] = np.nan
-    return correlation
+def _with_clipping(evidence: Evidence, clipped: ClippedMoments) -> Correlations:
+    """Correlations that contain what clipping took away, as all interfaces have them.
+
+    Those whose interval for the table itself contains zero are within the noise.
+    """
+    found = correlation(evidence)
+    lower, upper = (found.table_interval or found.interval)(LEVEL)
+    known = found.estimable.copy()
+    np.fill_diagonal(known, clipped.known)
+    return Correlations(
+        list(evidence.names[1:]),
+        np.where(known, found.estimate, np.nan),
+        ~known | ((lower <= 0) & (upper >= 0)),
+        centred=True,
+        corrected=bool(evidence.present),
+    )
 
 
 def _hidden(matrix: Array, sd: Array, scaled: Array) -> NDArray[np.bool_]:
@@ -95,22 +112,6 @@ def _scaled(matrix: Array, sd: Array) -> Array:
     variances = np.where(diagonal > NOISE_BAND * np.diag(sd), diagonal, np.nan)
     scaled: Array = np.clip(matrix / np.sqrt(np.outer(variances, variances)), -1, 1)
     return scaled
-
-
-def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
-    """Correlations of the repaired matrix, shape (p, p); NaN where undefined."""
-    p = len(bundle.manifest.names)
-    correlation = np.full((p, p), np.nan)
-    units = units_of(bundle)
-    if about_means and units is not None:
-        correlation[1:, 1:] = _known(units, bundle, bundle.repaired)
-        return correlation
-    first = int(about_means and bundle.repaired[0, 0] > 0)
-    matrix = schur_complement(bundle.repaired) if first else bundle.repaired
-    if not bundle.manifest.publication.is_moment:
-        matrix = _with_partial_signs(matrix)
-    correlation[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
-    return correlation
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the matrix, for a table; the correlation is that of the repaired matrix."""
+    """One entry of the matrix, for a table; the correlation is NaN if it is unknown."""
 
     row: str
     col: str
@@ -162,18 +163,20 @@ class Entry:
         return abs(self.value) / self.sd
 
 
-def largest_entries(release: ReleaseBundle, about_means: bool) -> list[Entry]:
-    """The largest off-diagonal entries, largest first."""
-    correlation = repaired_correlations(release, about_means)
+def largest_entries(release: ReleaseBundle, found: Correlations) -> list[Entry]:
+    """The largest off-diagonal entries, largest first, with the released correlations."""
     names, sd = release.manifest.names, release.deviations
+    correlation = np.full((len(names), len(names)), np.nan)
+    first = len(names) - len(found.names)
+    correlation[first:, first:] = found.matrix
     rows, cols = np.triu_indices(len(names), 1)
     size = -np.abs(release.unbiased[rows, cols])
-    first = (
+    largest = (
         np.argpartition(size, min(_MOST_ENTRIES, size.size) - 1)[:_MOST_ENTRIES]
         if size.size
         else rows
     )
-    matrices, places = (release.unbiased, sd, correlation), [(rows[k], cols[k]) for k in first]
+    matrices, places = (release.unbiased, sd, correlation), [(rows[k], cols[k]) for k in largest]
     places.sort(key=lambda at: -abs(float(release.unbiased[at])))
     return [
         Entry(names[i], names[j], *(float(matrix[i, j]) for matrix in matrices)) for i, j in places

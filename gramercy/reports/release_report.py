@@ -16,6 +16,7 @@ from gramercy.reports import figures
 from gramercy.reports.analyses import analyses, parts
 from gramercy.reports.column_summaries import (
     MOST_PICTURES,
+    column_labels,
     level_means,
     meaning_notes,
     own_columns,
@@ -32,7 +33,6 @@ from gramercy.reports.estimate_summary import (
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.reader_notes import (
     best_attacker_accuracy,
-    display_name,
     matrix_description,
     median_largest_noise,
     protection_note,
@@ -111,7 +111,7 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
 
 def _matrix(reported: ReportedRelease) -> dict[str, Any]:
     facts, released = reported.facts, reported.correlations
-    labels = [display_name(name) for name in released.names]
+    labels = column_labels(reported.release, released)
     hidden = released.hidden[np.triu_indices(len(labels), 1)]
     return {
         "quantity": facts.publication.quantity,
@@ -138,7 +138,7 @@ def _entries(reported: ReportedRelease) -> dict[str, Any]:
         "median_largest_noise": median_largest_noise(reported.pairs, family),
         "effective_rows": effective_rows(reported.release),
         "sampling_law": sampling_law(reported.release),
-        "entries": largest_entries(reported.release, reported.correlations.centred),
+        "entries": largest_entries(reported.release, reported.correlations),
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from gramercy.archive.store.layout import GLOSSARY, INDEX
-from gramercy.common.notation import in_symbols, significant
+from gramercy.common.notation import in_symbols, message_in_symbols, significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.reader_notes import display_name
 from gramercy.schemas.model import Model
@@ -47,12 +47,35 @@ def open_table(caption: str, shown: bool = False, kind: str = "", region: str = 
 def plus_minus(pair: tuple[float, float], digits: int = 4) -> str:
     """A number and its standard error, with decimals that suit the error."""
     number, error = pair
-    if not (math.isfinite(number) and math.isfinite(error) and error > 0):
-        return f"{significant(number, digits)} ± {significant(error, 2)}"
-    decimals = max(1 - math.floor(math.log10(error)), 0)
-    if decimals > _MOST_DECIMALS or max(abs(number), error) >= _LARGE:
+    decimals = _decimals(error, number)
+    if decimals is None:
         return f"{significant(number, digits)} ± {significant(error, 2)}"
     return f"{number:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def with_decimals(number: float, error: float) -> str:
+    """A number with decimals that suit its error."""
+    decimals = _decimals(error, number)
+    if decimals is None:
+        return significant(number, 4)
+    return f"{number:.{decimals}f}".replace("-", "−")
+
+
+def in_brackets(bounds: tuple[float, float]) -> str:
+    """The bounds of an interval, with decimals that suit its width."""
+    lower, upper = bounds
+    if math.isinf(lower) and math.isinf(upper):
+        return "unknown"
+    error = (upper - lower) / 4
+    return f"[{with_decimals(lower, error)}, {with_decimals(upper, error)}]"
+
+
+def _decimals(error: float, number: float) -> int | None:
+    """Decimals that suit an error; None where a number is better written by its digits."""
+    if not (math.isfinite(number) and math.isfinite(error) and error > 0):
+        return None
+    decimals = max(1 - math.floor(math.log10(error)), 0)
+    return None if decimals > _MOST_DECIMALS or max(abs(number), error) >= _LARGE else decimals
 
 
 def manifest_parameters(manifest: Model) -> list[tuple[str, str]]:
@@ -90,7 +113,10 @@ def _environment() -> Environment:
         "cell": lambda value: significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": manifest_parameters,
         "plus_minus": plus_minus,
+        "in_brackets": in_brackets,
+        "with_decimals": with_decimals,
         "symbols": in_symbols,
+        "words": message_in_symbols,
         "bytes": _bytes,
     }
     loader = environment.loader or PackageLoader("gramercy.reports")

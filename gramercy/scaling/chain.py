@@ -22,6 +22,7 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.missing_cells import missing_cut
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -152,7 +153,7 @@ class ConstantsChain:
     def clipped(
         self, lengths: Histogram, noise: float, lost_noise: float | None = None
     ) -> ReleaseSpec:
-        """The facts of the release with constants and radius, for the noise of its sum.
+        """The facts of the release with constants, radius and cuts, for the noise of its sum.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class ConstantsChain:
             The published histogram of row lengths.
         noise, lost_noise
             See `Mechanism.noise_of_sum`: of the rows, and of what they lose by clipping. None
-            without a matrix of lost moments, which needs a cut.
+            without further matrices, which need cuts.
         """
         spec = self.scaled
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
@@ -171,7 +172,11 @@ class ConstantsChain:
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
             cut = lost_cut(seen, radius, p, lost_noise)
-            update["scaling"] = spec.scaling.model_copy(update={"cut": cut})
+            cuts: dict[str, Any] = {"cut": cut}
+            if spec.intercept:
+                present = spec.scaling.present or ()
+                cuts["missing_cut"] = missing_cut(present, chain.rows, lost_noise)
+            update["scaling"] = spec.scaling.model_copy(update=cuts)
         return spec.model_copy(update=update)
 
 

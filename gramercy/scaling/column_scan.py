@@ -159,16 +159,18 @@ class ColumnScan:
         q
             Number of columns of the matrix.
         """
-        counts, deviations = self._pooled(rows)
-        present = present_share(float(counts[-1]), float(deviations[-1]), rows)
-        cells = rows * present
-        values = NoisyCells(
-            counts[:-1], deviations[:-1], self.stages[-1].grid.edges, cells, present < 1
-        )
+        values, present = self.cells(rows)
         most = int(np.argmax(values.counts))
-        if values.counts[most] > _ATOM * cells:
+        if values.counts[most] > _ATOM * values.cells:
             return self._of_atom(values, most, present, noise / rows, q)
         return self._of_body(values, present, noise / rows, q)
+
+    def cells(self, rows: float) -> tuple[NoisyCells, float]:
+        """The cells with a value by all stages; and the share of rows that have one."""
+        counts, deviations = self._pooled(rows)
+        present = present_share(float(counts[-1]), float(deviations[-1]), rows)
+        edges, missing = self.stages[-1].grid.edges, present < 1
+        return NoisyCells(counts[:-1], deviations[:-1], edges, rows * present, missing), present
 
     def _pooled(self, rows: float) -> tuple[Array, Array]:
         """Counts over the bins of the last stage, from all stages; and their deviations.

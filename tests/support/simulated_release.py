@@ -16,10 +16,10 @@ from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import Grid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Clip
+from gramercy.schemas.normalisation import Clip, Lost
 from gramercy.schemas.request_parts import ScalingFacts
 from tests.support.noisy_matrices import gaussian_law, goe
 
@@ -92,10 +92,17 @@ def units_of(release: Evidence) -> TableUnits:
 
 
 def privately_scaled(
-    table: Array, bounds: Sequence[tuple[float, float]], epsilon: float, seed: int = 0
+    table: Array,
+    bounds: Sequence[tuple[float, float]],
+    epsilon: float,
+    seed: int = 0,
+    declared: int | None = None,
 ) -> Evidence:
-    """A release with ``scaling: private``."""
-    rows, p = table.shape
+    """A release with ``scaling: private``, and with what clipping takes away.
+
+    `declared`: the number of rows in the contract, if it is not that of the table.
+    """
+    rows, p = declared or len(table), table.shape[1]
     stream, mu = np.random.default_rng(seed), gdp_mu(epsilon, 1e-6)
     planned = shares(rows, p, mu)
     assert planned is not None
@@ -104,6 +111,7 @@ def privately_scaled(
         bounds=tuple(bounds),
         stages=planned.stages,
         lengths=planned.lengths,
+        lost=planned.lost,
     )
     dataset = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=rows)
     spec = ReleaseSpec(
@@ -117,8 +125,8 @@ def privately_scaled(
         budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
         scaling=facts,
     )
-    left = mu * math.sqrt(1 - sum(planned.stages) - planned.lengths)
-    chain, histograms = ConstantsChain.start(spec, 1 / left), list[Histogram]()
+    noise, lost_noise = (1 / (mu * math.sqrt(each)) for each in (planned.left, planned.lost))
+    chain, histograms = ConstantsChain.start(spec, noise), list[Histogram]()
     for share in planned.stages:
         sd = math.sqrt(2 * p / share) / mu
         grids = [grid for grid in chain.grids if isinstance(grid, Grid)]
@@ -129,18 +137,41 @@ def privately_scaled(
         histograms += chain.histograms(counts, sd)
         chain = chain.after(counts, sd)
     columns = [column for column in chain.scaled.columns if isinstance(column, ColumnFacts)]
-    lengths = np.linalg.norm(scaled_rows(table, columns, intercept=True), axis=1)
+    scaled = scaled_rows(table, columns, intercept=True)
     edges, sd = lengths_of(chain.scaled), math.sqrt(2 / planned.lengths) / mu
-    bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
-    noise = np.rint(stream.normal(size=edges.size) * sd).astype(int)
-    counts_of_lengths = np.bincount(bins, minlength=edges.size) + noise
+    bins = np.searchsorted(edges, np.linalg.norm(scaled, axis=1), side="right") - 1
+    counts_of_lengths = np.bincount(np.maximum(bins, 0), minlength=edges.size)
+    counts_of_lengths += np.rint(stream.normal(size=edges.size) * sd).astype(int)
     histograms.append(chain.length_histogram(counts_of_lengths, sd))
-    spec = chain.clipped(histograms[-1], 1 / left)
+    spec = chain.clipped(histograms[-1], noise, lost_noise)
     assert isinstance(spec.normalisation, Clip)
+    assert spec.lost_rows is not None
+    assert spec.scaling is not None
     evidence = released(
-        table, columns, spec.normalisation.radius, 1 / left / rows, True, spec.present_shares, seed
+        table, columns, spec.normalisation.radius, noise / rows, True, spec.present_shares, seed
     )
-    return replace(evidence, columns=spec.source_columns, histograms=tuple(histograms))
+    return replace(
+        evidence,
+        rows=float(rows),
+        bounds=spec.declared_bounds,
+        declared=float(rows),
+        names=tuple(spec.names),
+        columns=spec.source_columns,
+        histograms=tuple(histograms),
+        lost=lost_matrix(scaled, spec.lost_rows, lost_noise, stream),
+        signs=spec.scaling.signs,
+    )
+
+
+def lost_matrix(scaled: Array, lost: Lost, noise: float, stream: np.random.Generator) -> LostMatrix:
+    """What clipping takes from scaled rows, with Gaussian noise of the sum in the unit ball."""
+    squares = (scaled**2).sum(axis=1)
+    share = 1 - np.minimum(1.0, lost.radius**2 / squares)
+    y = np.column_stack([np.full(len(scaled), lost.intercept), scaled[:, 1:]])
+    norms = np.maximum(share * (y**2).sum(axis=1), 1e-300)
+    weight, sd = share * np.minimum(1.0, lost.largest / norms), noise * lost.largest / len(scaled)
+    matrix = (y * weight[:, None]).T @ y / len(scaled)
+    return LostMatrix(matrix + goe(stream, len(matrix), sd), sd, lost.intercept, lost.cut)
 
 
 def _counts(cells: Array, grid: Grid) -> NDArray[np.int64]:

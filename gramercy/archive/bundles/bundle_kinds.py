@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import html
+import math
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.card import card_page
 from gramercy.archive.bundles.number_files import (
+    GROUP_FILES,
     GROUPS,
     MARGINALS,
     SMALL,
@@ -69,6 +71,7 @@ from gramercy.schemas.evidence import (
     Fold,
     Histogram,
     LostMatrix,
+    MissingMatrix,
     ReleaseEvidence,
     last_stage,
 )
@@ -84,7 +87,9 @@ from gramercy.schemas.publications import Publication
 Array = NDArray[np.float64]
 
 
-CARD, LOST = "CARD.md", "lost_moments"
+CARD = "CARD.md"
+# File stems of the further matrices; see `ReleaseSpec.further_rows`.
+FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -106,8 +111,7 @@ class ReleaseBundle:
     # histograms alone has matrices of shape (0, 0).
     histograms: tuple[Histogram, ...] = ()
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
-    # what clipping took from the rows, in the units of `raw`, shape (p, p); None if not published
-    lost: Array | None = None
+    further: Mapping[str, Array] = field(default_factory=dict)  # the further matrices, if any
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -146,19 +150,39 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            missing=self._missing_matrix,
+            bounds=facts.declared_bounds,
+            declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
         )
 
     @property
     def _lost_matrix(self) -> LostMatrix | None:
         facts, rows = self.manifest.lost, self.manifest.lost_rows
-        if facts is None or rows is None or self.lost is None:
+        if facts is None or rows is None:
             return None
         square = rows.radius * rows.radius
         return LostMatrix(
-            matrix=square * self.lost,
+            matrix=square * self.further["lost"],
             sd=square * facts.noise.sd_off_diagonal,
             intercept=facts.intercept,
             cut=rows.cut,
+        )
+
+    @property
+    def _missing_matrix(self) -> MissingMatrix | None:
+        facts, rows = self.manifest.missing, self.manifest.missing_rows
+        if facts is None or rows is None:
+            return None
+        matrix, p = self.further["missing"], len(self.raw)
+        of_products = rows.radius / math.sqrt(rows.cut) / rows.indicator
+        names, sources = facts.columns, self.manifest.source_columns
+        places = {column.name: k for k, column in enumerate(sources) if column is not None}
+        return MissingMatrix(
+            together=matrix[p:, p:],
+            products=matrix[:p, p:] * of_products,
+            columns=tuple(places[name] for name in names),
+            sd=facts.noise.sd_off_diagonal,
+            products_sd=facts.noise.sd_off_diagonal * of_products,
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
@@ -179,7 +203,7 @@ class ReleaseBundle:
             "rows": own.rows,
             "fold_rows": own.fold_rows,
             "noise": noise,
-            "lost": self.manifest.lost_of_group(own.rows.value),
+            **self.manifest.further_of_group(own.rows.value),
             "groups": (),
         }
         return replace(
@@ -192,7 +216,7 @@ class ReleaseBundle:
             # Those of columns are of all rows; that of lengths tells how heavy their tails are.
             histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
             groups=(),
-            lost=group.lost,
+            further=group.further,
         )
 
     @property
@@ -258,11 +282,11 @@ def write_release(
 ) -> None:
     """Write a release into a folder that is empty, except for published rows."""
     if groups:
-        write_groups(folder, manifest.names, groups)
+        write_groups(folder, manifest, groups)
     if histograms:
         write_histograms(folder, histograms)
-    for stem, matrix in zip(stems(manifest), matrices, strict=True):
-        write_matrix(folder, stem, matrix, manifest.names, compact=_is_compact(stem))
+    for (stem, names), matrix in zip(_matrix_columns(manifest).items(), matrices, strict=True):
+        write_matrix(folder, stem, matrix, names, compact=_is_compact(stem))
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, release_descriptor(folder, manifest))
 
@@ -287,16 +311,18 @@ def read_release(folder: Path) -> ReleaseBundle:
     if not manifest.publication.has_matrix:
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
-    raw, projected, *rest = (
-        read_matrix(folder, stem, manifest.names, compact=_is_compact(stem))
-        for stem in stems(manifest)
-    )
-    lost = rest.pop() if manifest.lost is not None else None
+    matrices = [
+        read_matrix(folder, stem, names, compact=_is_compact(stem))
+        for stem, names in _matrix_columns(manifest).items()
+    ]
+    first_further = len(matrices) - len(manifest.further_facts)
+    further = dict(zip(manifest.further_facts, matrices[first_further:], strict=True))
+    raw, projected, *rest = matrices[:first_further]
     folds = rest[len(rest) - len(manifest.fold_rows) :]
     denoised = rest[0] if len(rest) > len(folds) else None
     groups = read_groups(folder, manifest)
     return ReleaseBundle(
-        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups, lost
+        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups, further
     )
 
 
@@ -335,8 +361,11 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
         size += (4 + spec.folds) * (entry * p * p + texts)
+        if spec.has_histograms:  # maybe a matrix of missing cells
+            size += 4 * (40 * p * p + texts)
     if spec.by is not None:
-        size += spec.groups_count * (1 + spec.folds) * 40 * p * p + texts
+        of_missing = 4 if spec.has_histograms else 0
+        size += spec.groups_count * (1 + of_missing + spec.folds) * 40 * p * p + texts
     if spec.scaling is not None:
         size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
     if publication.row_columns is not None:
@@ -346,14 +375,20 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
-    """File stems of the matrices: as released, projected, then denoised, folds and lost, if any."""
-    stem = manifest.publication.stem
+    """File stems of the matrices: as released, projected; if any, denoised, folds and further."""
+    return [*_matrix_columns(manifest)]
+
+
+def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
+    """Names of the columns of every matrix, by its file stem; see `stems`."""
+    stem, names = manifest.publication.stem, manifest.names
     if not stem:
-        return []
+        return {}
     denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
-    lost = [LOST] if manifest.lost is not None else []
-    return [stem, f"{stem}_projected", *denoised, *folds, *lost]
+    columns = dict.fromkeys([stem, f"{stem}_projected", *denoised, *folds], names)
+    further = manifest.further_facts
+    return columns | {FURTHER[name]: manifest.further_names(name) for name in further}
 
 
 def _is_compact(stem: str) -> bool:
@@ -371,15 +406,16 @@ def published_columns(manifest: ReleaseManifest) -> list[str]:
 
 
 def _release_files(manifest: ReleaseManifest) -> list[str]:
-    p = len(manifest.names)
     rows = manifest.publication.rows_file
     files = [
         file
-        for stem in stems(manifest)
-        for file in matrix_files(stem, p, compact=_is_compact(stem))
+        for stem, names in _matrix_columns(manifest).items()
+        for file in matrix_files(stem, len(names), compact=_is_compact(stem))
     ]
     histograms = [MARGINALS] if manifest.has_histograms else []
     groups = [GROUPS] if manifest.groups else []
+    if manifest.groups and manifest.missing is not None:
+        groups.append(GROUP_FILES["missing"])
     return [*([rows] if rows else []), *files, *groups, *histograms, CARD]
 
 

@@ -94,16 +94,20 @@ def _rows(spec: ReleaseSpec) -> str:
     return (
         f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
         f"out of bounds are clamped, columns are centred and scaled{indicators}{ones}, and "
-        f"each row is {spec.normalisation.stated(spec.largest_norm)}{_persons(spec)}{_lost(spec)}"
+        f"each row is {spec.normalisation.stated(spec.largest_norm)}"
+        f"{_persons(spec)}{_further(spec)}"
     )
 
 
-def _lost(spec: ReleaseSpec) -> str:
-    """What becomes of rows in the matrix of lost moments, if there is one."""
-    lost = spec.lost_rows
-    if lost is None:
-        return ""
-    return f"; of each row, the matrix of lost moments has {lost.stated(spec.largest_norm)}"
+_FURTHER = {"lost": "lost moments", "missing": "missing cells"}
+
+
+def _further(spec: ReleaseSpec) -> str:
+    """What becomes of rows in the further matrices, if there are any."""
+    return "".join(
+        f"; of each row, the matrix of {_FURTHER[name]} has {rows.stated(spec.largest_norm)}"
+        for name, rows in spec.further_rows.items()
+    )
 
 
 def _codes(spec: ReleaseSpec) -> str:
@@ -137,9 +141,9 @@ def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
     if not publication.has_matrix:
         return counts
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
-    if spec.lost_rows is not None:
-        on_lost = f"{NOISE['gaussian-isotropic']} on that of what clipping takes away"
-        on_matrix = f"{on_matrix}, and {on_lost}"
+    for name in spec.further_rows:
+        further = f"{NOISE['gaussian-isotropic']} on the matrix of {_FURTHER[name]}"
+        on_matrix = f"{on_matrix}, and {further}"
     return f"{counts}; then {on_matrix}" if spec.has_histograms else on_matrix
 
 
@@ -338,6 +342,10 @@ _DESCRIPTIONS = {
     "denoised": "the matrix with eigenvalues shrunk according to the noise law: positive "
     "semidefinite, within the public trace",
     "lost_moments": "the second moment of what clipping takes away from the rows, as released",
+    "missing_cells": "the second moment of rows with the indicators of their missing cells, as "
+    "released",
+    "groups_missing": "the same for every group of rows; one line for each entry of the upper "
+    "triangle",
     "marginals": "noisy histograms of every column, in stages, and of the lengths of scaled rows: "
     "the last stage of a column is its marginal distribution",
     "groups": "the second moment of every group of rows, as released and denoised, that of what "
@@ -361,20 +369,19 @@ def noise_description(manifest: ReleaseManifest) -> str:
         f"{noise} In the {manifest.publication.matrix}: {mean}standard deviation "
         f"{about}{law.sd_diagonal:.6g} on the diagonal and "
         f"{about}{law.sd_off_diagonal:.6g} elsewhere."
-        + _lost_noise(manifest)
+        + _further_noise(manifest)
         + _divisor(manifest)
         + _count_noise(manifest)
     )
 
 
-def _lost_noise(manifest: ReleaseManifest) -> str:
-    """The noise of the matrix of lost moments, if there is one."""
-    if manifest.lost is None:
-        return ""
-    law = manifest.lost.noise
-    return (
-        f" In the matrix of lost moments: {NOISE[law.family]}, standard deviation "
-        f"{law.sd_diagonal:.6g} on the diagonal and {law.sd_off_diagonal:.6g} elsewhere."
+def _further_noise(manifest: ReleaseManifest) -> str:
+    """The noise of the further matrices, if there are any."""
+    return "".join(
+        f" In the matrix of {_FURTHER[name]}: {NOISE[facts.noise.family]}, standard deviation "
+        f"{facts.noise.sd_diagonal:.6g} on the diagonal and "
+        f"{facts.noise.sd_off_diagonal:.6g} elsewhere."
+        for name, facts in manifest.further_facts.items()
     )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -198,6 +198,9 @@ _GROUPS_SCHEMA = pa.schema(
     ]
 )
 _NUMBERS = ("fold", "value", "denoised", "lost")
+_GROUP_SCHEMA = pa.schema([_GROUPS_SCHEMA.field(x) for x in ("group", "row", "col", "value")])
+# The file with the further matrices of groups: in that of the matrix if they have its columns.
+GROUP_FILES = {"lost": GROUPS, "missing": "groups_missing.parquet"}
 
 
 @dataclass(frozen=True)
@@ -209,16 +212,18 @@ class GroupMatrices:
     denoised: Array  # the matrix with shrunken eigenvalues; shape (p, p)
     # the matrices of its folds as released, if there are any; shape (p, p) each
     folds: tuple[Array, ...] = ()
-    lost: Array | None = None  # the matrix of its lost moments, if there is one; shape (p, p)
+    further: Mapping[str, Array] = field(default_factory=dict)  # its further matrices, if any
 
 
-def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatrices]) -> None:
+def write_groups(folder: Path, manifest: ReleaseManifest, groups: Sequence[GroupMatrices]) -> None:
     """Write the matrices of all groups."""
+    names = manifest.names
+    _write_missing(folder, manifest, groups)
     i, j = np.triu_indices(len(names))
     parts = []
     for group in groups:
         none = np.full_like(group.raw, np.nan)
-        matrices = [(0, group.raw, group.denoised, none if group.lost is None else group.lost)]
+        matrices = [(0, group.raw, group.denoised, group.further.get("lost", none))]
         matrices += [(k, fold, none, none) for k, fold in enumerate(group.folds, 1)]
         for fold, value, denoised, lost in matrices:
             columns = {
@@ -234,6 +239,27 @@ def write_groups(folder: Path, names: Sequence[str], groups: Sequence[GroupMatri
     pq.write_table(pa.concat_tables(parts), folder / GROUPS, store_schema=False, compression="none")
 
 
+def _write_missing(
+    folder: Path, manifest: ReleaseManifest, groups: Sequence[GroupMatrices]
+) -> None:
+    """Write the matrices of missing cells of all groups, if there are any."""
+    names, parts = manifest.further_names("missing"), []
+    i, j = np.triu_indices(len(names))
+    for group in groups:
+        if "missing" not in group.further:
+            continue
+        columns = {
+            "group": pa.array([group.level]).take(pa.array(np.zeros(i.size, np.int64))),
+            "row": pa.array(names, pa.string()).take(pa.array(i)),
+            "col": pa.array(names, pa.string()).take(pa.array(j)),
+            "value": pa.array(group.further["missing"][i, j]),
+        }
+        parts.append(pa.table(columns, schema=_GROUP_SCHEMA))
+    if parts:
+        path = folder / GROUP_FILES["missing"]
+        pq.write_table(pa.concat_tables(parts), path, store_schema=False, compression="none")
+
+
 def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices, ...]:
     """Read the matrices of all groups of a release; empty without groups."""
     if not manifest.groups:
@@ -241,7 +267,12 @@ def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices,
     path = folder / GROUPS
     # A file that was tampered with may make Arrow raise anything.
     with contextlib.suppress(Exception):
-        return tuple(_groups(path, manifest))
+        groups = tuple(_groups(path, manifest))
+        if "missing" not in manifest.further_facts:
+            return groups
+        path = folder / GROUP_FILES["missing"]
+        pairs = zip(groups, _missing(path, manifest), strict=True)
+        return tuple(replace(x, further={**x.further, "missing": own}) for x, own in pairs)
     raise families.CONTENT(
         "{path} does not contain the matrices of the groups that its manifest describes.",
         "Fetch the bundle again from its curator.",
@@ -284,8 +315,28 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
             raw,
             whole_denoised,
             tuple(of_folds),
-            whole_lost if has_lost else None,
+            {"lost": whole_lost} if has_lost else {},
         )
+
+
+def _missing(path: Path, manifest: ReleaseManifest) -> Array:
+    """The matrices of missing cells of all groups; ValueError if the file has others."""
+    names, levels = manifest.further_names("missing"), [group.level for group in manifest.groups]
+    i, j = np.triu_indices(len(names))
+    if len(levels) * len(names) ** 2 > 4 * MAX_ENTRIES:  # at most twice as many columns
+        raise ValueError
+    table, shape = read_bounded(path, len(levels) * i.size), (len(levels), i.size)
+    if not has_schema(table, _GROUP_SCHEMA):
+        raise ValueError
+    expected = {"group": (levels, np.arange(len(levels))[:, None]), "row": (names, i)}
+    for name, (words, codes) in {**expected, "col": (names, j)}.items():
+        if not (codes_of(table[name], words).reshape(shape) == codes).all():
+            raise ValueError
+    matrices = np.empty((len(levels), len(names), len(names)))
+    matrices[:, i, j] = matrices[:, j, i] = table["value"].to_numpy().reshape(shape)
+    if not np.isfinite(matrices).all():
+        raise ValueError
+    return matrices
 
 
 AnyColumn = ColumnFacts | LevelsFacts

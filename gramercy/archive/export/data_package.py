@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.bundle_kinds import LOST, stems
+from gramercy.archive.bundles.bundle_kinds import FURTHER, stems
 from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
 from gramercy.archive.bundles.package import (
     PROFILE,
@@ -53,13 +53,13 @@ class CollectedRelease:
     def files(self) -> dict[str, str]:
         """Its files in the package, by name; matrices are in long form.
 
-        The ``matrix`` as released, ``lost`` moments, its ``groups``, and ``marginals``.
+        The ``matrix`` as released, ``lost`` moments, ``missing`` cells, its ``groups``, and
+        ``marginals``.
         """
         files = {}
         if matrices := stems(self.manifest):
             files["matrix"] = f"{matrices[0]}.parquet"
-        if LOST in matrices:
-            files["lost"] = f"{LOST}.parquet"
+        files |= {name: f"{FURTHER[name]}.parquet" for name in self.manifest.further_facts}
         if self.manifest.groups:
             files["groups"] = GROUPS
         if self.manifest.has_histograms:
@@ -130,6 +130,7 @@ def _title(release: CollectedRelease, kind: str) -> str:
     contents = {
         "matrix": content,
         "lost": "Second moment of what clipping takes away",
+        "missing": "Second moment of rows and their missing cells",
         "groups": "Second moments of groups",
         "marginals": "Noisy histograms",
     }
@@ -264,6 +265,7 @@ _RELEASES = {
     "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
     "matrix": _text("path of the matrix as released in this package, if any"),
     "lost": _text("path of the matrix of lost moments in this package, if any"),
+    "missing": _text("path of the matrix of missing cells in this package, if any"),
     "groups": _text("path of the matrices of groups of rows in this package, if any"),
     "marginals": _text("path of noisy histograms of the columns in this package, if any"),
 }

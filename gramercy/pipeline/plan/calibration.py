@@ -48,8 +48,12 @@ class Calibration:
     # the noise of the histograms from which the release's own constants are computed, in addition
     # to the mechanism; None if it draws them itself, or the constants are known before
     added: ConstantsNoise | None = None
-    # the mechanism that publishes the matrix of lost moments; None without one
+    # the mechanisms that publish the matrices of lost moments and of missing cells; None without
     lost: Gaussian | None = None
+    missing: Gaussian | None = None
+    # the mechanism before the counts showed that cells are missing: `mechanism` and `missing`
+    # together have its mu; None if the counts did not show it
+    planned: Mechanism | None = None
 
     @property
     def constants_noise(self) -> ConstantsNoise | None:
@@ -57,14 +61,21 @@ class Calibration:
         return self.added or self.mechanism.constants_noise
 
     @property
+    def further(self) -> dict[str, Gaussian]:
+        """The mechanisms of further matrices; see `ReleaseSpec.further_rows`."""
+        found = {"lost": self.lost, "missing": self.missing}
+        return {name: each for name, each in found.items() if each is not None}
+
+    @property
     def guarantee(self) -> Guarantee:
         """The exact guarantee of everything that is published.
 
         Histograms and matrices are adaptive Gaussian mechanisms of one table, whose mu compose to
         the root of their sum of squares; what holds for the mechanism alone, such as its exact
-        profile, does not hold for all of them.
+        profile, does not hold for all of them. It is the same whether cells are missing or not,
+        which is not known before the first draw.
         """
-        alone = self.mechanism.guarantee
+        alone = (self.planned or self.mechanism).guarantee
         if self.added is None:
             return alone
         lost = [] if self.lost is None else [self.lost.guarantee.mu]
@@ -75,9 +86,11 @@ class Calibration:
 
         A release of histograms alone has no such sum; its radius suits a matrix of the same mu. Of
         groups it is the noise of one group, relative to as many rows as all groups have together:
-        the radius suits groups of equal sizes.
+        the radius suits groups of equal sizes. It is that of the planned mechanism: the radius is
+        chosen before it is known whether cells are missing.
         """
-        return self.mechanism.noise_of_sum(spec.folds) * spec.groups_count
+        mechanism = self.planned or self.mechanism
+        return mechanism.noise_of_sum(spec.folds) * spec.groups_count
 
     def noise_of_lost_sum(self, spec: ReleaseSpec) -> float | None:
         """See `noise_of_sum`: of what rows lose by clipping; None if it is not published."""
@@ -88,9 +101,7 @@ class Calibration:
         constants = self.mechanism.constants()
         if self.added is not None:
             constants |= self.added.constants()
-        if self.lost is not None:
-            constants |= {"scale_lost": self.lost.scale}
-        return constants
+        return constants | {f"scale_{name}": each.scale for name, each in self.further.items()}
 
 
 def calibrate(spec: ReleaseSpec) -> Calibration:
@@ -163,26 +174,49 @@ def _with_constants(
             [total * math.sqrt(share) for share in scaling.stages],
             total * math.sqrt(scaling.lengths),
         )
-        lost = _lost_mechanism(parameters, total * math.sqrt(scaling.lost))
+        lost = None
+        if scaling.lost:
+            lost = _further_mechanism(parameters, total * math.sqrt(scaling.lost))
         drawn = [noise.mu] if lost is None else [noise.mu, lost.guarantee.mu]
         left = remaining_mu(total, drawn)  # so that all compose to at most the total
         result = Calibration(_at_mu(mechanism_type, requested, parameters, left), noise, lost)
         exact = result.guarantee
         if requested.epsilon is None or exact.delta(requested.epsilon) <= requested.delta:
-            return result
+            return _with_missing(spec, result, requested, parameters)
         # The failure probability of the mechanism takes part of delta.
         reduced = gdp_mu(requested.epsilon, subtract_down(requested.delta, exact.delta0))
         total = min(reduced, math.nextafter(total, 0))
 
 
-def _lost_mechanism(parameters: PublicParameters, mu: float) -> Gaussian | None:
-    """The mechanism of the matrix of lost moments, without a count; None for a mu of zero.
+_MISSING = 0.05  # of what the matrix has
 
-    A row that loses something is a row of the unit ball, so that its sensitivity is that of the
-    rows themselves.
+
+def _with_missing(
+    spec: ReleaseSpec,
+    calibration: Calibration,
+    requested: MechanismSpec,
+    parameters: PublicParameters,
+) -> Calibration:
+    """The same with a matrix of missing cells, if the published counts show some in two columns.
+
+    Its mu is taken from that of the released matrix. So all that is drawn after the counts has the
+    same mu, regardless of the counts.
     """
-    if not mu:
-        return None
+    rows, planned = spec.missing_rows, calibration.mechanism
+    if rows is None:
+        return calibration
+    mu, width = planned.guarantee.mu, rows.width(parameters.p)
+    missing = _further_mechanism(replace(parameters, p=width), mu * math.sqrt(_MISSING))
+    left = remaining_mu(mu, [missing.guarantee.mu])
+    mechanism = _at_mu(type(planned), requested, parameters, left)
+    return replace(calibration, mechanism=mechanism, missing=missing, planned=planned)
+
+
+def _further_mechanism(parameters: PublicParameters, mu: float) -> Gaussian:
+    """The mechanism of a further matrix, without a count.
+
+    A further row is a row of the unit ball, so that its sensitivity is that of the rows themselves.
+    """
     parameters = replace(parameters, publishes_noisy_count=False)
     return Gaussian(parameters, gaussian_scale(squared_sensitivity(parameters), mu))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import (
-    LOST,
+    FURTHER,
     ReleaseBundle,
     published_columns,
     read_release,
@@ -29,6 +29,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.card import dp_card
 from gramercy.archive.bundles.number_files import (
+    GROUP_FILES,
     GROUPS,
     GroupMatrices,
     RowWriter,
@@ -57,7 +58,7 @@ from gramercy.pipeline.publish.private_table import (
     PrivateSums,
     count_cells,
     count_lengths,
-    sum_lost_rows,
+    sum_further_rows,
     sum_rows,
 )
 from gramercy.scaling.chain import ConstantsChain
@@ -69,6 +70,7 @@ from gramercy.schemas.facts import (
     LatticeFacts,
     LevelsFacts,
     LostFacts,
+    MissingFacts,
     RowsFacts,
     group_names,
 )
@@ -166,7 +168,7 @@ class Publisher(ABC, Generic[M]):
             sum_rows(plan, data.state, data.kept),
             data.fingerprint,
             data.state,
-            sum_lost_rows(plan, data.state, data.kept),
+            sum_further_rows(plan, data.state, data.kept),
         )
 
     @abstractmethod
@@ -196,7 +198,7 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     def _publish(self, draft: Draft, mechanism: Additive, data: PrivateSums) -> None:
         sums, part_rows, fold_rows = draw_noise(draft.plan.spec, mechanism, data.sums)
-        lost = draw_lost(draft.plan, data.lost)
+        further = draw_further(draft.plan, data.further)
         manifest = draft.manifest(fold_rows.tolist(), part_rows.tolist())
         of_folds = zip(sums.sum(axis=0), manifest.fold_rows, strict=False)
         groups = []
@@ -204,7 +206,7 @@ class SecondMomentPublisher(Publisher[Additive]):
             raw = of_group.sum(axis=0) / facts.rows.value
             folds = [x / rows.value for x, rows in zip(of_group, facts.fold_rows, strict=False)]
             denoised = denoised_group(manifest, facts.rows.value, raw)
-            own = None if lost is None else lost[k] / facts.rows.value
+            own = {name: x[k] / facts.rows.value for name, x in further.items()}
             groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds), own))
         write_matrices(
             draft.folder,
@@ -213,13 +215,13 @@ class SecondMomentPublisher(Publisher[Additive]):
             [matrix / rows.value for matrix, rows in of_folds],
             draft.histograms,
             groups,
-            None if lost is None else lost.sum(axis=0) / manifest.rows.value,
+            [x.sum(axis=0) / manifest.rows.value for x in further.values()],
         )
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
-        """See `Publisher.check_noise`: also of the matrix of lost moments."""
+        """See `Publisher.check_noise`: also of the further matrices."""
         super().check_noise(place, bundle, mechanism)
-        _check_lost(place, bundle)
+        _check_further(place, bundle)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         facts, divisor = bundle.manifest, mechanism.lattice.divisor
@@ -409,7 +411,9 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
     (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
     of_lost_sum = plan.calibration.noise_of_lost_sum(plan.spec)
-    return replace(plan, spec=chain.clipped(published[-1], of_sum, of_lost_sum)), published
+    spec = chain.clipped(published[-1], of_sum, of_lost_sum)
+    # The counts decide whether there is a matrix of missing cells.
+    return replace(plan, spec=spec, calibration=calibrate(spec)), published
 
 
 def draw_noise(
@@ -446,22 +450,20 @@ def draw_noise(
     return np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows
 
 
-def draw_lost(plan: Plan, sums: Sequence[Sum]) -> Array | None:
-    """The noisy sum of what rows lose by clipping, for each group; None if it is not published.
+def draw_further(plan: Plan, sums: Mapping[str, Sequence[Sum]]) -> dict[str, Array]:
+    """The noisy sums of every further matrix, in the units in which they are published.
 
-    Returns
-    -------
-    ndarray of float64 or None
-        In the units of the released matrix, shape (groups, p, p). Drawn once.
+    Drawn once; shapes (groups, width, width).
     """
-    lost, mechanism = plan.spec.lost_rows, plan.calibration.lost
-    if lost is None or mechanism is None:
-        return None
-    if len(sums) != plan.spec.groups_count:
-        raise wordings.sums_not_as_planned()
-    unit = lost.cut / mechanism.lattice.divisor
-    drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums]
-    return np.array([each.gram.astype(np.float64) * unit for each in drawn])
+    drawn = {}
+    for name, mechanism in plan.calibration.further.items():
+        parts = sums.get(name, ())
+        if len(parts) != plan.spec.groups_count:
+            raise wordings.sums_not_as_planned()
+        unit = plan.spec.further_rows[name].norm / mechanism.lattice.divisor
+        noisy = [mechanism.perturb(require_gram(part.gram), part.rows) for part in parts]
+        drawn[name] = np.array([each.gram.astype(np.float64) * unit for each in noisy])
+    return drawn
 
 
 def _numbers(values: Sequence[float]) -> Array:
@@ -482,14 +484,14 @@ def write_matrices(
     folds: Sequence[Array] = (),
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
-    lost: Array | None = None,
+    further: Sequence[Array] = (),
 ) -> None:
     """Write a released matrix with its repaired forms, folds, groups, card and description.
 
     Parameters
     ----------
-    lost
-        The matrix of lost moments, if there is one.
+    further
+        The further matrices, if there are any.
     """
     law, denoised = manifest.noise, list[Array]()
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
@@ -498,7 +500,7 @@ def write_matrices(
         bound, rows = manifest.trace_bound, manifest.rows.value
         unit = manifest.normalisation.unit_rows
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
-    matrices = [matrix, projected, *denoised, *folds, *([] if lost is None else [lost])]
+    matrices = [matrix, projected, *denoised, *folds, *further]
     write_release(folder, manifest, matrices, histograms, groups)
 
 
@@ -523,7 +525,7 @@ def release_manifest(
 ) -> ReleaseManifest:
     """The manifest of a release; everything except the keyword arguments follows from `spec`."""
     calibrated = calibrate(spec)
-    mechanism, lattice = calibrated.mechanism, calibrated.mechanism.lattice
+    mechanism = calibrated.mechanism
     publisher = publisher_of(mechanism, averaging=bool(sources))
     publication = publisher.publication
     delta, requested = spec.mechanism.get("delta", 0.0), spec.mechanism.get("epsilon")
@@ -533,7 +535,7 @@ def release_manifest(
     calibration = CalibrationFacts(
         constants=calibrated.constants(),
         arithmetic=mechanism.arithmetic,
-        lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
+        lattice=_lattice_facts(mechanism),
     )
     noise = mechanism.matrix_law(rows.value, spec.parts)
     return ReleaseManifest(
@@ -549,6 +551,7 @@ def release_manifest(
         guarantee=guarantee,
         noise=noise,
         lost=_lost_facts(spec, calibrated.lost, rows.value),
+        missing=_missing_facts(spec, calibrated.missing, rows.value),
         trace_bound=mechanism.trace_bound,
         sources=dict(sources or {}) if publisher is _AVERAGE else {},
         card=dp_card(spec, publication, calibration, guarantee, noise),
@@ -561,12 +564,31 @@ def _lost_facts(spec: ReleaseSpec, mechanism: Gaussian | None, rows: float) -> L
     lost = spec.lost_rows
     if lost is None or mechanism is None:
         return None
-    lattice = mechanism.lattice
     return LostFacts(
         intercept=lost.intercept,
-        noise=mechanism.matrix_law(rows / lost.cut, spec.groups_count),
-        lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
+        noise=mechanism.matrix_law(rows / lost.norm, spec.groups_count),
+        lattice=_lattice_facts(mechanism),
     )
+
+
+def _missing_facts(
+    spec: ReleaseSpec, mechanism: Gaussian | None, rows: float
+) -> MissingFacts | None:
+    """How the matrix of missing cells is published."""
+    missing = spec.missing_rows
+    if missing is None or mechanism is None:
+        return None
+    return MissingFacts(
+        columns=tuple(spec.columns[k].name for k in missing.columns),
+        cut=missing.cut,
+        indicator=missing.indicator,
+        noise=mechanism.matrix_law(rows / missing.norm, spec.groups_count),
+        lattice=_lattice_facts(mechanism),
+    )
+
+
+def _lattice_facts(mechanism: Mechanism) -> LatticeFacts:
+    return LatticeFacts(bits=mechanism.lattice.bits, shrinkage=mechanism.lattice.shrinkage)
 
 
 def rows_facts(
@@ -643,21 +665,18 @@ def check_lattice(path: Path, units: Array) -> None:
         )
 
 
-def _check_lost(place: Path, bundle: ReleaseBundle) -> None:
-    """Check the lattice and the size of the matrix of lost moments, and of those of groups."""
-    facts, lost, mechanism = (
-        bundle.manifest,
-        bundle.manifest.lost_rows,
-        calibrate(bundle.manifest).lost,
-    )
-    if lost is None or mechanism is None or bundle.lost is None:
-        return
-    path, unit = place / f"{LOST}.npy", lost.cut / mechanism.lattice.divisor
-    check_lattice(path, bundle.lost * facts.rows.value / unit)
-    for group, own in zip(bundle.groups, facts.groups, strict=True):
-        check_lattice(place / GROUPS, require_gram(group.lost) * own.rows.value / unit)
-    if facts.lost is not None and facts.neighbours.count_is_public:
-        _check_entries(path, bundle.lost, lost.cut + 60 * facts.lost.noise.sd_diagonal)
+def _check_further(place: Path, bundle: ReleaseBundle) -> None:
+    """Check the lattice and the size of further matrices, and the lattice of those of groups."""
+    facts, mechanisms = bundle.manifest, calibrate(bundle.manifest).further
+    for name, matrix in bundle.further.items():
+        path, norm = place / f"{FURTHER[name]}.npy", facts.further_rows[name].norm
+        unit = norm / mechanisms[name].lattice.divisor
+        check_lattice(path, matrix * facts.rows.value / unit)
+        for group, own in zip(bundle.groups, facts.groups, strict=True):
+            check_lattice(place / GROUP_FILES[name], group.further[name] * own.rows.value / unit)
+        if facts.neighbours.count_is_public:
+            noise = facts.further_facts[name].noise
+            _check_entries(path, matrix, norm + 60 * noise.sd_diagonal)
 
 
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:

@@ -10,7 +10,7 @@ A pass shows a progress bar on the steward's terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,12 +36,13 @@ from gramercy.tables.formats.source import (
     verify_unchanged,
 )
 from gramercy.tables.formats.table_format import CopiedColumns
-from gramercy.tables.sums import lost_sums, streaming
+from gramercy.tables.sums import further_sums, streaming
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.exact_sums import AssignFolds, Parts, Sum
 from gramercy.tables.sums.passes import run_locally
 
 _CELL = 8  # bytes
+_ACTIVITIES = {"lost": "summing tails", "missing": "summing missing cells"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,8 +52,8 @@ class PrivateSums:
     sums: streaming.Accumulated = field(repr=False)
     fingerprint: str = field(repr=False)
     state: str = field(repr=False)
-    # the exact sums of what rows lose by clipping, for each group; empty if it is not published
-    lost: tuple[Sum, ...] = field(default=(), repr=False)
+    # the exact sums of the rows of every further matrix, for each group
+    further: Mapping[str, tuple[Sum, ...]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,24 +108,25 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
     return sums
 
 
-def sum_lost_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> tuple[Sum, ...]:
-    """Sum what rows lose by clipping, for each group; empty if it is not published."""
-    lost, mechanism = plan.spec.lost_rows, plan.calibration.lost
-    if lost is None or mechanism is None:
-        return ()
+def sum_further_rows(
+    plan: Plan, state: str, kept: KeptCells | None = None
+) -> dict[str, tuple[Sum, ...]]:
+    """Sum the rows of every further matrix, for each group."""
     scans = 1 if plan.contract.person_column is None else 3
-    with _pass("summing tails", plan, state, scans) as on_rows:
-        sums = lost_sums.sum_lost_rows(
-            open_source(plan.contract.source),
-            plan.scaled_contract,
-            lost,
-            mechanism.lattice,
-            plan.mechanism.lattice,
-            on_rows,
-            groups=Parts(by=plan.spec.by),
-            keep_malformed=plan.spec.parts > 1,
-            engine=_engine(plan.request.engine, kept),
-        )
+    sums = {}
+    for name, mechanism in plan.calibration.further.items():
+        with _pass(_ACTIVITIES[name], plan, state, scans) as on_rows:
+            sums[name] = further_sums.sum_further_rows(
+                open_source(plan.contract.source),
+                plan.scaled_contract,
+                plan.spec.further_rows[name],
+                mechanism.lattice,
+                plan.mechanism.lattice,
+                on_rows,
+                groups=Parts(by=plan.spec.by),
+                keep_malformed=plan.spec.parts > 1,
+                engine=_engine(plan.request.engine, kept),
+            )
     return sums
 
 

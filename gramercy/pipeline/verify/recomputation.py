@@ -16,8 +16,8 @@ import pandas as pd
 
 from gramercy.archive.bundles.bundle_kinds import (
     CARD,
+    FURTHER,
     GRAPH,
-    LOST,
     ReleaseBundle,
     estimate_descriptor,
     read_estimate,
@@ -28,7 +28,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     report_descriptor,
     stems,
 )
-from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
+from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
@@ -130,13 +130,11 @@ def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
     total = np.sum([matrix * rows.value for matrix, rows in group_parts(bundle)], axis=0)
     if not arrays_close(total / facts.rows.value, bundle.unbiased):
         raise wordings.file_contradicts(str(path), MATRIX)
-    lost = [
-        group.lost * stated.rows.value
-        for group, stated in zip(bundle.groups, facts.groups, strict=True)
-        if group.lost is not None
-    ]
-    if lost and not arrays_close(np.sum(lost, axis=0) / facts.rows.value, bundle.lost):
-        raise wordings.file_contradicts(str(path), f"{LOST}.npy")
+    for name, matrix in bundle.further.items():
+        pairs = zip(bundle.groups, facts.groups, strict=True)
+        total = np.sum([x.further[name] * stated.rows.value for x, stated in pairs], axis=0)
+        if not arrays_close(total / facts.rows.value, matrix):
+            raise wordings.file_contradicts(str(place / GROUP_FILES[name]), f"{FURTHER[name]}.npy")
     for group, stated in zip(bundle.groups, facts.groups, strict=True):
         rows = [part.value for part in stated.fold_rows]
         total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)

@@ -20,14 +20,14 @@ from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.common.machine import can_compile, compiled, is_loaded
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import Clip, Lost, Unit, Whole
+from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit, Whole
 from gramercy.tables.batches import cache_slices
 
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
 
 Factors = NDArray[np.float64] | None
-AnyRows = Unit | Clip | Whole | Lost
+AnyRows = Unit | Clip | Whole | FurtherRows
 
 
 def is_large(rows: int, columns: int) -> bool:
@@ -53,7 +53,7 @@ class RowTransform:
         columns = tuple(contract.columns.values())
         kernel = None
         is_compiled = is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel)
-        if is_compiled and not isinstance(normalisation, Lost):
+        if is_compiled and not isinstance(normalisation, FurtherRows):
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 
@@ -65,15 +65,14 @@ class RowTransform:
         Parameters
         ----------
         factors
-            See `lost_rows`; with `Lost` only.
+            See `normalise`; with `FurtherRows` only.
         """
         if self.kernel is not None:
             return self.kernel(cells, repairs)
         blocks = list(cache_slices(self.lattice.p, cells.shape[1]))
         if len(blocks) == 1:
             return self._block(cells, repairs, factors)
-        width = self.intercept + sum(column.width for column in self.columns)
-        made = np.empty((width, cells.shape[1]))
+        made = np.empty((self.lattice.p, cells.shape[1]))
         for rows in blocks:
             own = None if factors is None else factors[rows]
             made[:, rows] = self._block(cells[:, rows], repairs, own)
@@ -98,7 +97,8 @@ class RowTransform:
         scaled = repair(
             cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
         )
-        return integer_rows(normalise(scaled, self.normalisation, factors), self.lattice)
+        normalised = normalise(scaled, self.normalisation, factors, cells)
+        return integer_rows(normalised, self.lattice)
 
     @cached_property
     def _constants(self) -> NDArray[np.float64]:
@@ -203,7 +203,10 @@ LEAST, LARGEST = 2.0**-800, 2.0**800
 
 
 def normalise(
-    scaled: NDArray[np.float64], normalisation: AnyRows, factors: Factors = None
+    scaled: NDArray[np.float64],
+    normalisation: AnyRows,
+    factors: Factors = None,
+    cells: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Bring every row into the unit ball; with `Whole`, rows stay as they are.
 
@@ -213,9 +216,12 @@ def normalise(
         Shape (p, rows), finite.
     normalisation
         ``Unit``: x / ||x||, and zero for the zero row. ``Clip`` with radius r:
-        x min(1, r/||x||) / r. ``Lost``: see `lost_rows`.
+        x min(1, r/||x||) / r. ``Lost``, ``Missing``: see `lost_rows` and `missing_rows`.
     factors
-        See `lost_rows`; with ``Lost`` only.
+        By which the clipped rows of every row's person are multiplied, from 0 to 1, shape (rows,).
+        Without persons, all are 1. With `FurtherRows` only.
+    cells
+        The cells of the rows, shape (columns, rows); NaN where missing. With `Missing` only.
 
     Returns
     -------
@@ -233,6 +239,8 @@ def normalise(
         return scaled
     if isinstance(normalisation, Lost):
         return lost_rows(scaled, normalisation, factors)
+    if isinstance(normalisation, Missing) and cells is not None:
+        return missing_rows(scaled, cells, normalisation, factors)
     length, power = _lengths(scaled)
     inverse = 1.0 / length
     moderate = scaled if power is None else scaled * power
@@ -254,11 +262,8 @@ def lost_rows(
 
     Parameters
     ----------
-    scaled
-        Shape (p, rows), finite.
-    factors
-        By which the clipped rows of every row's person are multiplied, from 0 to 1, shape (rows,).
-        Without persons, all are 1.
+    scaled, factors
+        See `normalise`.
 
     Returns
     -------
@@ -290,6 +295,34 @@ def lost_rows(
         long = np.minimum(share * of_y / powers / lost.longest(np.nan), 1.0)
     rows[:, clipped] = y * (long / np.where(of_y > 0, of_y, 1.0))
     return rows
+
+
+def missing_rows(
+    scaled: NDArray[np.float64],
+    cells: NDArray[np.float64],
+    missing: Missing,
+    factors: Factors = None,
+) -> NDArray[np.float64]:
+    """Every row as in the released matrix, and the indicators of its missing cells.
+
+    Parameters
+    ----------
+    scaled, cells, factors
+        See `normalise`.
+
+    Returns
+    -------
+    ndarray of float64, shape (p + columns with missing cells, rows)
+        (b x, m) / sqrt(2 k) as in `Missing`: each part has a squared norm of at most 1/2.
+    """
+    x = normalise(scaled, Clip(radius=missing.radius))
+    if factors is not None:
+        x *= factors
+    absent = (~np.isfinite(cells[list(missing.columns)])).astype(np.float64)
+    squares = absent.sum(axis=0) * (missing.indicator * missing.indicator)
+    share = np.sqrt(np.minimum(missing.cut / np.maximum(squares, missing.cut), 1.0))
+    absent *= share * (missing.indicator / missing.longest(np.nan))
+    return np.concatenate([x * math.sqrt(0.5), absent])
 
 
 def _lengths(

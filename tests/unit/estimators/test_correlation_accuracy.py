@@ -14,22 +14,15 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
     CorrelationAccuracy,
     ScaledMoments,
     correlation_accuracy,
-    row_weight,
 )
 from gramercy.estimators.accuracy.row_simulation import (
-    Marginal,
     Normalisation,
     before_and_after,
-    copula,
-    one_factor_rows,
-    seen,
-    student,
-    with_tails,
 )
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.histogram_tables import histogram
-from tests.support.simulated_release import declared_columns, privately_scaled, released
+from tests.support.simulated_release import declared_columns, released
 
 pytestmark = pytest.mark.slow
 
@@ -157,133 +150,12 @@ def test_jointly_missing_cells_are_covered() -> None:
     np.testing.assert_allclose(predicted, actual, atol=0.03)
 
 
-def test_published_histograms_give_the_laws() -> None:
-    table = np.exp(factor_table())
-    evidence = privately_scaled(table, [(0.0, 1000.0)] * P, 4.0)
-    accuracy = accuracy_of(evidence)
-    assert accuracy.bias.keys() == {"marginals", "marginals-t", "missing"}
-    error = root_mean_square(actual_bias(evidence, table)[PAIRS])
-    assert 0.5 * error < accuracy.typical_error < 0.25
-    again = accuracy_of(evidence)
-    np.testing.assert_array_equal(again.bias["marginals-t"], accuracy.bias["marginals-t"])
-
-
-def private_tables() -> dict[str, Array]:
-    """Rows with short tails, with long ones of their own, and with long ones together."""
-    cells = factor_table(40_000)
-    together = np.random.default_rng(6).chisquare(5, size=(len(cells), 1)) / 5
-    one = cells.copy()
-    one[:, ::4] = np.exp(0.9 * one[:, ::4])
-    return {
-        "gaussian": cells,
-        "uniform": 1 / (1 + np.exp(-1.5 * cells)),
-        "lognormal": np.exp(0.5 * cells),
-        "some-lognormal": one,
-        "t": cells / np.sqrt(together),
-    }
-
-
-def weights_of(evidence: Evidence, table: Array) -> tuple[float, Array]:
-    """The mean weight of the rows, and what clipping them does to their correlations."""
-    columns = [each for each in evidence.columns if each is not None]
-    low, high, centre, scale = np.array(
-        [(each.lower, each.upper, each.centre, each.scale) for each in columns]  # type: ignore[union-attr]
-    ).T
-    cells = (np.clip(table, low, high) - centre) / scale
-    both = before_and_after(cells, Normalisation(evidence.radius, True, np.array([low, high]) * 9))
-    return both.mean_weight, both.normalised - both.correlation
-
-
-@pytest.mark.parametrize("kind", list(private_tables()))
-def test_bias_of_private_scaling_is_that_of_its_rows(kind: str) -> None:
-    """With noise of epsilon 1, which hides every tail."""
-    table = private_tables()[kind]
-    low, high = table.min(axis=0), table.max(axis=0)
-    bounds = list(zip(low - (high - low), high + (high - low), strict=True))
-    predicted, actual = [], []
-    for seed in range(2):
-        evidence = privately_scaled(table, bounds, 1.0, seed)
-        weight, bias = weights_of(evidence, table)
-        estimate = row_weight(evidence, 1)
-        assert estimate is not None
-        assert abs(estimate - weight) < 0.004
-        actual.append(root_mean_square(bias[PAIRS]))
-        predicted.append(accuracy_of(evidence).typical_bias)
-    assert np.mean(actual) / 3 < np.mean(predicted) < 3 * np.mean(actual) + 0.004
-
-
-def test_columns_whose_tails_are_cut_are_known() -> None:
-    table = factor_table(40_000)
-    bounds = [(-20.0, 20.0)] * P
-    assert accuracy_of(privately_scaled(table, bounds, 2.0)).spread.max() < 1.05
-    table[:, ::2] = np.exp(1.6 * table[:, ::2])
-    bounds[::2] = [(0.0, 3000.0)] * (P // 2)
-    evidence = privately_scaled(table, bounds, 2.0)
-    moments = ScaledMoments.of(evidence)
-    assert moments is not None
-    scales = [each.scale for each in moments.facts if isinstance(each, ColumnFacts)]
-    actual = table.std(axis=0) / scales / np.sqrt(moments.variance)
-    assert actual[::2].min() > 1.3
-    releases = [privately_scaled(table, bounds, 2.0, seed) for seed in range(3)]
-    spreads = np.median([accuracy_of(each).spread for each in releases], axis=0)
-    assert spreads[::2].min() > 1.1
-    assert spreads[1::2].max() < 1.05
-
-
 def test_rows_that_are_clipped_without_an_intercept_have_a_bias() -> None:
     table = factor_table() * np.linspace(0.5, 2.0, P)
     evidence = released(table, unit_columns(), 4.0, intercept=False)
     actual = actual_bias(evidence, table)
     assert root_mean_square(actual[PAIRS]) > 0.02
     np.testing.assert_allclose(accuracy_of(evidence).bias["gaussian"], actual, atol=0.02)
-
-
-def test_histogram_ends_at_a_gap() -> None:
-    edges = np.arange(-6.0, 7.0)
-    counts = np.array([9.0, 0, 1, 8, 0, 9, 0, 50, 0, 9, 1, 0.0])
-    expected = np.array([0.0, 0, 0, 8, 0, 9, 0, 50, 0, 9, 0, 0])
-    np.testing.assert_array_equal(seen(edges, counts, 2.0), expected)
-    spread = seen(edges, counts, 2.0, body=5.0)
-    assert spread[0] == 9  # near zero, values may be few and far apart
-
-
-def test_histogram_is_continued_by_its_own_power() -> None:
-    edges = np.concatenate([np.linspace(-1.0, 1.0, 9), 2.0 ** np.arange(1, 12)])
-    reached = np.maximum(edges, 1.0) ** -1.5
-    pareto = reached[:-1] - reached[1:]
-    weights = pareto.copy()
-    weights[:8] = 1.0
-    cut = np.where(edges[:-1] < 16, weights, 0.0)
-    continued = with_tails(edges, cut, hidden=1.0)
-    np.testing.assert_allclose(continued[:12], cut[:12])
-    beyond = edges[:-1] >= 16
-    np.testing.assert_allclose(continued[beyond], pareto[beyond], rtol=0.1)
-    mirrored = with_tails(-edges[::-1], cut[::-1], hidden=1.0)
-    np.testing.assert_allclose(mirrored[::-1], continued)
-    assert with_tails(edges, cut, hidden=1e-4)[beyond].max() == 1e-4
-
-
-def test_gaussian_histogram_is_hardly_continued() -> None:
-    edges = np.concatenate([np.linspace(-4.0, 4.0, 65), 2.0 ** np.arange(3, 12)])
-    cells = np.random.default_rng(0).normal(size=100_000)
-    weights = np.histogram(cells, edges)[0].astype(float)
-    weights[weights < 100] = 0
-    continued = with_tails(edges, weights, hidden=100)
-    assert 0 < (continued - weights).sum() < 0.03 * weights.sum()
-    middles = (edges[:-1] + edges[1:]) / 2
-    assert continued @ middles**2 / continued.sum() == pytest.approx(1.0, abs=0.15)
-
-
-def test_copula_has_the_marginals() -> None:
-    cells = one_factor_rows(3, 0.5)
-    marginal = Marginal(np.array([0.0, 1.0, 5.0]), np.array([3.0, 1.0]), np.zeros(2))
-    for degrees in (None, 4.0):
-        drawn = copula((marginal, None, marginal), degrees)(cells)
-        assert (drawn[:, 0] < 1).mean() == pytest.approx(0.75, abs=0.02)
-        assert np.corrcoef(drawn.T)[0, 2] > 0.2
-    heavy = student(4.5)(cells)
-    assert np.std(heavy) == pytest.approx(1, abs=0.1)
-    assert np.mean(heavy**4) > 5
 
 
 def test_rows_of_a_person_are_weighted_together() -> None:

@@ -296,7 +296,7 @@ def write_and_seal(place: Path, bundle: ReleaseBundle, groups: Sequence[GroupMat
     """Replace the groups of a release."""
     for path in place.iterdir():
         path.chmod(0o644)
-    write_groups(place, bundle.manifest.names, groups)
+    write_groups(place, bundle.manifest, groups)
     write_descriptor(place, release_descriptor(place, bundle.manifest))
     seal(place)
 

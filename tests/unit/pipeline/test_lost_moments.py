@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import (
     CARD,
-    LOST,
+    FURTHER,
     ReleaseBundle,
     read_release,
     release_card,
@@ -177,7 +177,7 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
     (charge,) = Context.default().ledger.charges("toy")
     assert charge.guarantee.mu == plan.guarantee.mu == bundle.manifest.guarantee.mu
     assert bundle.manifest.calibration.constants["scale_lost"] == calibration.lost.scale
-    assert f"{LOST}.parquet" in (place / CARD).read_text()
+    assert f"{FURTHER['lost']}.parquet" in (place / CARD).read_text()
 
 
 def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
@@ -202,12 +202,12 @@ def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
 
 def test_no_other_release_has_lost_moments(tmp_path: Path) -> None:
     _, marginals = published(tmp_path, mechanism=MECHANISM | {"name": "marginals"})
-    assert marginals.lost is None
+    assert not marginals.further
     assert marginals.manifest.lost is None
     name = marginals.manifest.release
     place, scaled = published(tmp_path, request={"scaling": {"from": name}, "version": "v2"})
     assert scaled.evidence.lost is None
-    assert not (place / f"{LOST}.npy").exists()
+    assert not (place / f"{FURTHER['lost']}.npy").exists()
     verify(place)
 
 
@@ -243,7 +243,7 @@ def _write_and_seal(place: Path, facts: ReleaseManifest, lost: Array | None = No
     for path in place.iterdir():
         path.chmod(0o644)
     if lost is not None:
-        write_matrix(place, LOST, lost, facts.names)
+        write_matrix(place, FURTHER["lost"], lost, facts.names)
     (place / CARD).write_text(release_card(facts), encoding="utf-8", newline="\n")
     write_descriptor(place, release_descriptor(place, facts))
     (place / "SHA256SUMS").unlink()
@@ -281,8 +281,7 @@ FLAWS = (
 def test_planted_flaws_are_found(tmp_path: Path, flaw: str) -> None:
     """Even if files, card and seal agree with each other."""
     place, bundle = published(tmp_path)
-    facts, moments = bundle.manifest, bundle.lost
-    assert moments is not None
+    facts, moments = bundle.manifest, bundle.further["lost"]
     assert facts.scaling is not None
     assert facts.scaling.cut is not None
     assert facts.lost is not None
@@ -334,13 +333,12 @@ def test_forged_groups_are_found(tmp_path: Path) -> None:
         changed = list(groups)
         for k, amount in enumerate(amounts):
             own = groups[k]
-            assert own.lost is not None
             rows = bundle.manifest.groups[k].rows.value
-            moved = own.lost + amount * unit / rows * np.eye(4)
+            moved = {"lost": own.further["lost"] + amount * unit / rows * np.eye(4)}
             changed[k] = GroupMatrices(own.level, own.raw, own.denoised, own.folds, moved)
         for path in place.iterdir():
             path.chmod(0o644)
-        write_groups(place, bundle.manifest.names, changed)
+        write_groups(place, bundle.manifest, changed)
         _write_and_seal(place, bundle.manifest)
         with raises(families.CONTRADICTION):
             verify(place)
@@ -351,7 +349,7 @@ def test_groups_without_lost_moments_are_not_read(tmp_path: Path) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
     none = [GroupMatrices(each.level, each.raw, each.denoised) for each in bundle.groups]
-    write_groups(place, bundle.manifest.names, none)
+    write_groups(place, bundle.manifest, none)
     _write_and_seal(place, bundle.manifest)
     with raises(families.CONTENT):
         read_release(place)
@@ -374,9 +372,9 @@ def test_missing_file_is_found(tmp_path: Path) -> None:
     place, bundle = published(tmp_path)
     for path in place.iterdir():
         path.chmod(0o644)
-    (place / f"{LOST}.npy").unlink()
+    (place / f"{FURTHER['lost']}.npy").unlink()
     (place / "SHA256SUMS").unlink()
     seal(place)
     with raises(families.CONTENT):
         read_release(place)
-    assert bundle.lost is not None
+    assert bundle.further["lost"] is not None

@@ -22,7 +22,7 @@ from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_report
 from gramercy.pipeline.publish.internal_record import error_against_truth, page_path, read_record
-from gramercy.reports.correlations import largest_entries
+from gramercy.reports.correlations import correlations, largest_entries
 from gramercy.reports.reader_notes import (
     best_attacker_accuracy,
     median_largest_noise,
@@ -318,7 +318,7 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
     v = facts.noise.cell_variance or 0.0
     expected = (4 * bundle.repaired[1, 1] * v + 2 * v * v) / facts.rows.value
     assert deviations[1, 1] == pytest.approx(expected**0.5)
-    for entry in largest_entries(bundle, about_means=False):
+    for entry in largest_entries(bundle, correlations(bundle)):
         at = facts.names.index(entry.row), facts.names.index(entry.col)
         assert entry.sd == deviations[at]
     errors = error_against_truth(bundle, bundle.projected)

@@ -25,14 +25,14 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.column_constants import first_grid
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import Lost, Unit
+from gramercy.schemas.normalisation import FurtherRows, Lost, Missing, Unit
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums import cluster
 from gramercy.tables.sums.cluster import Cluster
 from gramercy.tables.sums.exact_sums import Parts
-from gramercy.tables.sums.lost_sums import sum_lost_rows
+from gramercy.tables.sums.further_sums import sum_further_rows
 from gramercy.tables.sums.passes import run_locally
 from gramercy.tables.sums.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts, read_plan, write_request
@@ -132,14 +132,26 @@ def test_cluster_sums_equal_local_sums(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, PERSONS], ids=str)
-def test_cluster_sums_lost_rows_as_one_process_does(
-    changes: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "further",
+    [
+        Lost(radius=0.2, cut=1.0, intercept=0.0),
+        Missing(radius=0.2, cut=1.0, columns=(0, 1), indicator=1.0),
+    ],
+    ids=["lost", "missing"],
+)
+def test_cluster_sums_further_rows_as_one_process_does(
+    further: FurtherRows,
+    changes: dict[str, Any],
+    files: str,
+    scheduler: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
-    declared, lattice = contract(files, **changes), Lattice(P, 14)
-    lost = Lost(radius=0.2, cut=1.0, intercept=0.0)
+    declared, rows = contract(files, **changes), Lattice(P, 14)
+    lattice = Lattice(further.width(P), 14)
     local, remote = (
-        sum_lost_rows(open_source(files), declared, lost, lattice, lattice, engine=engine)
+        sum_further_rows(open_source(files), declared, further, lattice, rows, engine=engine)
         for engine in (run_locally, Cluster(scheduler))
     )
     assert local[0].gram is not None

@@ -16,7 +16,7 @@ from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Lost
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.exact_sums import ONE_PART, Parts
-from gramercy.tables.sums.lost_sums import LostJob, sum_lost_rows
+from gramercy.tables.sums.further_sums import FurtherJob, sum_further_rows
 from gramercy.tables.sums.row_transform import LARGEST, LEAST, integer_rows, lost_rows, normalise
 from gramercy.tables.sums.streaming import GramJob
 from tests.support.factories import contract_facts
@@ -141,7 +141,7 @@ def summed(
     """The sums of all groups as one block-diagonal matrix."""
     path = folder / "t.csv"
     table.to_csv(path, index=False)
-    sums = sum_lost_rows(
+    sums = sum_further_rows(
         open_source(str(path)), contract(path, **changes), lost, LATTICE, LATTICE, groups=groups
     )
     blocks = np.zeros((len(sums), P, len(sums), P), np.int64)
@@ -219,7 +219,7 @@ def test_partitions_and_batches_give_the_same_sums(
 ) -> None:
     table, lost = frame(), lost_of(2.0)
     expected = summed(table, tmp_path, lost, groups, **changes)
-    job = LostJob(contract(tmp_path / "t.csv", **changes), lost, LATTICE, LATTICE, groups)
+    job = FurtherJob(contract(tmp_path / "t.csv", **changes), lost, LATTICE, LATTICE, groups)
     parts = []
     for k, part in enumerate((table[:300], table[300:310], table[310:])):
         part.to_csv(tmp_path / f"part{k}.csv", index=False)
@@ -309,7 +309,7 @@ def test_persons_are_measured_as_for_the_matrix(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     table.to_csv(path, index=False)
     declared, source = contract(path, **BY_PERSON), open_source(str(path))
-    own = LostJob(declared, lost, LATTICE, LATTICE).measure(source)
+    own = FurtherJob(declared, lost, LATTICE, LATTICE).measure(source)
     main = GramJob(declared, Clip(radius=2.0), LATTICE).measure(source)
     assert own.names == main.names
     assert np.array_equal(own.squares, main.squares)

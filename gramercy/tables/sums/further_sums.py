@@ -1,8 +1,9 @@
-"""Exact sums of what clipping takes away from rows, in further passes over the table.
+"""Exact sums of the rows of a further matrix, in passes of their own over the table.
 
-A row that loses something becomes an integer row of the unit ball, as in the matrix itself: sums
-are as exact, and one row changes them by as much. The rows of a person lose what clipping and the
-person's factor take away; they are then scaled together, as they are in the matrix.
+These are what clipping takes away from rows, or rows with the indicators of their missing cells. A
+further row is an integer row of the unit ball, as in the released matrix: sums are as exact, and
+one row changes them by as much. The further rows of a person follow from the person's factor in
+the released matrix; they are then scaled together, as they are there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
 from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import Clip, Lost
+from gramercy.schemas.normalisation import Clip, FurtherRows
 from gramercy.tables.batches import WorkerT
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.name_table import Names
@@ -40,30 +41,30 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class LostSums:
-    """The sums of lost rows of one partition, or of a table. Private."""
+class FurtherSums:
+    """The sums of further rows of one partition, or of a table. Private."""
 
-    part_sums: tuple[Sum, ...]  # of each group; `rows` counts those that lose something
-    # the sum of squares of each person's scaled lost rows
+    part_sums: tuple[Sum, ...]  # of each group; `rows` counts those that are not zero
+    # the sum of squares of each person's scaled further rows
     contributions: Persons = field(default_factory=Persons)
 
-    def __add__(self, other: LostSums) -> LostSums:
+    def __add__(self, other: FurtherSums) -> FurtherSums:
         pairs = zip(self.part_sums, other.part_sums, strict=True)
-        return LostSums(
+        return FurtherSums(
             tuple(first + second for first, second in pairs),
             self.contributions + other.contributions,
         )
 
 
-class LostPersons(Persons):
-    """Persons with the sum of squares of their lost rows. Private.
+class FurtherPersons(Persons):
+    """Persons with the sum of squares of their further rows. Private.
 
     Parameters
     ----------
     known
         Names of all persons.
     row_factors
-        The factor of each person's rows in the matrix, shape (persons,).
+        The factor of each person's rows in the released matrix, shape (persons,).
     large
         See `IndexedPersons`.
     """
@@ -72,25 +73,25 @@ class LostPersons(Persons):
         super().__init__(known, closed=True, large=large)
         self.row_factors = row_factors
 
-    def __add__(self, other: Persons) -> LostPersons:
+    def __add__(self, other: Persons) -> FurtherPersons:
         """The same persons with the rows of both."""
-        both = LostPersons(self.known, self.row_factors, large=self.large)
+        both = FurtherPersons(self.known, self.row_factors, large=self.large)
         both._take(self)
         both._take(other)
         return both
 
 
 @dataclass(frozen=True)
-class LostJob(Job[LostSums]):
-    """Sum the Gram matrix of lost rows; of persons, after two passes that measure their rows."""
+class FurtherJob(Job[FurtherSums]):
+    """Sum the Gram matrix of further rows; of persons, after two passes that measure their rows."""
 
-    lost: Lost
-    # lattice, row_lattice: of the lost rows, and of the rows of the matrix
+    further: FurtherRows
+    # lattice, row_lattice: of the further rows, and of the rows of the released matrix
     lattice: Lattice
     row_lattice: Lattice
     groups: Parts = ONE_PART  # the groups of rows; there are no folds
-    # Whether a malformed line becomes a row of missing cells; as in the pass for the matrix, whose
-    # cells are then still in memory.
+    # Whether a malformed line becomes a row of missing cells; as in the pass for the released
+    # matrix, whose cells are then still in memory.
     keep_malformed: bool = False
 
     @property
@@ -100,27 +101,27 @@ class LostJob(Job[LostSums]):
     def measure(
         self, source: Source, on_rows: OnRows = ignore_progress, persons: Persons | None = None
     ) -> Persons:
-        """Each person's sum of squares: of the rows of the matrix, and then of lost rows."""
+        """Each person's sum of squares: of rows of the released matrix, then of further rows."""
         if persons is None:
-            clip = Clip(radius=self.lost.radius)
+            clip = Clip(radius=self.further.radius)
             rows = GramJob(self.contract, clip, self.row_lattice, threads=self.threads)
             return rows.measure(source, on_rows)
         factors = persons.factors(self.row_lattice)
-        lost = LostPersons(persons.known, factors, large=persons.large)
-        self._read(source, on_rows, lambda rows: LostMeasuringWorker(rows, lost), lost)
-        return lost
+        further = FurtherPersons(persons.known, factors, large=persons.large)
+        self._read(source, on_rows, lambda rows: FurtherMeasuringWorker(rows, further), further)
+        return further
 
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
-    ) -> LostSums:
+    ) -> FurtherSums:
         contributions, workers = Persons(), list[SummingWorker]()
-        if isinstance(persons, LostPersons):
+        if isinstance(persons, FurtherPersons):
             contributions = Persons(persons.known, closed=True, large=persons.large)
             factors = persons.factors(self.lattice)
             workers += self._read(
                 source,
                 on_rows,
-                lambda rows: LostScalingWorker(
+                lambda rows: FurtherScalingWorker(
                     rows, self.groups, persons.row_factors, factors, contributions
                 ),
                 contributions,
@@ -128,10 +129,10 @@ class LostJob(Job[LostSums]):
             )
         else:
             workers += self._read(
-                source, on_rows, lambda rows: LostWorker(rows, self.groups), grouped=True
+                source, on_rows, lambda rows: FurtherWorker(rows, self.groups), grouped=True
             )
         sums = zip(*(worker.sums() for worker in workers), strict=True)
-        return LostSums(tuple(reduce(add, each) for each in sums), contributions)
+        return FurtherSums(tuple(reduce(add, each) for each in sums), contributions)
 
     def _read(
         self,
@@ -142,7 +143,7 @@ class LostJob(Job[LostSums]):
         *,
         grouped: bool = False,
     ) -> list[WorkerT]:
-        transform = RowTransform.of(self.contract, self.lost, self.lattice)
+        transform = RowTransform.of(self.contract, self.further, self.lattice)
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
         workers = [new_worker(transform) for _ in range(threads)]
         read_to_workers(
@@ -157,26 +158,26 @@ class LostJob(Job[LostSums]):
         return workers
 
 
-class LostWorker(SummingWorker):
-    """Sums the lost rows that one thread receives; rows that lose nothing are left out."""
+class FurtherWorker(SummingWorker):
+    """Sums the further rows that one thread receives; zeros are left out."""
 
     def _integers(self, cells: Array) -> Array:
         q = super()._integers(cells)
         return q[:, q.any(axis=0)]
 
 
-class LostMeasuringWorker:
-    """Adds the squares of lost rows that one thread receives to those of their persons.
+class FurtherMeasuringWorker:
+    """Adds the squares of further rows that one thread receives to those of their persons.
 
     Parameters
     ----------
     transform
-        Turns cells into integer lost rows.
+        Turns cells into integer further rows.
     persons
         Index to which the squares are added.
     """
 
-    def __init__(self, transform: RowTransform, persons: LostPersons) -> None:
+    def __init__(self, transform: RowTransform, persons: FurtherPersons) -> None:
         self._transform, self._persons = transform, persons
         self._factors = np.append(persons.row_factors, 1.0)
         self._repairs = Repairs.zeros(len(transform.columns))  # the pass for the matrix has counted
@@ -187,21 +188,21 @@ class LostMeasuringWorker:
         self._persons.add(cells[0], self._transform.squares(cells[1:], self._repairs, own))
 
 
-class LostScalingWorker(SummingWorker):
-    """Sums the lost rows of persons that one thread receives.
+class FurtherScalingWorker(SummingWorker):
+    """Sums the further rows of persons that one thread receives.
 
     Parameters
     ----------
     transform
-        Turns cells into integer lost rows.
+        Turns cells into integer further rows.
     parts
         The groups of rows.
     row_factors
-        The factor of each person's rows in the matrix; it decides what a row loses.
+        The factor of each person's rows in the released matrix.
     factors
-        The factor of each person's lost rows.
+        The factor of each person's further rows.
     contributions
-        Index to which the squares of scaled lost rows are added, for verification.
+        Index to which the squares of scaled further rows are added, for verification.
     """
 
     def __init__(
@@ -235,10 +236,10 @@ def places(indices: Array, factors: Array) -> NDArray[np.int64]:
     return np.where(np.isnan(indices), len(factors) - 1, indices).astype(np.int64)
 
 
-def sum_lost_rows(
+def sum_further_rows(
     source: Source,
     contract: Contract,
-    lost: Lost,
+    further: FurtherRows,
     lattice: Lattice,
     row_lattice: Lattice,
     on_rows: OnRows = ignore_progress,
@@ -247,8 +248,8 @@ def sum_lost_rows(
     keep_malformed: bool = False,
     engine: Engine = run_locally,
 ) -> tuple[Sum, ...]:
-    """Sum q q^T over the integer lost rows of every group of a table; see `LostJob`."""
-    job = LostJob(contract, lost, lattice, row_lattice, groups, keep_malformed)
+    """Sum q q^T over the integer further rows of every group of a table; see `FurtherJob`."""
+    job = FurtherJob(contract, further, lattice, row_lattice, groups, keep_malformed)
     sums = engine(source, job, on_rows)
     if not sums.contributions.are_in_ball(lattice):
         raise wordings.table_changed()

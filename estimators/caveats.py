@@ -1,0 +1,321 @@
+"""What the numbers of a release do not say: limits of a column, or of the whole release.
+
+An interval covers noise, sampling, and the bias of clipping as far as published numbers bound it. A
+*caveat* says what no interval can: that only the differences from one value are published, that a
+tail goes on where the noise hides it, that cells are missing in the same rows, or how many cells
+may lie anywhere and leave no trace. All are functions of what is published.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.accuracy.clipped_accuracy import (
+    ClippedAccuracy,
+    traceless_cells,
+    traceless_rows,
+)
+from gramercy.estimators.accuracy.clipped_means import clamped_columns
+from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
+from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
+from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
+from gramercy.scaling.column_constants import Grid
+from gramercy.scaling.column_scan import ColumnScan, Stage
+from gramercy.schemas import families
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.problem import Notice
+
+Array = NDArray[np.float64]
+Kind = Literal[
+    "sign",
+    "constant",
+    "clamped",
+    "tail",
+    "missing together",
+    "hidden cells",
+    "hidden rows",
+    "count",
+]
+
+_LONG = 1.15  # upper bound of a standard deviation relative to the estimate, by clipping alone
+_TOGETHER = 0.05  # change of a correlation if cells are missing in the same rows
+_SURE = 3.0  # standard deviations of the noise
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """What should be known before a number is used.
+
+    Parameters
+    ----------
+    kind
+        ``sign``: only which cells differ from one value is published; ``constant``: no cell is seen
+        to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
+        standard deviation that is uncertain because of long rows; ``missing together``:
+        correlations that depend on which cells are missing together; ``hidden cells`` and ``hidden
+        rows``: how many may be unlike all others and leave no trace; ``count``: the declared number
+        of rows or persons contradicts the published counts.
+    notice
+        Its words, the code of their family, and the names and numbers in them.
+    column
+        The table column; None if it is about the whole release.
+    """
+
+    kind: Kind
+    notice: Notice
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return self.notice.message
+
+
+def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
+    """The caveats of a release: those of its columns in their order, then those of the release.
+
+    Parameters
+    ----------
+    evidence
+        A release with an intercept. Other releases have no means, and no caveats.
+    """
+    units = table_units(evidence)
+    if units is None:
+        return ()
+    found = [
+        *_nearly_constant(evidence),
+        *_clamped(evidence),
+        *_tails(evidence, units),
+        *_missing_together(evidence),
+        *_hidden_cells(evidence, units),
+    ]
+    order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
+    found.sort(key=lambda each: order[each.column or ""])
+    return (*found, *_hidden_rows(evidence), *_count(evidence))
+
+
+def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
+    """Those of one column."""
+    return tuple(each for each in all_caveats if each.column == column)
+
+
+def kinds_of(all_caveats: Sequence[Caveat], column: str) -> str:
+    """The kinds of a column's caveats, for a table: such as ``tail; hidden cells``."""
+    return "; ".join(each.kind for each in of_column(all_caveats, column))
+
+
+def _names(evidence: Evidence) -> list[str]:
+    """The table column of every matrix column without the intercept."""
+    return [column.name for column in evidence.columns[1:] if column is not None]
+
+
+def _bounds(evidence: Evidence) -> dict[str, tuple[float, float]]:
+    """The declared bounds of the columns that have some."""
+    return {
+        column.name: limits
+        for column, limits in zip(evidence.columns, evidence.bounds, strict=False)
+        if column is not None and limits is not None
+    }
+
+
+def _nearly_constant(evidence: Evidence) -> Iterator[Caveat]:
+    """Columns of which nearly all cells have one value, and the others are not seen."""
+    accuracy, signs = ClippedAccuracy.of(evidence), set(evidence.signs)
+    apart = signs
+    if accuracy is not None:
+        apart = signs | {
+            n for n, is_one in zip(accuracy.names, accuracy.apart, strict=True) if is_one
+        }
+    for column in evidence.columns:
+        if not isinstance(column, ColumnFacts) or column.name not in apart:
+            continue
+        usual = UsualValue.of(evidence, column.name)
+        if usual is None:
+            continue
+        if column.name in signs:
+            notice = families.NOISE(
+                "At most {most} of {cells} cells of {column} differ from {value:.6g}.",
+                "Only which cells differ is published, so the mean and the standard deviation are "
+                "unknown, and correlations are those of whether a cell differs.",
+                column=column.name,
+                most=usual.most,
+                cells=usual.cells,
+                value=column.centre,
+            )
+            yield Caveat("sign", notice, column.name)
+        else:
+            notice = families.NOISE(
+                "{column} is constant as far as the noise can tell: at most {most} of {cells} "
+                "cells are outside of [{lower:.6g}, {upper:.6g}].",
+                "Its standard deviation and its correlations are unknown.",
+                column=column.name,
+                most=usual.most,
+                cells=usual.cells,
+                lower=usual.lower,
+                upper=usual.upper,
+            )
+            yield Caveat("constant", notice, column.name)
+
+
+@dataclass(frozen=True)
+class UsualValue:
+    """The bin that nearly all cells of a column are in."""
+
+    lower: float
+    upper: float
+    cells: int  # number of cells with a value
+    most: int  # the largest number of cells outside, with three standard deviations of the noise
+
+    @classmethod
+    def of(cls, evidence: Evidence, column: str) -> UsualValue | None:
+        """The bin with the most cells by all stages; None without histograms."""
+        stages = tuple(
+            Stage(each.count, Grid(np.append(each.lower[:-1], each.upper[-2])), each.sd)
+            for each in evidence.histograms
+            if each.column == column
+        )
+        if not stages:
+            return None
+        found, _ = ColumnScan(None, None, stages).cells(max(evidence.rows, 1.0))
+        most = int(np.argmax(found.counts))
+        others, sd = found.others(most)
+        reach = math.ceil(max(others, 0.0) + _SURE * sd)
+        lower, upper = float(found.edges[most]), float(found.edges[most + 1])
+        return cls(lower, upper, round(found.cells), min(reach, round(found.cells)))
+
+
+def _clamped(evidence: Evidence) -> Iterator[Caveat]:
+    facts = {column.name: column for column in evidence.columns if isinstance(column, ColumnFacts)}
+    for name in clamped_columns(evidence):
+        notice = families.TAILS(
+            "Cells of {column} seem to lie near or beyond the bounds in use, [{lower:.6g}, "
+            "{upper:.6g}], to which they are clamped.",
+            "Its mean and standard deviation are those of the clamped cells. Quantiles from the "
+            "histograms are of cells that are not clamped there. A code for missing values belongs "
+            "in the contract.",
+            column=name,
+            lower=facts[name].lower,
+            upper=facts[name].upper,
+        )
+        yield Caveat("clamped", notice, name)
+
+
+def _tails(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
+    """Columns whose variance may be much larger, by rows that clipping and noise hide."""
+    moments = clipped_moments(evidence)
+    if moments is None:
+        return
+    known = moments.known & np.array([name not in evidence.signs for name in units.names])
+    ratios = np.where(known, _largest_ratio(moments), 0.0)
+    deviations = units.scale * np.sqrt(np.maximum(moments.variance, 0.0))
+    means, bounds = units.centre + units.scale * moments.mean, _bounds(evidence)
+    for k, column in enumerate(evidence.columns[1:]):
+        if not isinstance(column, ColumnFacts):
+            continue
+        deviation = float(deviations[k])
+        possible = deviation * float(ratios[k])
+        if column.name in bounds:  # of cells within bounds, those at the bounds vary most
+            lower, upper = bounds[column.name]
+            largest = max((upper - means[k]) * (means[k] - lower), 0.0)
+            possible = min(possible, max(math.sqrt(largest), deviation))
+        if possible > _LONG * deviation:
+            notice = families.TAILS(
+                "{column} has a long tail, of which the noise hides a part: its standard deviation "
+                "is {deviation:.3g}, and may be as large as {possible:.3g}.",
+                "Use quantiles, or publish a transformed column with a shorter tail.",
+                column=column.name,
+                deviation=deviation,
+                possible=possible,
+            )
+            yield Caveat("tail", notice, column.name)
+
+
+def _largest_ratio(moments: ClippedMoments) -> Array:
+    """Largest standard deviations by what clipping hides, relative to the estimates."""
+    variance = np.maximum(moments.variance, 1e-12)
+    above = moments.variance_shift[1] + moments.variance_bias[1]
+    ratio: Array = np.sqrt(np.maximum(variance + above, 0.0) / variance)
+    return ratio
+
+
+def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
+    scaled = ScaledMoments.of(evidence)
+    if scaled is None:
+        return
+    changes = np.abs(scaled.jointly_missing())
+    names = _names(evidence)
+    for k, name in enumerate(names):
+        partner = int(np.argmax(changes[k]))
+        if changes[k, partner] > _TOGETHER:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing. If they are missing in the "
+                "same rows as those of {partner}, that correlation is off by {change:.2g}.",
+                "Correlations are corrected for cells that are missing independently.",
+                column=name,
+                share=100 * (1 - float(scaled.present[k])),
+                partner=names[partner],
+                change=float(changes[k, partner]),
+            )
+            yield Caveat("missing together", notice, name)
+
+
+def _hidden_cells(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
+    bounds = _bounds(evidence)
+    if not bounds:
+        return
+    means, deviations = (
+        np.where(each.estimable, each.estimate, np.nan)
+        for each in (table_means(evidence, units), table_deviations(evidence, units))
+    )
+    for each in traceless_cells(evidence, deviations, means, bounds):
+        notice = families.NOISE(
+            "Up to {cells} cells of {column} ({share:.2g} %) may lie anywhere within the declared "
+            "bounds [{lower:.6g}, {upper:.6g}] and leave no trace in what is published: if all "
+            "lay at a bound, the standard deviation would be {possible:.3g} instead of "
+            "{deviation:.3g}.",
+            "Narrower bounds in the contract, a larger epsilon or more rows would tell.",
+            column=each.column,
+            cells=each.cells,
+            share=100 * each.share,
+            lower=bounds[each.column][0],
+            upper=bounds[each.column][1],
+            deviation=each.deviation,
+            possible=each.possible,
+        )
+        yield Caveat("hidden cells", notice, each.column)
+
+
+def _hidden_rows(evidence: Evidence) -> Iterator[Caveat]:
+    rows = traceless_rows(evidence)
+    if rows is not None:
+        notice = families.NOISE(
+            "Up to {hidden} of {rows} rows may be unlike all others and leave no trace in what is "
+            "published.",
+            "No interval and no verdict is about them. A larger epsilon or more rows would tell.",
+            hidden=rows,
+            rows=round(evidence.rows),
+        )
+        yield Caveat("hidden rows", notice)
+
+
+def _count(evidence: Evidence) -> Iterator[Caveat]:
+    counted, declared = evidence.counted, evidence.declared
+    if counted is None or declared is None or abs(counted[0] - declared) <= _SURE * counted[1]:
+        return
+    number, sd = counted
+    notice = families.READING(
+        "The contract states {declared} rows or persons, and the published counts give {counted}, "
+        "with noise of standard deviation {sd:.2g}.",
+        "Constants are chosen for the number that was counted. Correct the contract for the next "
+        "release.",
+        declared=round(declared),
+        counted=round(number),
+        sd=sd,
+    )
+    yield Caveat("count", notice)

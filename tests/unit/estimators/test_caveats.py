@@ -1,0 +1,120 @@
+"""What a release says that no interval can: by column, and of the whole release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gramercy.estimators.caveats import Caveat, caveats, kinds_of, of_column
+from gramercy.schemas.evidence import Evidence
+from tests.support.simulated_release import declared_columns, privately_scaled, released
+
+Array = NDArray[np.float64]
+ROWS = 20_000
+
+
+def normal(columns: int = 4, seed: int = 1) -> Array:
+    stream = np.random.default_rng(seed)
+    shared = stream.normal(size=(ROWS, 1))
+    return np.asarray(0.6 * shared + 0.8 * stream.normal(size=(ROWS, columns)))
+
+
+def with_column(cells: Array) -> Array:
+    return np.column_stack([cells, normal()])
+
+
+def first(evidence: Evidence, kind: str) -> Caveat:
+    (found,) = (each for each in of_column(caveats(evidence), "c0") if each.kind == kind)
+    return found
+
+
+def test_plain_columns_have_no_caveats() -> None:
+    for seed in range(5):
+        found = caveats(privately_scaled(normal(seed=seed), [(-4.5, 4.5)] * 4, 8.0, seed))
+        assert [each.kind for each in found] == ["hidden rows"]
+        assert 0 < found[0].notice.facts["hidden"] < ROWS / 50
+
+
+def test_column_of_few_other_cells_says_how_many_they_may_be() -> None:
+    cells = np.zeros(ROWS)
+    cells[:40] = 1e5
+    evidence = privately_scaled(with_column(cells), [(0.0, 1e6), *[(-5.0, 5.0)] * 4], 1.0)
+    facts = first(evidence, "sign").notice.facts
+    assert evidence.signs == ("c0",)
+    assert 40 <= facts["most"] < ROWS / 20
+    assert (facts["value"], facts["cells"]) == (0.0, ROWS)
+    assert "sign" not in kinds_of(caveats(evidence), "c1")
+
+
+def test_constant_column_is_told_apart() -> None:
+    evidence = privately_scaled(
+        with_column(np.full(ROWS, 7.0)), [(0.0, 100.0), *[(-5.0, 5.0)] * 4], 1.0
+    )
+    kind = kinds_of(caveats(evidence), "c0")
+    assert kind in {"sign", "constant"}
+    (told,) = of_column(caveats(evidence), "c0")
+    assert 0 < told.notice.facts["most"] < ROWS / 20
+
+
+def test_long_tail_says_how_large_its_deviation_may_be() -> None:
+    stream = np.random.default_rng(4)
+    cells = np.exp(2 * stream.normal(size=ROWS))
+    evidence = privately_scaled(with_column(cells), [(0.0, 1e4), *[(-5.0, 5.0)] * 4], 1.0)
+    facts = first(evidence, "tail").notice.facts
+    assert facts["possible"] > 1.15 * facts["deviation"]
+    hidden = first(evidence, "hidden cells").notice.facts
+    assert hidden["deviation"] == pytest.approx(facts["deviation"])
+    assert hidden["possible"] > cells.std()
+    assert "tail" not in kinds_of(caveats(evidence), "c1")
+
+
+def test_rare_binary_column_has_no_tail() -> None:
+    """Its cells are within [0, 1]: none can lie farther out."""
+    cells = (np.random.default_rng(2).random(ROWS) < 0.01).astype(float)
+    evidence = privately_scaled(with_column(cells), [(0.0, 1.0), *[(-5.0, 5.0)] * 4], 8.0)
+    assert "tail" not in kinds_of(caveats(evidence), "c0")
+
+
+def test_cells_that_noise_hides_are_counted_where_bounds_are_wide() -> None:
+    narrow, wide = (privately_scaled(normal(), [(-x, x)] * 4, 8.0) for x in (5.0, 5000.0))
+    assert not kinds_of(caveats(narrow), "c0")
+    facts = first(wide, "hidden cells").notice.facts
+    share = facts["cells"] / ROWS
+    assert facts["possible"] == pytest.approx(np.hypot(1.0, np.sqrt(share) * 5000), rel=0.02)
+    assert (facts["lower"], facts["upper"]) == (-5000.0, 5000.0)
+
+
+def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
+    table = normal()
+    table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
+    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    (told,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
+    assert told.notice.facts["partner"] == "c1"
+    assert told.notice.facts["share"] == pytest.approx(50, abs=2)
+    assert not kinds_of(found, "c2")
+
+
+@pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
+def test_declared_number_that_counts_contradict(declared: int) -> None:
+    evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0, declared=declared)
+    told = [each for each in caveats(evidence) if each.kind == "count"]
+    assert len(told) == (declared != ROWS)
+    for each in told:
+        assert each.column is None
+        assert each.notice.facts["declared"] == declared
+        assert abs(each.notice.facts["counted"] - ROWS) < 4 * each.notice.facts["sd"] < ROWS / 50
+
+
+def test_noisy_number_of_rows_is_never_contradicted() -> None:
+    evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0, declared=int(1.1 * ROWS))
+    found = caveats(replace(evidence, declared=None))
+    assert "count" not in {each.kind for each in found}
+
+
+def test_release_without_histograms_or_means() -> None:
+    columns = declared_columns([(-5.0, 5.0)] * 4)
+    assert caveats(released(normal(), columns, 9.0)) == ()
+    assert caveats(released(normal(), columns, 9.0, intercept=False)) == ()
