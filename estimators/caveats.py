@@ -239,7 +239,7 @@ def _tails(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
 def _largest_ratio(moments: ClippedMoments) -> Array:
     """Largest standard deviations by what clipping hides, relative to the estimates."""
     variance = np.maximum(moments.variance, 1e-12)
-    above = moments.variance_shift[1] + moments.variance_bias[1]
+    above = moments.variance_shift[1] + moments.variance_bias
     ratio: Array = np.sqrt(np.maximum(variance + above, 0.0) / variance)
     return ratio
 
