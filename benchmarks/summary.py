@@ -26,6 +26,7 @@ from benchmarks.papers.experiment import Comparison, Measured, short
 from benchmarks.solvers import cells as solver_cells
 from benchmarks.solvers import tables as solvers
 from benchmarks.solvers.page import TITLES as SOLVERS
+from benchmarks.solvers.peers import OURS
 from benchmarks.throughput import cells as throughput_cells
 from benchmarks.throughput import tables as throughput
 from benchmarks.throughput.cells import Result
@@ -215,25 +216,27 @@ def _coverage() -> Iterator[str]:
 
 def _intervals() -> Iterator[str]:
     results = read_results(HERE / "intervals" / "results.jsonl", interval_cells.Result)
-    lines = resampled.intervals(results)
-    some = resampled.judged(lines[lines["drafted"]])
-    tables = some["table"].nunique()
+    some = resampled.judged(resampled.intervals(results))
     yield "### On tables that are not Gaussian\n"
     yield (
-        f"Rows drawn from {tables} tables, skewed, discrete, with many zeros or real, and "
-        "normalised by private constants: mean coverage over tables, and in brackets that of the "
-        "entry that is covered least. At this size, `gramercy new` drafts 10 folds.\n"
+        f"Rows drawn from {some['table'].nunique()} tables, skewed, discrete, with many zeros or "
+        "real, and released with private constants: mean coverage over tables, numbers of rows and "
+        "epsilon, of the population's values / of the released table's own.\n"
     )
     body = []
     for quantity, here in some.groupby("of", sort=False):
         by_folds = (here[here["folds"] == folds] for folds in resampled.LAYOUTS)
-        cells = (f"{each['held'].mean():.1%} ({each['worst'].min():.1%})" for each in by_folds)
+        cells = (
+            f"{each['held'].mean():.1%}"
+            + (f" / {each['own'].mean():.1%}" if each["own"].notna().any() else "")
+            for each in by_folds
+        )
         body.append((str(quantity).replace("-", " "), *cells))
     yield from table(("quantity", *resampled.LAYOUTS.values()), body)
     yield (
         "![Coverage by table](../benchmarks/intervals/figures/coverage.svg)\n\n"
-        "Intervals do not contain what clipping changes. [All tables, widths and the bias of "
-        "clipping](../benchmarks/intervals/results.md).\n"
+        "Least covered are the standard deviations of columns with long tails. [All tables and "
+        "widths](../benchmarks/intervals/results.md).\n"
     )
 
 
@@ -248,7 +251,7 @@ def _solvers() -> Iterator[str]:
     body = []
     for p in solvers.sizes(results, "path"):
         where = solvers.at(p, "path")
-        ours = solvers.seconds(results, solvers.OURS, where)
+        ours = solvers.seconds(results, OURS, where)
         texts = []
         for name in PEERS:
             ratios = solvers.ratios(results, name, where)

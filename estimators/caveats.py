@@ -9,15 +9,17 @@ may lie anywhere and leave no trace. All are functions of what is published.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.clipped_accuracy import (
     ClippedAccuracy,
+    Traceless,
     traceless_cells,
     traceless_rows,
 )
@@ -59,10 +61,10 @@ class Caveat:
     kind
         ``sign``: only which cells differ from one value is published; ``constant``: no cell is seen
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
-        standard deviation that is uncertain because of long rows; ``missing together``:
-        correlations that depend on which cells are missing together; ``hidden cells`` and ``hidden
-        rows``: how many may be unlike all others and leave no trace; ``count``: the declared number
-        of rows or persons contradicts the published counts.
+        standard deviation that may be larger, by long rows of which the noise hides a part;
+        ``missing together``: correlations that depend on which cells are missing together; ``hidden
+        cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
+        ``count``: the declared number of rows or persons contradicts the published counts.
     notice
         Its words, the code of their family, and the names and numbers in them.
     column
@@ -76,6 +78,17 @@ class Caveat:
     def __str__(self) -> str:
         return self.notice.message
 
+    def described(self) -> dict[str, Any]:
+        """Its kind, its words and its facts as plain data."""
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "code": self.notice.code,
+            "sentence": self.notice.sentence,
+            "hint": self.notice.hint,
+            "facts": dict(self.notice.facts),
+        }
+
 
 def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     """The caveats of a release: those of its columns in their order, then those of the release.
@@ -88,12 +101,13 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     units = table_units(evidence)
     if units is None:
         return ()
+    hidden = _hidden(evidence, units)
     found = [
         *_nearly_constant(evidence),
         *_clamped(evidence),
-        *_tails(evidence, units),
+        *_tails(evidence, units, hidden),
         *_missing_together(evidence),
-        *_hidden_cells(evidence, units),
+        *_hidden_cells(evidence, hidden),
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
     found.sort(key=lambda each: order[each.column or ""])
@@ -108,6 +122,16 @@ def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
 def kinds_of(all_caveats: Sequence[Caveat], column: str) -> str:
     """The kinds of a column's caveats, for a table: such as ``tail; hidden cells``."""
     return "; ".join(each.kind for each in of_column(all_caveats, column))
+
+
+def caveats_table(found: Iterable[Caveat]) -> pd.DataFrame:
+    """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and its words."""
+    lines = [
+        (each.column or "", each.kind, each.notice.code, each.notice.sentence, each.notice.hint)
+        for each in found
+    ]
+    names = ["column", "kind", "code", "sentence", "hint"]
+    return pd.DataFrame(lines, columns=names, dtype="str")
 
 
 def _names(evidence: Evidence) -> list[str]:
@@ -206,34 +230,37 @@ def _clamped(evidence: Evidence) -> Iterator[Caveat]:
         yield Caveat("clamped", notice, name)
 
 
-def _tails(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
-    """Columns whose variance may be much larger, by rows that clipping and noise hide."""
+def _tails(
+    evidence: Evidence, units: TableUnits, hidden: Mapping[str, Traceless]
+) -> Iterator[Caveat]:
+    """Columns whose variance may be much larger, by long rows of which the noise hides a part.
+
+    `hidden`: what cells beyond all that the histograms show could do; they bound it as well.
+    """
     moments = clipped_moments(evidence)
     if moments is None:
         return
     known = moments.known & np.array([name not in evidence.signs for name in units.names])
     ratios = np.where(known, _largest_ratio(moments), 0.0)
     deviations = units.scale * np.sqrt(np.maximum(moments.variance, 0.0))
-    means, bounds = units.centre + units.scale * moments.mean, _bounds(evidence)
-    for k, column in enumerate(evidence.columns[1:]):
-        if not isinstance(column, ColumnFacts):
+    bounded = _bounds(evidence).keys() & {each.column for each in evidence.marginals}
+    for column, deviation, ratio in zip(evidence.columns[1:], deviations, ratios, strict=True):
+        if not isinstance(column, ColumnFacts) or ratio <= _LONG:
             continue
-        deviation = float(deviations[k])
-        possible = deviation * float(ratios[k])
-        if column.name in bounds:  # of cells within bounds, those at the bounds vary most
-            lower, upper = bounds[column.name]
-            largest = max((upper - means[k]) * (means[k] - lower), 0.0)
-            possible = min(possible, max(math.sqrt(largest), deviation))
-        if possible > _LONG * deviation:
-            notice = families.TAILS(
-                "{column} has a long tail, of which the noise hides a part: its standard deviation "
-                "is {deviation:.3g}, and may be as large as {possible:.3g}.",
-                "Use quantiles, or publish a transformed column with a shorter tail.",
-                column=column.name,
-                deviation=deviation,
-                possible=possible,
-            )
-            yield Caveat("tail", notice, column.name)
+        possible = float(deviation * ratio)
+        if column.name in bounded and (
+            column.name not in hidden or possible >= hidden[column.name].possible
+        ):
+            continue
+        notice = families.TAILS(
+            "Clipping shortens long rows, and the noise hides how much of that is due to {column}: "
+            "its standard deviation is {deviation:.3g}, and may be as large as {possible:.3g}.",
+            "Use quantiles, or publish a transformed column with a shorter tail.",
+            column=column.name,
+            deviation=float(deviation),
+            possible=possible,
+        )
+        yield Caveat("tail", notice, column.name)
 
 
 def _largest_ratio(moments: ClippedMoments) -> Array:
@@ -245,39 +272,46 @@ def _largest_ratio(moments: ClippedMoments) -> Array:
 
 
 def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
-    scaled = ScaledMoments.of(evidence)
+    accuracy, scaled = ClippedAccuracy.of(evidence), ScaledMoments.of(evidence)
     if scaled is None:
         return
-    changes = np.abs(scaled.jointly_missing())
+    changes = np.abs(scaled.jointly_missing() if accuracy is None else accuracy.missing)
     names = _names(evidence)
     for k, name in enumerate(names):
-        partner = int(np.argmax(changes[k]))
-        if changes[k, partner] > _TOGETHER:
+        partner, missing = int(np.argmax(changes[k])), 1 - float(scaled.present[k])
+        if missing > 0 and changes[k, partner] > _TOGETHER:
             notice = families.READING(
-                "{share:.3g} % of the cells of {column} are missing. If they are missing in the "
-                "same rows as those of {partner}, that correlation is off by {change:.2g}.",
-                "Correlations are corrected for cells that are missing independently.",
+                "{share:.3g} % of the cells of {column} are missing. Depending on the rows in "
+                "which they are, its correlation with {partner} is off by up to {change:.2g}.",
+                "Numbers are those of cells that are present, as if cells were missing "
+                "independently of all values.",
                 column=name,
-                share=100 * (1 - float(scaled.present[k])),
+                share=100 * missing,
                 partner=names[partner],
                 change=float(changes[k, partner]),
             )
             yield Caveat("missing together", notice, name)
 
 
-def _hidden_cells(evidence: Evidence, units: TableUnits) -> Iterator[Caveat]:
+def _hidden(evidence: Evidence, units: TableUnits) -> dict[str, Traceless]:
+    """The columns whose standard deviation depends on cells that noise hides."""
     bounds = _bounds(evidence)
     if not bounds:
-        return
+        return {}
     means, deviations = (
         np.where(each.estimable, each.estimate, np.nan)
         for each in (table_means(evidence, units), table_deviations(evidence, units))
     )
-    for each in traceless_cells(evidence, deviations, means, bounds):
+    return {each.column: each for each in traceless_cells(evidence, deviations, means, bounds)}
+
+
+def _hidden_cells(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Iterator[Caveat]:
+    bounds = _bounds(evidence)
+    for each in hidden.values():
         notice = families.NOISE(
             "Up to {cells} cells of {column} ({share:.2g} %) may lie anywhere within the declared "
             "bounds [{lower:.6g}, {upper:.6g}] and leave no trace in what is published: if all "
-            "lay at a bound, the standard deviation would be {possible:.3g} instead of "
+            "were at a bound, the standard deviation would be {possible:.3g} instead of "
             "{deviation:.3g}.",
             "Narrower bounds in the contract, a larger epsilon or more rows would tell.",
             column=each.column,

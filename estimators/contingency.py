@@ -1,183 +1,236 @@
-"""Tables of counts from a noisy second moment, with intervals and a test of independence."""
+"""Tables of counts of levels, with intervals and a test of independence."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
-from gramercy.estimators.table_units import TableUnits, weight_lost
+from gramercy.estimators.released_table import LAW, ReleasedTable, Shares, likely_difference
+from gramercy.estimators.table_units import TableUnits
+from gramercy.estimators.uncertainty.entry_estimates import Target
 from gramercy.estimators.uncertainty.jackknife import (
-    Statistic,
     describe_sampling,
     jackknife,
     student_quantile,
 )
-from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
-# A table of shares from the entries of a second moment that count its cells and margins.
+# A table of shares of two columns of levels.
 #
-# Levels are entries 0 or 1 of a row, so the released matrix has, with noise, the total weight of
-# the rows with levels i and j (off the diagonal), that of the rows with level i twice (on the
-# diagonal, and with the intercept), and that of all rows. The cells of a table, with one more row
-# and column for cells of no declared level, are estimated from all of these by weighted least
-# squares, without negative cells. So cells add up to the margins and the margins to the total, and
-# shares to 1.
-#
-# Rows within the clipping radius all have the weight 1, so without clipped rows these are plain
-# shares; see `table_units`.
+# Levels are entries 0 or 1 of a row, so the released matrix has, with noise, the weight of the rows
+# with levels i and j. The shares of the levels themselves, and of cells of no declared level, are
+# known better: see `released_table`. The cells are estimated by least squares with these shares as
+# margins. Of the cells of no declared level only their margins are known, which are small: each is
+# near the product of its margins. Then negative cells are removed, and the table is raked, so that
+# cells add up to the margins, and the margins to 1.
 
 Array = NDArray[np.float64]
-Indices = list[int]
+
+_LIKELY = 2.0  # standard deviations that a small share may be larger than its estimate
+_SMALLEST = 0.1  # rows; standard deviation of a cell that is known otherwise
+_ROUNDS, _RAKINGS, _CLOSE = 20, 1000, 1e-13
 
 
 @dataclass(frozen=True)
-class NoisyTable:
-    """Shares of the rows; cells in order of rows, then columns, those of no level last."""
+class CrossShares:
+    """Shares of the rows by two columns; those of no declared level last."""
 
-    # numbers of rows and columns of the table, (a + 1, b + 1); (a + 1, 1) for one column
-    shape: tuple[int, int]
-    # not negative, of sum 1; shape (a + 1, b + 1). NaN if noise hides the weight of all rows.
-    share: Array
-    unbiased: Array  # the same without the bound at zero; some may be negative
-    # covariance of the errors of `unbiased` by noise, to first order; shape (cells, cells)
-    noise: Array
-    # `unbiased` as a function of the second moment, such as that of some folds; shape (cells,)
-    shares_of: Statistic
+    rows: Shares  # margins, shape (a + 1,)
+    columns: Shares  # margins, shape (b + 1,)
+    cells: Shares  # in order of rows, then columns; shape ((a + 1) (b + 1),)
+    # what the matrix tells of the declared levels alone, and its noise; shape (a, b)
+    measured: Array
+    measured_error: Array
 
 
-def noisy_table(evidence: Evidence, rows: Indices, columns: Indices) -> NoisyTable:
-    """The table of two columns of levels, or of one.
+def cross_shares(known: ReleasedTable, rows: LevelsFacts, columns: LevelsFacts) -> CrossShares:
+    """The table of two columns; NaN where noise hides the weight of all rows."""
+    margins = known.levels(rows), known.levels(columns)
+    a, b = (len(each.value) - 1 for each in margins)
+    size, weights, n = (a + 1) * (b + 1), known.weights, known.rows.value
+    if weights is None:
+        unknown, none = np.full(size, np.nan), np.full((size, size), np.nan)
+        cells = Shares(unknown, unknown, none, np.zeros(size), n)
+        return CrossShares(*margins, cells, unknown[: a * b].reshape(a, b), np.zeros((a, b)))
+    at = np.ix_(*(level_indices(known.evidence, each) for each in (rows, columns)))
+    measured, noise = weights.matrix[at], weights.variance[at]
+    bias = weights.hidden * likely_difference(measured)
 
-    `evidence`: a release with an intercept, in which rows were not divided by their own length.
-    `rows`, `columns`: matrix columns of the levels of both; none for the table of one column.
-    """
-    shape = (len(rows) + 1, len(columns) + 1)
-    sums, at = _measurements(rows, columns)
-    deviation = evidence.deviations[at]
-    weight = 1 / np.where(deviation > 0, deviation, 1.0)
-    weighted = sums * weight[:, None]
-    covariance = np.linalg.inv(weighted.T @ weighted)
-    solution = covariance @ weighted.T * weight
+    # Cells of no declared level are expected to be the product of their margins.
+    r, c = (each.value for each in margins)
+    expected, variance = np.outer(r, c), np.zeros((a + 1, b + 1))
+    few = [each.value[-1] + _LIKELY * each.noise_error[-1] for each in margins]
+    variance[:, -1], variance[-1, :] = few[1] ** 2 * r, few[0] ** 2 * c
+    variance[-1, -1] = (few[0] * few[1]) ** 2
+    variance = np.maximum(variance, (_SMALLEST / n) ** 2)
+    expected[:-1, :-1], variance[:-1, :-1] = measured, np.maximum(noise + bias**2, 1e-18)
 
-    def shares_of(matrix: Array) -> Array:
-        cells = solution @ matrix[at]
-        shares: Array = cells / cells.sum()
-        return shares
-
-    if weight_lost(evidence.raw, evidence.deviations):
-        unknown, no_noise = np.full(shape, np.nan), np.full(covariance.shape, np.nan)
-        return NoisyTable(shape, unknown, unknown, no_noise, shares_of)
-    released = evidence.raw[at]
-    bounded = scipy.optimize.nnls(weighted, weight * released, maxiter=100 * len(covariance))[0]
-    unbiased = shares_of(evidence.raw)
-    total = float((solution @ released).sum())
-    to_shares = (np.eye(unbiased.size) - np.outer(unbiased, np.ones(unbiased.size))) / total
-    if not evidence.law.has_noise:
-        covariance = np.zeros_like(covariance)
-    return NoisyTable(
-        shape,
-        (bounded / bounded.sum()).reshape(shape),
-        unbiased.reshape(shape),
-        to_shares @ covariance @ to_shares.T,
-        shares_of,
+    sums = np.concatenate([np.kron(np.eye(a + 1), np.ones(b + 1)), np.tile(np.eye(b + 1), a + 1)])
+    fit = _Margins.of(expected.ravel(), variance.ravel(), sums, np.concatenate([r, c]))
+    own = variance.copy()
+    own[:-1, :-1] = noise
+    covariance = fit.by_cells * own.ravel() @ fit.by_cells.T
+    for which, margin in enumerate(margins):
+        part = fit.by_margins[:, : a + 1] if which == 0 else fit.by_margins[:, a + 1 :]
+        covariance += part @ margin.covariance @ part.T
+    scaled = np.zeros((a + 1, b + 1))
+    scaled[:-1, :-1] = -measured * weights.total_error
+    moved = fit.by_cells @ scaled.ravel()
+    covariance += np.outer(moved, moved)
+    widths = np.zeros((a + 1, b + 1))
+    widths[:-1, :-1] = bias
+    of_bias = np.abs(fit.by_cells) @ widths.ravel()
+    cells = Shares(
+        _raked(fit, r, c).ravel(),
+        fit.cells,
+        covariance,
+        np.minimum(of_bias, weights.hidden),
+        n,
+        weights.shape,
+    )
+    return CrossShares(
+        *margins, _without_expectation(cells, margins, measured, noise), measured, np.sqrt(noise)
     )
 
 
-def _measurements(rows: Indices, columns: Indices) -> tuple[Array, tuple[Indices, Indices]]:
-    """Which cells each released entry sums, shape (entries, cells), and where the entries are."""
-    a, b = len(rows), len(columns)
-    cells = np.eye((a + 1) * (b + 1)).reshape(a + 1, b + 1, -1)
-    of_rows, of_columns = cells[:a].sum(axis=1), cells[:, :b].sum(axis=0)
-    pairs = cells[:a, :b].reshape(a * b, cells.shape[-1])
-    everything = cells.sum(axis=(0, 1))[None]
-    sums = np.concatenate([pairs, of_rows, of_rows, of_columns, of_columns, everything])
-    first = [i for i in rows for _ in columns] + rows + [0] * a + columns + [0] * b + [0]
-    second = columns * a + rows + rows + columns + columns + [0]
-    return sums, (first, second)
+class _Margins(NamedTuple):
+    """Cells by least squares with given sums, and what moves them."""
+
+    cells: Array
+    by_cells: Array  # derivatives by the observed cells
+    by_margins: Array  # derivatives by the sums
+    variance: Array
+    sums: Array
+
+    @classmethod
+    def of(cls, observed: Array, variance: Array, sums: Array, margins: Array) -> _Margins:
+        inverse = np.linalg.pinv((sums * variance) @ sums.T, rcond=1e-12, hermitian=True)
+        by_margins = variance[:, None] * (sums.T @ inverse)
+        by_cells = np.eye(len(observed)) - by_margins @ sums
+        return cls(by_cells @ observed + by_margins @ margins, by_cells, by_margins, variance, sums)
+
+
+def _raked(fit: _Margins, rows: Array, columns: Array) -> Array:
+    """The cells without negative ones, and with these margins; shape (a + 1, b + 1)."""
+    cells = fit.cells
+    for _ in range(_ROUNDS):
+        if not (cells < 0).any():
+            break
+        # Those that would be negative are zero; the others make up for it.
+        free = np.where(cells > 0, fit.variance, 0.0)
+        cells = np.maximum(cells, 0.0)
+        lacking = np.concatenate([rows, columns]) - fit.sums @ cells
+        inverse = np.linalg.pinv((fit.sums * free) @ fit.sums.T, rcond=1e-12, hermitian=True)
+        cells = cells + free * (fit.sums.T @ (inverse @ lacking))
+    product = np.outer(rows, columns)
+    table = np.maximum(cells.reshape(product.shape), 1e-12 * product)
+    table[product == 0] = 0.0
+    for _ in range(_RAKINGS):
+        before = table.sum(axis=1)
+        table *= np.divide(rows, before, out=np.zeros_like(rows), where=before > 0)[:, None]
+        after = table.sum(axis=0)
+        table *= np.divide(columns, after, out=np.zeros_like(columns), where=after > 0)
+        if np.abs(table.sum(axis=1) - rows).max() < _CLOSE:
+            break
+    return table
+
+
+def _without_expectation(
+    cells: Shares, margins: tuple[Shares, Shares], measured: Array, noise: Array
+) -> Shares:
+    """The same where intervals of cells of no declared level do not trust what is expected.
+
+    Such a cell is what its margin has beyond the declared levels, and not above its margins.
+    """
+    shape = tuple(len(each.value) for each in margins)
+    unbiased, variance = cells.unbiased.reshape(shape).copy(), np.diag(cells.covariance)
+    variance, largest = variance.reshape(shape).copy(), np.ones(shape)
+    r, c = (each.unbiased for each in margins)
+    of_r, of_c = (each.noise_error**2 for each in margins)
+    unbiased[:-1, -1] = r[:-1] - measured.sum(axis=1)
+    unbiased[-1, :-1] = c[:-1] - measured.sum(axis=0)
+    unbiased[-1, -1] = 1 - r[:-1].sum() - c[:-1].sum() + measured.sum()
+    variance[:-1, -1] = of_r[:-1] + noise.sum(axis=1)
+    variance[-1, :-1] = of_c[:-1] + noise.sum(axis=0)
+    variance[-1, -1] = of_r[-1] + of_c[-1] + noise.sum()
+    most = [each.value + _LIKELY * each.noise_error for each in margins]
+    largest[:, -1] = np.minimum(most[0], most[1][-1])
+    largest[-1, :] = np.minimum(most[1], most[0][-1])
+    covariance = cells.covariance.copy()
+    np.fill_diagonal(covariance, variance.ravel())
+    return replace(cells, unbiased=unbiased.ravel(), covariance=covariance, largest=largest.ravel())
 
 
 ALL, OTHER = "(all)", "(no declared level)"  # lines of margins, and of other cells
 
 
 def table_frame(
-    evidence: Evidence, rows: LevelsFacts, columns: LevelsFacts | None, level: float
+    known: ReleasedTable,
+    rows: LevelsFacts,
+    columns: LevelsFacts | None,
+    level: float,
+    target: Target = "population",
 ) -> pd.DataFrame:
     """The cells of two columns of levels, or of one, and their margins.
 
-    `evidence`: a release with an intercept, in which rows were not divided by their own length.
     Returns ``row`` and ``column``, the levels; ``count`` with ``count_lower`` and ``count_upper``,
     an interval that covers the noise alone; ``share`` with ``standard_error``, ``lower`` and
-    ``upper``, which cover noise and sampling; and ``law``, what is assumed about sampling. NaN if
-    noise hides the weight of all rows.
+    ``upper``, which cover noise and sampling, or noise alone if the `target` is the table; and
+    ``law``, what is assumed about sampling. NaN if noise hides the weight of all rows.
     """
-    table = noisy_table(evidence, level_indices(evidence, rows), level_indices(evidence, columns))
-    sums, labels = _lines(table.shape, rows, columns)
-    share, unbiased = sums @ table.share.ravel(), sums @ table.unbiased.ravel()
-    noise = np.sqrt(np.maximum(((sums @ table.noise) * sums).sum(axis=1), 0.0))
-    entry = gamma_shape(evidence.law, np.eye(len(evidence.raw))[:2])[:1, 1]
-    z = float(critical_value(1 - level, np.ones(1), entry)[0])  # sums have lighter tails
-    n = evidence.rows
-    reach = z * np.hypot(noise, unbiased * evidence.rows_sd / max(n, 1.0))
-    count_lower, count_upper = (n * each for each in _bounds(unbiased, reach, share, np.inf))
-    error = np.hypot(noise, np.sqrt(np.maximum(share * (1 - share), 0.0) / max(n, 1.0)))
-    folds = jackknife(evidence, lambda matrix: sums @ table.shares_of(matrix))
-    if folds is not None:
-        error = np.maximum(folds.standard_error, noise)
-        z = max(z, student_quantile(level, folds.freedom))
-    lower, upper = _bounds(unbiased, z * error, share, 1.0)
+    if columns is None:
+        parts = [known.levels(rows)]
+    else:
+        table = cross_shares(known, rows, columns)
+        parts = [table.cells, table.rows, table.columns]
+    parts.append(_everything(parts[-1]))
+    labels = _labels_of(rows, columns)
+    counts = [each.counts(known.rows, level) for each in parts]
+    bounds = [each.interval(level, target) for each in parts]
     return pd.DataFrame(
         {
             "row": pd.Series([row for row, _ in labels], dtype="str"),
             "column": pd.Series([column for _, column in labels], dtype="str"),
-            "count": share * n,
-            "count_lower": count_lower,
-            "count_upper": count_upper,
-            "share": share,
-            "standard_error": error,
-            "lower": lower,
-            "upper": upper,
-            "law": pd.Series([describe_sampling(evidence)] * len(labels), dtype="str"),
+            "count": np.concatenate([count for count, _, _ in counts]),
+            "count_lower": np.concatenate([lower for _, lower, _ in counts]),
+            "count_upper": np.concatenate([upper for _, _, upper in counts]),
+            "share": np.concatenate([each.value for each in parts]),
+            "standard_error": np.concatenate([each.standard_error for each in parts]),
+            "lower": np.concatenate([lower for lower, _ in bounds]),
+            "upper": np.concatenate([upper for _, upper in bounds]),
+            "law": pd.Series([LAW] * len(labels), dtype="str"),
         }
     )
 
 
-def level_indices(evidence: Evidence, facts: LevelsFacts | None) -> Indices:
+def _everything(shares: Shares) -> Shares:
+    """The share of all rows, which is 1 if any is known."""
+    one = shares.value[:1] * 0 + 1
+    return replace(shares, value=one, unbiased=one, covariance=np.zeros((1, 1)), bias=np.zeros(1))
+
+
+def level_indices(evidence: Evidence, facts: LevelsFacts | None) -> list[int]:
     """Matrix columns of the levels of a column; none for None."""
     return [k for k, column in enumerate(evidence.columns) if facts and column == facts]
 
 
-def _bounds(unbiased: Array, reach: Array, share: Array, largest: float) -> tuple[Array, Array]:
-    """Bounds that contain the share, and are not a point where noise made `unbiased` negative."""
-    lower = np.clip(unbiased - reach, 0.0, largest)
-    upper = np.clip(np.maximum(unbiased, 0.0) + reach, 0.0, largest)
-    return np.minimum(lower, share), np.maximum(upper, share)
-
-
-def _lines(
-    shape: tuple[int, int], rows: LevelsFacts, columns: LevelsFacts | None
-) -> tuple[Array, list[tuple[str, str]]]:
-    """Which cells each line sums, and its labels: the cells, then the margins and the total."""
-    cells = np.eye(shape[0] * shape[1]).reshape(*shape, -1)
-    everything = cells.sum(axis=(0, 1))[None]
+def _labels_of(rows: LevelsFacts, columns: LevelsFacts | None) -> list[tuple[str, str]]:
+    """The labels of each line: the cells, then the margins and the total."""
     *first, all_rows = _labels(rows)
     if columns is None:
-        labels = [(name, "") for name in (*first, all_rows)]
-        return np.concatenate([cells[:, 0], everything]), labels
+        return [(name, "") for name in (*first, all_rows)]
     *second, all_columns = _labels(columns)
-    margins = (cells.sum(axis=1), cells.sum(axis=0), everything)
     labels = [(row, column) for row in first for column in second]
     labels += [(row, all_columns) for row in first]
-    labels += [(all_rows, column) for column in (*second, all_columns)]
-    return np.concatenate([cells.reshape(shape[0] * shape[1], -1), *margins]), labels
+    return labels + [(all_rows, column) for column in (*second, all_columns)]
 
 
 def _labels(column: LevelsFacts) -> list[str]:
@@ -201,8 +254,8 @@ def _enclosed(label: str, depth: int) -> str:
 # The quadratic form of d in the inverse of this covariance has a chi-squared distribution with
 # (k - 1) (l - 1) degrees of freedom. Without noise it is Pearson's statistic.
 #
-# Levels whose share noise may explain are left out. Rows beyond the clipping radius count less than
-# others, so that with many of them sampling errors are larger than multinomial ones.
+# Levels whose share noise may explain are left out, and named. Rows beyond the clipping radius may
+# count less than others, so that with many of them sampling errors exceed multinomial ones.
 
 _CLEAR = 3.0  # standard deviations of the noise that the share or weight of a level must exceed
 
@@ -219,29 +272,28 @@ class Independence:
     association: float
     # smallest expected count of a cell; below 5 the test without noise is inexact
     least_expected: float
-    # numbers of levels that are in use
-    rows: int
-    columns: int
+    # which levels are in use, shapes (a,) and (b,)
+    rows: NDArray[np.bool_]
+    columns: NDArray[np.bool_]
 
 
-def independence(table: NoisyTable, sample: float) -> Independence:
+def independence(table: CrossShares, sample: float) -> Independence:
     """Test independence; `sample` is the number of rows.
 
     NaN if fewer than two levels of either column are clear of the noise.
     """
-    a, b = (size - 1 for size in table.shape)
-    cells = np.arange(table.unbiased.size).reshape(table.shape)[:a, :b]
-    cells = cells[_clear(table, cells, 1)][:, _clear(table, cells, 0)]
-    k, size = cells.shape
-    total = float(table.unbiased.ravel()[cells].sum())
+    used = [_clear(each) for each in (table.rows, table.columns)]
+    k, size = (int(each.sum()) for each in used)
+    measured, error = (each[np.ix_(*used)] for each in (table.measured, table.measured_error))
+    total = float(measured.sum())
     if min(k, size) < 2 or not total > 0:
-        return Independence(math.nan, 0, math.nan, math.nan, math.nan, k, size)
-    shares = table.unbiased.ravel()[cells] / total
+        return Independence(math.nan, 0, math.nan, math.nan, math.nan, *used)
+    shares = measured / total
     margins = [np.maximum(shares.sum(axis=axis), 0.0) for axis in (1, 0)]
     rows, columns = (margin / margin.sum() for margin in margins)
     expected = np.outer(rows, columns)
     contrasts = np.kron(np.eye(k) - rows[:, None], np.eye(size) - columns[:, None])
-    noise = table.noise[np.ix_(cells.ravel(), cells.ravel())] / total**2
+    noise = np.diag((error.ravel() / total) ** 2)
     flat = expected.ravel()
     sampling = (np.diag(flat) - np.outer(flat, flat)) / (sample * total)
     covariance = contrasts @ (noise + sampling) @ contrasts.T
@@ -257,18 +309,14 @@ def independence(table: NoisyTable, sample: float) -> Independence:
         float(gammaincc(freedom / 2, max(statistic, 0.0) / 2)),
         min(math.sqrt(max(excess, 0.0) / (min(k, size) - 1)), 1.0),
         float(expected.min()) * sample * total,
-        k,
-        size,
+        *used,
     )
 
 
-def _clear(table: NoisyTable, cells: NDArray[np.intp], axis: int) -> NDArray[np.bool_]:
-    """The levels whose share among declared cells is above the noise."""
-    lines = cells if axis == 1 else cells.T
-    shares = np.array([table.unbiased.ravel()[line].sum() for line in lines])
-    variances = np.array([table.noise[np.ix_(line, line)].sum() for line in lines])
-    clear: NDArray[np.bool_] = shares > _CLEAR * np.sqrt(np.maximum(variances, 0.0))
-    return clear
+def _clear(margin: Shares) -> NDArray[np.bool_]:
+    """The declared levels whose share is above the noise."""
+    clear: NDArray[np.bool_] = margin.unbiased[:-1] > _CLEAR * margin.noise_error[:-1]
+    return clear & (margin.value[:-1] > 0)
 
 
 # Means of the numeric columns within each level of a column, with intervals.

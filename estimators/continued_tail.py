@@ -22,7 +22,7 @@ _LEAST_BINS = 3
 _MOST = 0.975  # probability of an upper bound
 # Parabolas: change of the binary logarithm of the density by octave of distance, and its change.
 _SLOPES = np.arange(-8.0, 1.1, 0.5)[:, None, None]
-_CURVATURES = np.append(0.0, 0.1 * 2 ** (np.arange(11) / 2))[None, :, None]
+_CURVATURES = np.arange(0.0, 3.3, 0.2)[None, :, None]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class ContinuedTail:
             return None
         shares, low, high = shares[first:], low[first:], high[first:]
         start, width = np.log2(low), np.log2(high / low)
-        place = start + width / 2 - start[0]
+        place = start + width / 2
+        place = place - place[0]
         shapes = width * np.exp2(_SLOPES * place - _CURVATURES * place**2)
         shapes = shapes.reshape(-1, len(shares))
         sizes = np.maximum(shapes @ shares / (shapes**2).sum(axis=1), 0.0)

@@ -8,11 +8,13 @@ from typing import Literal
 import pandas as pd
 
 from gramercy.common.similar_names import most_similar_first
-from gramercy.estimators.contingency import independence, level_indices, noisy_table, table_frame
+from gramercy.estimators.contingency import cross_shares, independence, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import mean_weight, table_units
 from gramercy.schemas import families, wordings
+from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
@@ -58,17 +60,18 @@ class CrossTables(Estimator):
         """Raises RequestError if the release does not suit these settings."""
         if table_units(evidence) is None:
             raise wordings.analysis_needs_means(self.name)
+        known = ReleasedTable(evidence)
         facts = [column for column in evidence.columns if isinstance(column, LevelsFacts)]
         cells, tests = [], []
         for rows, columns in self._pairs(tuple(dict.fromkeys(facts))):
-            frame = table_frame(evidence, rows, columns, self.level)
+            frame = table_frame(known, rows, columns, self.level)
             frame.insert(0, "columns", columns.name if columns else "")
             frame.insert(0, "rows", rows.name)
             cells.append(frame)
             if columns is not None:
-                tests.append(_test(evidence, rows, columns))
+                tests.append(_test(known, rows, columns))
         weight = mean_weight(evidence)
-        tuning = {"level": self.level, "number_of_rows": evidence.rows}
+        tuning = {"level": self.level, "number_of_rows": known.rows.value}
         if weight is not None:
             tuning["mean_weight"] = weight
         tables = {"cells": pd.concat(cells, ignore_index=True)}
@@ -114,9 +117,14 @@ class CrossTables(Estimator):
         return pairs
 
 
-def _test(evidence: Evidence, rows: LevelsFacts, columns: LevelsFacts) -> pd.DataFrame:
-    at = [level_indices(evidence, each) for each in (rows, columns)]
-    found = independence(noisy_table(evidence, at[0], at[1]), evidence.rows)
+def _test(known: ReleasedTable, rows: LevelsFacts, columns: LevelsFacts) -> pd.DataFrame:
+    found = independence(cross_shares(known, rows, columns), known.rows.value)
+    left_out = [
+        f"{facts.name}: {name}"
+        for facts, used in ((rows, found.rows), (columns, found.columns))
+        for name, kept in zip(level_names(facts.levels), used, strict=True)
+        if not kept
+    ]
     return pd.DataFrame(
         {
             "rows": pd.Series([rows.name], dtype="str"),
@@ -126,7 +134,8 @@ def _test(evidence: Evidence, rows: LevelsFacts, columns: LevelsFacts) -> pd.Dat
             "p_value": [found.p_value],
             "cramers_v": [found.association],
             "least_expected": [found.least_expected],
-            "row_levels": [found.rows],
-            "column_levels": [found.columns],
+            "row_levels": [int(found.rows.sum())],
+            "column_levels": [int(found.columns.sum())],
+            "left_out": pd.Series(["; ".join(left_out)], dtype="str"),
         }
     )

@@ -31,13 +31,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from gramercy.estimators.caveats import caveats, kinds_of
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import (
     correlation,
     covariance,
     second_moment,
 )
-from gramercy.estimators.uncertainty.entry_estimates import Entries
+from gramercy.estimators.uncertainty.entry_estimates import Entries, Target
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     has_jackknife,
@@ -62,10 +63,14 @@ class Intervals(Estimator):
         if the release has an intercept; about zero otherwise.
     level
         Confidence level of each interval.
+    target
+        Whose value an interval contains: that of the ``population`` of which the rows are a sample
+        (the default), or that of the ``table`` itself.
 
     Notes
     -----
-    The estimand is the population second moment of the normalised rows, and what follows from it.
+    The estimand is the second moment of the normalised rows, and what follows from it. Correlations
+    of a release that publishes what clipping took away are those of the rows before clipping.
     With folds, noise and sampling errors together are estimated from them, by a jackknife; what
     clipping does to the rows is not an error of this estimand, and is not included. Otherwise noise
     errors follow the exact noise law, and sampling errors the law of Gaussian rows, since fourth
@@ -84,20 +89,21 @@ class Intervals(Estimator):
     name: Literal["intervals"] = "intervals"
     of: Literal["covariance", "correlation", "partial-correlation"] = "correlation"
     level: Level = 0.95
+    target: Target = "population"
 
     def fit(self, evidence: Evidence) -> Estimate:
         bounds: tuple[Array, ...]
         if self.of == "covariance":
             entries = covariance(evidence)
-            bounds = inner = _finite_bounds(entries, self.level)
+            bounds = inner = _finite_bounds(entries, self.level, self.target)
             if has_intercept(evidence):
-                bounds = _finite_bounds(second_moment(evidence), self.level)
+                bounds = _finite_bounds(second_moment(evidence), self.level, self.target)
                 for outer, own in zip(bounds, inner, strict=True):
                     outer[1:, 1:] = own
         else:
             entries, p = correlation(evidence, self.of), len(evidence.raw)
             fills = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # for the intercept
-            own_bounds = zip(_finite_bounds(entries, self.level), fills, strict=True)
+            own_bounds = zip(_finite_bounds(entries, self.level, self.target), fills, strict=True)
             bounds = tuple(padded(matrix, p, *fill) for matrix, fill in own_bounds)
         names = ("estimate", "standard_error", "lower", "upper")
         folds = len(evidence.folds) if has_jackknife(evidence) else 0
@@ -118,8 +124,14 @@ class Intervals(Estimator):
         top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
         numbers = {key: value[top] for key, value in values.items()}
         table = pd.DataFrame({"row": labels[row[top]], "column": labels[column[top]], **numbers})
+        known = caveats(evidence)
+        kinds = [
+            "; ".join(dict.fromkeys(filter(None, (kinds_of(known, a), kinds_of(known, b)))))
+            for a, b in table[["row", "column"]].to_numpy()
+        ]
+        table["caveat"] = pd.Series(kinds, dtype="str")
         tables = {
-            "clearest": table.assign(law=describe_sampling(evidence)),
+            "clearest": table.assign(law=describe_sampling(evidence), target=self.target),
             "laws": error_laws(evidence),
         }
         return Estimate("intervals", matrices, tuning, tables)
@@ -147,8 +159,10 @@ def padded(matrix: Array, p: int, fill: float, diagonal: float) -> Array:
     return full
 
 
-def _finite_bounds(entries: Entries, level: float) -> tuple[Array, Array, Array, Array]:
+def _finite_bounds(
+    entries: Entries, level: float, target: Target
+) -> tuple[Array, Array, Array, Array]:
     """Estimate, standard error and bounds; 0 with standard error 1 where not estimable."""
-    lower, upper = entries.interval(level)
+    lower, upper = entries.interval(level, target)
     estimate = np.where(entries.estimable, entries.estimate, 0.0)
     return estimate, np.where(entries.estimable, entries.standard_error, 1.0), lower, upper

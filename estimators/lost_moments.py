@@ -15,7 +15,9 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +25,20 @@ from numpy.typing import NDArray
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
 from gramercy.estimators.table_units import table_units, weight_lost
+from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.scaling.runs import centred
-from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
+from gramercy.schemas.evidence import Evidence, LostMatrix
 
 Array = NDArray[np.float64]
 
 Z95 = 1.96
-_CAUTIOUS, _CAUTIOUS_GAP = 2.3, 0.25
+_SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
+_CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
-_LEAST_KURTOSIS, _LARGEST_KURTOSIS, _PAIR_KURTOSIS = 3.0, 500.0, 50.0
+_PAIR_KURTOSIS = 50.0  # largest one of which a correlation takes account
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class LengthLosses:
         low, high = lengths.ends
         losses, weights = lengths.lost(radius), lengths.weights()
         squares = np.maximum(low * high, 1e-12)
-        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * (squares + lost.intercept**2 - 1)
+        together = squares + lost.rows_per_unit * (lost.intercept**2 - 1)
+        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * together
         cut = lost.cut * radius**2 / np.maximum(norms, 1e-12)
         shares = centred(lengths.counts, lengths.rows) / lengths.rows
         tail = ContinuedTail.of(shares, low, high, lengths.sd / lengths.rows)
@@ -64,6 +69,29 @@ class LengthLosses:
             float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
+        )
+
+    def times(self, factor: float) -> LengthLosses:
+        """The losses in another unit."""
+        return LengthLosses(*(factor * each for each in astuple(self)))
+
+    def of_part(self, share: float, lost: LostMatrix, weight: float) -> LengthLosses:
+        """The losses of a group that is this share of the rows, by the trace of its lost matrix.
+
+        They are at most those of all rows over the share. `weight`: of the group's rows, lost.
+        """
+        trace, p = float(np.trace(lost.matrix[1:, 1:])), len(lost.matrix) - 1
+        within = max(self.seen - self.beyond - weight, 1e-12)
+        noise = math.sqrt(2 * p) * lost.sd
+        trust = within**2 / (within**2 + noise**2)
+        ratio = float(np.clip(1 + trust * (trace / within - 1), 0.0, 1 / share))
+        most = float(np.clip((trace + _SURE * noise) / within, ratio, 1 / share))
+        return LengthLosses(
+            ratio * self.seen,
+            ratio * self.beyond,
+            most * max(self.cautious, self.seen),
+            most * self.hidden,
+            most * self.hidden_most,
         )
 
 
@@ -156,25 +184,56 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         return None
     if weight_lost(evidence.raw, evidence.deviations):
         return None
+    counted = _counted(evidence)
+    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), counted)
+    # A matrix that was divided by the declared number is divided by the counted one instead; and
+    # that of persons by the rows of a person.
     rows = max(evidence.rows, 1.0)
-    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), rows)
-    marginals = {each.column: each for each in evidence.marginals}
-    shares = np.diag(evidence.repaired)[1:] * radius**2
-    kurtosis = [
-        _kurtosis(marginals.get(column.name) if column else None, float(share))
-        for column, share in zip(evidence.columns[1:], shares, strict=True)
-    ]
+    divisor = 1.0 if evidence.declared is None else counted / rows
+    per_unit = _rows_per_unit(evidence.raw[0, 0] * radius**2 / divisor, _divided(lost, divisor))
+    square = radius**2 / divisor / per_unit
+    losses = LengthLosses.of(of_rows, radius, lost).times(1 / per_unit)
+    lost = _divided(lost, divisor * per_unit)
+    if rows * divisor < counted:  # a group: the lengths are those of all rows
+        weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
+        losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
     clamped = moments_of(
-        evidence.raw * radius**2,
-        evidence.repaired * radius**2,
-        evidence.typical_noise * radius**2,
+        evidence.raw * square,
+        evidence.repaired * square,
+        evidence.typical_noise * square,
         units.present,
-        LengthLosses.of(of_rows, radius, lost),
+        losses,
         lost,
-        rows,
-        np.array(kurtosis),
+        rows * divisor,
+        partial(column_kurtosis, evidence),
     )
     return clamped.with_tails(ColumnTails.of(evidence))
+
+
+def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
+    """The matrix of lost moments divided by a number."""
+    return replace(lost, matrix=lost.matrix / divisor, sd=lost.sd / divisor)
+
+
+def _counted(evidence: Evidence) -> float:
+    """Number of rows or persons in the published histograms: the declared one, or what they say.
+
+    The histograms of a group of rows are of all groups.
+    """
+    rows, counted = max(evidence.rows, 1.0), evidence.counted
+    if counted is None or abs(counted[0] - rows) <= _CONTRADICTED * counted[1]:
+        return rows
+    return max(counted[0], 1.0)
+
+
+def _rows_per_unit(kept: float, lost: LostMatrix) -> float:
+    """Mean number of rows that are clipped together: 1, or that of a person by what is published.
+
+    `kept`: mean weight of a person's rows.
+    """
+    if lost.rows_per_unit == 1 or not lost.intercept:
+        return 1.0
+    return max(kept + float(lost.matrix[0, 0]) / lost.intercept**2, _LEAST_WEIGHT)
 
 
 def moments_of(
@@ -185,12 +244,12 @@ def moments_of(
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
-    kurtosis: Array,
+    kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` and
-    `kurtosis` are of the columns, shape (p,).
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` is
+    of the columns, shape (p,), and `kurtosis_of` gives their kurtosis from their variances.
     """
     o, s = present, lost.sd
     pairs, products = np.outer(o, o), np.outer(o, o)
@@ -237,8 +296,9 @@ def moments_of(
 
     mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
-    pair_kurtosis = np.minimum(kurtosis, _PAIR_KURTOSIS)
-    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / _LEAST_KURTOSIS)
+    kurtosis = kurtosis_of(variance)
+    pair_kurtosis = np.clip(kurtosis, GAUSSIAN, _PAIR_KURTOSIS)
+    heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / GAUSSIAN)
     return ClippedMoments(
         mean=mean,
         mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
@@ -264,26 +324,3 @@ def _kept_correlation(denoised: Array, weight: float, products: Array, o: Array)
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept
-
-
-def _kurtosis(marginal: Histogram | None, share: float) -> float:
-    """Kurtosis of a column from its published histogram, as far as counts stand out of the noise.
-
-    Of a level, it follows from its `share` of the rows.
-    """
-    if marginal is None or not np.isfinite(marginal.lower).any():
-        variance = max(share * (1 - share), 1e-6)
-        return float(np.clip(1 / variance - 3, 1.0, _LARGEST_KURTOSIS))
-    ends = np.isfinite(marginal.lower) & np.isfinite(marginal.upper)
-    low, high = marginal.lower[ends], marginal.upper[ends]
-    weights = np.where(marginal.count[ends] > 3 * marginal.sd, marginal.count[ends], 0.0)
-    total = float(weights.sum())
-    if total <= 0:
-        return _LEAST_KURTOSIS
-    middle = low / 2 + high / 2
-    centre = float(weights @ middle) / total
-    distance = middle - centre
-    scale = float(np.abs(distance).max()) or 1.0
-    squares = (distance / scale) ** 2 + ((high / 2 - low / 2) / scale) ** 2 / 3
-    second, fourth = float(weights @ squares) / total, float(weights @ squares**2) / total
-    return float(np.clip(fourth / max(second**2, 1e-300), _LEAST_KURTOSIS, _LARGEST_KURTOSIS))

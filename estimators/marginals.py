@@ -1,8 +1,15 @@
-"""Shares and quantiles from published marginals, with intervals.
+"""The distribution of a numeric column, from its published histograms of all stages.
 
-Every count of a histogram has independent noise of one standard deviation, and the counts of a
-column add up to the number of rows, which is public or has noise of its own. Where the number is
-public this is worth knowing: a cumulative count is then known from both of its ends.
+The bins of one stage are not those of another. Between all of their edges are cells that every bin
+is a union of, and the numbers of table cells in them are fitted by non-negative least squares: to
+all counts, to the number of rows, and to the expectation that neighbouring densities are of the
+same size. Where the number of rows is public this is worth knowing: a cumulative count is then
+known from both of its ends.
+
+Many table cells may have one value. Such *atoms* are in a bin with far more cells than its
+neighbours suggest. A value is then the roundest number in the bin: what is published does not say
+more, and intervals reach from one end of the bin to the other. If all cells seem to be whole
+numbers, all values are.
 """
 
 from __future__ import annotations
@@ -10,89 +17,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import RowsFacts
-from gramercy.schemas.manifest import ReleaseManifest
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EXPLAINED = 2.0  # standard deviations of noise that explain a difference
 UNIT = 1.0  # of whole numbers
 _NARROW = 1e-3  # share of the width of a neighbour
 _CERTAINLY = 4.0  # standard deviations that the sum of empty bins hardly ever exceeds
 _FEW, _CLEARLY = 0.01, 4.0  # share of cells that need not be whole; times what noise explains
-
-
-def are_whole(counts: Array, edges: Array, sd: float) -> bool:
-    """Whether the cells of a column are whole numbers, as far as its bins can tell.
-
-    In bins of at most half a unit, smooth densities would have far more cells between whole numbers
-    than noise explains, and all other bins have no more than that.
-    """
-    widths = np.diff(edges)
-    fine = widths <= UNIT / 2
-    between = fine & ~contain_whole_numbers(edges)
-    explained = [
-        EXPLAINED * sd * math.sqrt(chosen.sum()) + _FEW * counts.sum()
-        for chosen in (between, ~fine)
-    ]
-    if counts[between].sum() > explained[0] or counts[~fine].sum() > explained[1]:
-        return False
-    smooth = counts[fine].sum() * widths[between].sum() / max(widths[fine].sum(), 1e-300)
-    return bool(smooth > _CLEARLY * explained[0])
-
-
-def occupied(counts: Array, sd: float) -> slice:
-    """The bins between the outermost ones whose counts noise does not give.
-
-    On each side, this is the end of the outermost run of bins whose sum is clearly above zero; all
-    bins if there is no such run. Farther out, most bins are empty, and the sum of their noise
-    exceeds what is left of a column's tail.
-    """
-    last = _outermost(counts[::-1], sd)
-    first = _outermost(counts, sd)
-    if first is None or last is None or first > counts.size - 1 - last:
-        return slice(0, counts.size)
-    return slice(first, counts.size - last)
-
-
-def _outermost(counts: Array, sd: float) -> int | None:
-    """Index of the outer end of the first significant run, which extends towards the beginning."""
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-    for inner in range(1, counts.size + 1):
-        lengths = np.arange(1, inner + 1)
-        significant = sums[inner] - sums[inner - lengths] > _CERTAINLY * sd * np.sqrt(lengths)
-        if significant.any():
-            return inner - 1 - int(np.argmax(significant))
-    return None
-
-
-def contain_whole_numbers(edges: Array) -> NDArray[np.bool_]:
-    """Which bins contain a whole number; the last one includes its upper edge."""
-    found = np.ceil(edges[:-1]) < edges[1:]
-    found[-1] |= edges[-1] == np.rint(edges[-1])
-    return found
-
-
-def narrow(widths: Array) -> NDArray[np.bool_]:
-    """Which bins are far narrower than a neighbour: they are for cells that coincide."""
-    return widths <= _NARROW * np.maximum(*neighbours(widths))
-
-
-def neighbours(values: Array) -> tuple[Array, Array]:
-    """The values of the bins before and after each bin; those at the ends are repeated."""
-    return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
-
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _OCCUPIED = 4.0  # standard deviations
+_UNEVEN = 0.25
+_EXACT = 1e-3  # deviation of a number that is known, in those of counts
+_ATOM, _WIDE, _ALONE = 5.0, 2.0, 3.0  # deviations; typical widths; deviations of a narrow bin
+_MOST_WHOLE = 64  # whole numbers of a bin that are told apart
 
 
 @dataclass(frozen=True)
@@ -120,109 +69,254 @@ def counted_rows(marginals: Sequence[Histogram]) -> RowsFacts:
     return RowsFacts(value=max(1.0, observed), observed=observed, status="noisy", sd=sd)
 
 
-def rows_counted(facts: ReleaseManifest, marginals: Sequence[Histogram]) -> RowsFacts:
-    """The number of rows, or of persons, that the marginals of a release count.
+def missing_share(stages: Sequence[Histogram], rows: RowsFacts, present: float | None) -> Share:
+    """The share of missing cells of a numeric column, from all stages.
 
-    The declared number of persons is not compared with the table, so the counts tell it better.
+    `present`: the published share of the other cells, which is 1 if noise may explain the missing
+    ones; None if it is not published.
     """
-    return counted_rows(marginals) if facts.privacy_unit == "person" else facts.rows
-
-
-def share(histogram: Histogram, index: int, rows: RowsFacts) -> Share:
-    """The share of rows in one bin.
-
-    `index`: index of the bin; -1 for missing cells, or for cells of no declared level. `rows`:
-    number of rows or persons: see `rows_counted`.
-    """
-    value = min(max(float(histogram.count[index]) / rows.value, 0.0), 1.0)
-    noise = math.hypot(histogram.sd, value * rows.sd) / rows.value
-    sampling = value * (1 - value) / rows.value
-    return Share(value, math.sqrt(noise**2 + sampling))
-
-
-def quantiles(
-    histogram: Histogram, rows: RowsFacts, at: Sequence[float] = QUANTILES, level: float = 0.95
-) -> list[Quantile]:
-    """Quantiles of the cells that are present.
-
-    `histogram`: of a numeric column. `rows`: number of rows or persons: see `rows_counted`. `at`:
-    probabilities, between 0 and 1. Interpolated within bins.
-
-    An interval has the values at which the cumulative count differs from its target by no more than
-    noise and sampling explain. Within a bin the cumulative count is interpolated, and may deviate
-    from the straight line by as much as the densities of the neighbouring bins suggest: little
-    where they agree, and by the whole count of the bin where it differs, as if all of its cells
-    were equal. It may also deviate by the count of one unit, since all cells may be whole numbers.
-    Cells that are rounded to tens or more are taken to be evenly spread.
-
-    A value is a quantile of the bins that have cells as far as their counts can tell. The noise of
-    the many bins far out is in its interval.
-
-    In the narrow bin around zero all cells are taken to be zero. If nearly all cells are in bins
-    that contain a whole number, although the bins are fine enough to tell, they are taken to be
-    whole numbers, and so are the quantiles: those of a column of 0 and 1 are 0 or 1.
-    """
-    cumulative = _CumulativeCounts.of(histogram, rows)
-    return [cumulative.quantile(probability, level) for probability in at]
+    terms, weights = [], []
+    for each in stages:
+        bins, variance = each.count.size, each.sd**2
+        # The counts have equal variances, and their sum is the number of rows.
+        part = variance / (bins * variance + rows.sd**2) if variance > 0 else 1 / bins
+        terms.append(float(each.count[-1]) + part * (rows.value - float(each.count.sum())))
+        weights.append(1 / max(variance * (1 - part), 1e-12))
+    total = math.fsum(weights)
+    found = math.fsum(x * w for x, w in zip(terms, weights, strict=True)) / total / rows.value
+    value = min(max(found if present is None else 1 - present, 0.0), 1.0)
+    noise = math.hypot(1 / math.sqrt(total), value * rows.sd) / rows.value
+    return Share(value, math.sqrt(noise**2 + value * (1 - value) / rows.value))
 
 
 @dataclass(frozen=True)
-class _CumulativeCounts:
-    """Estimated number of cells below every edge of a column's bins."""
+class Distribution:
+    """The cells of a numeric column that have a value; `bins` bins without the missing cells."""
 
-    edges: Array  # shape (bins + 1,)
-    counts: Array  # nondecreasing from 0 to the number of cells that are present, shape (bins + 1,)
-    # the same with no cells in bins that look empty: see `estimators.marginals.occupied`
-    likely: Array
-    # how far the cumulative count may deviate from a straight line within each bin, shape (bins,)
-    bends: Array
-    variance: float  # of the noise on a count
-    # part of the difference from the known number of rows that is added to every count
-    adjustment: float
-    whole: bool  # whether the cells are whole numbers: see `estimators.marginals.are_whole`
+    edges: Array  # those of all stages, shape (bins + 1,)
+    counts: Array  # not negative; they add up to the number of cells with a value. Shape (bins,)
+    unbiased: Array  # the same without the bound at zero
+    covariance: Array  # of the errors of `unbiased` by noise; shape (bins, bins)
+    errors: Array  # covariance of the errors of cumulative counts, shape (bins + 1, bins + 1)
+    last: NDArray[np.intp]  # places of the edges of the last stage, of which some may be the same
 
     @classmethod
-    def of(cls, histogram: Histogram, rows: RowsFacts) -> _CumulativeCounts:
-        counts, variance = histogram.count.astype(np.float64), histogram.sd**2
-        # Generalised least squares: the counts have equal variances, and their sum is `rows`.
-        adjustment = variance / (counts.size * variance + rows.sd**2)
-        adjusted = counts + adjustment * (rows.value - counts.sum())
-        edges = np.append(histogram.lower[:-1], histogram.upper[-2])
-        cumulative = np.concatenate([[0.0], np.cumsum(adjusted[:-1])])
-        total = max(float(cumulative[-1]), 1.0)
-        monotone = _nondecreasing(cumulative, total)
-        seen, bins = np.zeros(counts.size - 1), occupied(counts[:-1], histogram.sd)
-        seen[bins] = adjusted[:-1][bins]
-        kept = np.concatenate([[0.0], np.cumsum(seen)])
-        likely = _nondecreasing(kept * (total / max(float(kept[-1]), 1.0)), total)
-        bends = _bends(np.diff(monotone), np.diff(edges), variance)
-        whole = are_whole(adjusted[:-1], edges, histogram.sd)
-        return cls(edges, monotone, likely, bends, variance, adjustment, whole)
+    def of(
+        cls, stages: Sequence[Histogram], rows: RowsFacts, present: float | None = None
+    ) -> Distribution:
+        """The fit to all stages; `rows`, `present` are as in `missing_share`."""
+        edges, bins_of = _common_edges(stages)
+        bins, least = len(edges) - 1, max(min(each.sd for each in stages), 1e-3)
+        information: Array = np.zeros((bins + 1, bins + 1))
+        score = np.zeros(bins + 1)
+        most = np.full(bins, np.inf)  # count of the smallest bin of which a bin is a part
+        for each, (own, counts, joined) in zip(stages, bins_of, strict=True):
+            # Missing cells come last.
+            places = np.append(np.searchsorted(own, edges[:-1], side="right") - 1, len(own) - 1)
+            weights = 1 / np.append(joined, 1) / max(each.sd, 1e-3) ** 2
+            information += weights[places] * (places[:, None] == places)
+            score += (weights * np.append(counts, each.count[-1]))[places]
+            most = np.minimum(most, np.maximum(counts[places[:-1]], 0))
+        weight = 1 / (rows.sd**2 + (_EXACT * least) ** 2)
+        information += weight
+        score += weight * rows.value
+        cells = rows.value * (1 - missing_share(stages, rows, present).value)
+        if present == 1:  # nothing is missing
+            information[-1, -1] += 1 / (_EXACT * least) ** 2
+        information[:-1, :-1] += _evenness(most, np.diff(edges), least)
+        covariance: Array = np.linalg.inv(information).astype(np.float64)
+        unbiased: Array = (covariance @ score)[:-1]
+        root = np.linalg.cholesky(information)
+        target = scipy.linalg.solve_triangular(root, score, lower=True)
+        fitted: Array = scipy.optimize.nnls(root.T, target, maxiter=100 * len(score))[0][:-1]
+        fitted = fitted * (cells / max(float(fitted.sum()), 1e-300))
+        lower = np.tri(bins + 1, bins, -1)
+        if not any(each.sd for each in stages):
+            covariance = np.zeros_like(covariance)
+        own_covariance = covariance[:-1, :-1]
+        errors: Array = lower @ own_covariance @ lower.T
+        return cls(edges, fitted, unbiased, own_covariance, errors, _joined(edges, stages[-1]))
 
-    def quantile(self, probability: float, level: float) -> Quantile:
-        total, bins = float(self.counts[-1]), self.edges.size - 1
+    @property
+    def published(self) -> tuple[Array, Array]:
+        """Counts in the bins of the last stage, and standard deviations of their noise."""
+        cumulative = np.concatenate([[0.0], np.cumsum(self.counts)])[self.last]
+        errors = self.errors[np.ix_(self.last, self.last)]
+        variance = np.diag(errors)[1:] + np.diag(errors)[:-1] - 2 * np.diag(errors, 1)
+        return np.diff(cumulative), np.sqrt(np.maximum(variance, 0.0))
+
+    @property
+    def widths(self) -> Array:
+        """Widths of the bins, shape (bins,)."""
+        return np.diff(self.edges)
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviations of the errors of `unbiased` by noise; shape (bins,)."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the cells are whole numbers, as far as the bins can tell.
+
+        In bins of at most half a unit, smooth densities would have far more cells between whole
+        numbers than noise explains, and all other bins have no more than that.
+        """
+        total, fine = float(self.counts.sum()), self.widths <= UNIT / 2
+        between = fine & ~contain_whole_numbers(self.edges)
+        explained = [
+            EXPLAINED * math.sqrt(max(float(chosen @ self.covariance @ chosen), 0.0)) + _FEW * total
+            for chosen in (between, ~fine)
+        ]
+        sums = [float(self.unbiased[chosen].sum()) for chosen in (between, ~fine)]
+        if sums[0] > explained[0] or sums[1] > explained[1]:
+            return False
+        width = max(float(self.widths[fine].sum()), 1e-300)
+        smooth = float(self.unbiased[fine].sum()) * float(self.widths[between].sum()) / width
+        return bool(smooth > _CLEARLY * explained[0])
+
+    @cached_property
+    def parts(self) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+        """Lower and upper ends of all parts of bins, equal for atoms; their shares of the bin; bin.
+
+        Cells are spread evenly within a part.
+        """
+        found: list[tuple[float, float, float, int]] = []
+        values, atoms = self._atoms
+        for k, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
+            if self.whole and (numbers := self._whole_numbers(k)) is not None:
+                found += [(x, x, 1 / len(numbers), k) for x in numbers]
+            elif atoms[k] > 0:
+                value, rest = float(values[k]), 1 - float(atoms[k])
+                below = rest * (value - low) / (high - low)
+                found += [(low, value, below, k), (value, value, 1 - rest, k)]
+                found += [(value, high, rest - below, k)]
+            else:
+                found.append((low, high, 1.0, k))
+        lower, upper, share, of_bin = zip(*found, strict=True)
+        return np.array(lower), np.array(upper), np.array(share), np.array(of_bin, dtype=np.intp)
+
+    def _whole_numbers(self, k: int) -> Array | None:
+        """The whole numbers of a bin that are told apart; None if there are none, or many."""
+        low, high = float(self.edges[k]), float(self.edges[k + 1])
+        last = math.floor(high) if k == len(self.counts) - 1 else math.ceil(high) - 1
+        if not math.ceil(low) <= last or last - low > _MOST_WHOLE:
+            return None
+        return np.arange(math.ceil(low), last + 1, dtype=np.float64) + 0.0
+
+    @cached_property
+    def _atoms(self) -> tuple[Array, Array]:
+        """The value that an atom in each bin has, and its share of the bin's cells; 0 if none."""
+        widths, counts, sd = self.widths, self.counts, self.deviations
+        thin = narrow(widths)
+        values = np.array(
+            [
+                roundest(float(low), float(high), k == len(counts) - 1)
+                for k, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True))
+            ]
+        )
+        shares = np.where(thin, 1.0, 0.0)
+        wide = np.flatnonzero(~thin)
+        if wide.size == 0:
+            return values, shares
+        order = wide[np.argsort(widths[wide])]
+        below = np.cumsum(counts[order])
+        typical = widths[order[int(np.searchsorted(below, below[-1] / 2))]]
+        candidates = (counts[wide] > _ATOM * sd[wide]) & (widths[wide] <= _WIDE * typical)
+        density, noise = counts[wide] / widths[wide], sd[wide] / widths[wide]
+        smooth = widths[wide] * [_around(density, noise, k) for k in range(len(wide))]
+        excess = counts[wide] - smooth
+        found = candidates & (excess > _ATOM * sd[wide]) & (excess > smooth)
+        shares[wide[found]] = excess[found] / counts[wide[found]]
+        return values, shares
+
+    @cached_property
+    def likely(self) -> Array:
+        """Counts without those of bins that look empty; shape (bins,).
+
+        These are the bins beyond the outermost ones whose counts noise does not give: on each side,
+        beyond the end of the outermost run of bins whose sum is clearly above zero. Farther out,
+        most bins are empty, and the sum of their noise exceeds what is left of a column's tail. A
+        narrow bin within noise is empty too, and so are bins between whole numbers.
+        """
+        sums = np.concatenate([[0.0], np.cumsum(self.unbiased)])
+        variance = np.diag(self.errors)[:, None] + np.diag(self.errors) - 2 * self.errors
+        deviations = np.sqrt(np.maximum(variance, 0.0))
+        first = _outermost(sums, deviations)
+        last = _outermost(-sums[::-1], deviations[::-1, ::-1])
+        seen, bins = np.ones(len(self.counts), dtype=bool), len(self.counts)
+        if first is not None and last is not None and first <= bins - 1 - last:
+            seen[:first] = seen[bins - last :] = False
+        seen &= ~narrow(self.widths) | (self.unbiased > _ALONE * self.deviations)
+        if self.whole:
+            seen &= contain_whole_numbers(self.edges)
+        kept = np.where(seen, self.counts, 0.0)
+        total = float(self.counts.sum())
+        return kept * (total / float(kept.sum())) if kept.sum() > 0 else self.counts
+
+    def counts_within(self, edges: Array) -> Array:
+        """Counts between other edges; the last bin includes its upper edge. Shape (bins,)."""
+        lower, upper, share, of_bin = self.parts
+        mass = self.likely[of_bin] * share
+        sums = np.zeros(len(edges))
+        for k, edge in enumerate(edges):
+            width = np.where(upper > lower, upper - lower, 1.0)
+            atom = upper <= edge if k == len(edges) - 1 else upper < edge
+            below = np.where(upper > lower, np.clip((edge - lower) / width, 0.0, 1.0), atom)
+            sums[k] = float(mass @ below)
+        return np.maximum(np.diff(sums), 0.0)
+
+    def quantiles(self, at: Sequence[float] = QUANTILES, level: float = 0.95) -> list[Quantile]:
+        """Quantiles of the cells that are present; `at` are probabilities between 0 and 1.
+
+        An interval has the values at which the cumulative count differs from its target by no more
+        than noise and sampling explain. Within a bin the cumulative count is interpolated, and may
+        deviate from the straight line by as much as the densities of the neighbouring bins suggest:
+        little where they agree, and by the whole count of the bin where it differs, as if all of
+        its cells were equal. It may also deviate by the count of one unit, since all cells may be
+        whole numbers. Cells that are rounded to tens or more are taken to be evenly spread.
+
+        A value is a quantile of the bins that have cells as far as their counts can tell: see
+        `likely`. The noise of the many bins far out is in its interval.
+
+        In the narrow bin around zero all cells are taken to be zero.
+        """
+        bends = _bends(self.counts, self.widths, np.diag(self.covariance))
+        cumulative = np.concatenate([[0.0], np.cumsum(self.counts)])
+        return [self._quantile(each, level, cumulative, bends) for each in at]
+
+    def _quantile(
+        self, probability: float, level: float, cumulative: Array, bends: Array
+    ) -> Quantile:
+        total = float(cumulative[-1])
         target = probability * total
-        below = np.arange(bins + 1)
-        # Variance of sum_k a_k e_k, where a_k is 1 - q below the edge and -q above, and the noise
-        # e_k of adjusted counts has covariance variance * (1[k = l] - adjustment).
-        squares = below * (1 - probability) ** 2 + (bins - below) * probability**2
-        common = self.adjustment * (below - bins * probability) ** 2
-        noise = self.variance * (squares - common)
+        common = self.errors[:, -1]
+        noise = np.diag(self.errors) - 2 * probability * common
+        noise = np.maximum(noise + probability**2 * float(common[-1]), 0.0)
         sampling = total * probability * (1 - probability)
         error = -float(ndtri((1 - level) / 2)) * np.sqrt(noise + sampling)
-        value = float(np.interp(target, self.likely, self.edges))
-        lower = self._first_reaching(target, self.counts + error)
-        upper = self._last_not_above(target, self.counts - error)
+        value = self._value(target)
+        lower = self._first_reaching(target, cumulative + error, bends)
+        upper = self._last_not_above(target, cumulative - error, bends)
         return Quantile(
             self._cell(value, np.rint),
             self._cell(min(lower, value), np.floor),
             self._cell(max(upper, value), np.ceil),
         )
 
+    def _value(self, target: float) -> float:
+        """The smallest value up to which there are as many cells as the target."""
+        lower, upper, share, of_bin = self.parts
+        mass = self.likely[of_bin] * share
+        sums = np.cumsum(mass)
+        k = min(int(np.searchsorted(sums, target)), len(sums) - 1)
+        part = 1 - (float(sums[k]) - target) / float(mass[k]) if mass[k] > 0 else 0.5
+        return float(lower[k] + min(max(part, 0.0), 1.0) * (upper[k] - lower[k]))
+
     def _cell(self, value: float, rounded: np.ufunc) -> float:
         """The cell that a value within a bin stands for; `rounded` if the bin has no whole one."""
         start, end = self.edges[:-1], self.edges[1:]
-        around = (start <= 0) & (end >= 0) & narrow(np.diff(self.edges))
+        around = (start <= 0) & (end >= 0) & narrow(self.widths)
         if (around & (start <= value) & (value <= end)).any():
             return 0.0
         if not self.whole:
@@ -230,21 +324,21 @@ class _CumulativeCounts:
         k = int(np.clip(np.searchsorted(self.edges, value, side="right") - 1, 0, start.size - 1))
         return float((np.rint if contain_whole_numbers(self.edges)[k] else rounded)(value)) + 0.0
 
-    def _first_reaching(self, target: float, largest: Array) -> float:
+    def _first_reaching(self, target: float, largest: Array, bends: Array) -> float:
         """The smallest value at which the count may be as large as the target."""
         reached = largest[1:] >= target
         if not reached.any():
             return float(self.edges[-1])
         k = int(np.argmax(reached))
-        return self._within(k, target - float(self.bends[k]), largest)
+        return self._within(k, target - float(bends[k]), largest)
 
-    def _last_not_above(self, target: float, least: Array) -> float:
+    def _last_not_above(self, target: float, least: Array, bends: Array) -> float:
         """The largest value at which the count may be as small as the target."""
         small = least[:-1] <= target
         if not small.any():
             return float(self.edges[0])
         k = small.size - 1 - int(np.argmax(small[::-1]))
-        return self._within(k, target + float(self.bends[k]), least)
+        return self._within(k, target + float(bends[k]), least)
 
     def _within(self, k: int, target: float, bound: Array) -> float:
         """The value in bin k at which the straight line between its bounds is at a target."""
@@ -254,14 +348,126 @@ class _CumulativeCounts:
         return low + min(max(part, 0.0), 1.0) * (high - low)
 
 
-def _nondecreasing(cumulative: Array, total: float) -> Array:
-    """The closest nondecreasing counts from 0 to a total."""
-    monotone: Array = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
-    monotone[-1] = total
-    return monotone
+def roundest(low: float, high: float, closed: bool = False) -> float:
+    """The number with the fewest digits in [low, high), or in [low, high] if it is `closed`."""
+    if low <= 0 and (high > 0 or (closed and high == 0)):
+        return 0.0
+    exponent = math.floor(math.log10(max(abs(low), abs(high)))) + 1
+    for digits in range(-exponent, 17 - exponent):
+        for factor in (5, 1):
+            step = factor * 10.0 ** -(digits + 1) if factor == 5 else 10.0 ** -(digits + 1)
+            least = math.ceil(low / step - 1e-9)
+            found = round(least * step, max(digits + 1, 0))
+            if low <= found < high or (closed and found == high):
+                return found + 0.0
+    return low
 
 
-def _bends(counts: Array, widths: Array, variance: float) -> Array:
+def contain_whole_numbers(edges: Array) -> Flags:
+    """Which bins contain a whole number; the last one includes its upper edge."""
+    found = np.ceil(edges[:-1]) < edges[1:]
+    found[-1] |= edges[-1] == np.rint(edges[-1])
+    return found
+
+
+def narrow(widths: Array) -> Flags:
+    """Which bins are far narrower than a neighbour: they are for cells that coincide."""
+    return widths <= _NARROW * np.maximum(*neighbours(widths))
+
+
+def neighbours(values: Array) -> tuple[Array, Array]:
+    """The values of the bins before and after each bin; those at the ends are repeated."""
+    return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
+
+
+def _common_edges(
+    stages: Sequence[Histogram],
+) -> tuple[Array, list[tuple[Array, Array, Array]]]:
+    """The edges of all stages; and of each stage its edges among them, counts, and joined bins.
+
+    Narrow bins around one value differ in width from stage to stage; they become one.
+    """
+    edges = np.unique(np.concatenate([_edges(each) for each in stages]))
+    thin, start, kept = narrow(np.diff(edges)), 0, np.ones(len(edges), dtype=bool)
+    while start < thin.size:
+        end = start
+        while end < thin.size and thin[end]:
+            end += 1
+        kept[start + 1 : end] = False
+        start = end + 1
+    common: Array = edges[kept]
+    found: list[tuple[Array, Array, Array]] = []
+    for each in stages:
+        places = _joined(common, each)
+        # Bins within a common narrow one have its places at both ends.
+        starts = np.flatnonzero(np.diff(places) > 0)
+        inside = np.minimum(np.searchsorted(starts, np.arange(len(places) - 1)), len(starts) - 1)
+        before = np.maximum(inside - 1, 0)
+        empty = np.diff(places) == 0
+        thin = narrow(np.diff(common))[np.maximum(places[:-1] - 1, 0)]
+        at_end = empty & (places[:-1] > 0) & thin
+        group = np.where(at_end, before, inside)
+        counts: Array = np.bincount(group, each.count[:-1], len(starts)).astype(np.float64)
+        joined = np.bincount(group, minlength=len(starts)).astype(np.float64)
+        found.append((common[np.append(places[starts], len(common) - 1)], counts, joined))
+    return common, found
+
+
+def _edges(histogram: Histogram) -> Array:
+    return np.append(histogram.lower[:-1], histogram.upper[-2])
+
+
+def _joined(common: Array, histogram: Histogram) -> NDArray[np.intp]:
+    """Places of the edges of a stage among the common ones: of joined bins, the nearest end."""
+    own = _edges(histogram)
+    above = np.clip(np.searchsorted(common, own), 0, len(common) - 1)
+    below = np.maximum(above - (common[above] > own), 0)
+    nearest: NDArray[np.intp] = np.where(own - common[below] < common[above] - own, below, above)
+    return nearest
+
+
+def _evenness(counts: Array, widths: Array, sd: float) -> Array:
+    """Information about counts: neighbouring densities are hardly ever of very different sizes.
+
+    A narrow bin says nothing about its neighbours.
+    """
+    information, kept = np.zeros((counts.size, counts.size)), np.flatnonzero(~narrow(widths))
+    for i, j in pairwise(kept):
+        share = widths[j] / (widths[i] + widths[j])
+        scale = _UNEVEN * max(counts[i] + counts[j], sd)
+        difference = np.array([share, share - 1]) / scale
+        information[np.ix_([i, j], [i, j])] += np.outer(difference, difference)
+    return information
+
+
+def _around(density: Array, noise: Array, k: int) -> float:
+    """The largest density that a bin would have if it went on as on one of its sides.
+
+    On each side it goes on as from the second bin to the first, if it grows.
+    """
+    most = 0.0
+    for near, next_to_it in ((k - 1, k - 2), (k + 1, k + 2)):
+        if 0 <= near < len(density):
+            second = (
+                max(density[next_to_it], 0.0) + noise[next_to_it]
+                if 0 <= next_to_it < len(density)
+                else math.inf
+            )
+            first = float(density[near])
+            most = max(most, first * max(first / second if second > 0 else 1.0, 1.0))
+    return most
+
+
+def _outermost(sums: Array, deviations: Array) -> int | None:
+    """First bin of the first run with a significant sum; `deviations` are of all sums of bins."""
+    for end in range(1, sums.size):
+        significant = sums[end] - sums[:end] > _CERTAINLY * deviations[end, :end]
+        if significant.any():
+            return end - 1 - int(np.argmax(significant[::-1]))
+    return None
+
+
+def _bends(counts: Array, widths: Array, variances: Array) -> Array:
     """How far a cumulative count may deviate from a straight line within each bin.
 
     A density that changes linearly across a bin deviates by an eighth of its slope times the
@@ -271,9 +477,9 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 
     A narrow bin that may be empty says nothing about densities, and is left out.
     """
-    compared = ~narrow(widths) | (counts > _OCCUPIED * math.sqrt(variance))
+    compared = ~narrow(widths) | (counts > _OCCUPIED * np.sqrt(variances))
     filled, spans = counts[compared], widths[compared]
-    density, noise = filled / spans, (variance + filled) / spans**2
+    density, noise = filled / spans, (variances[compared] + filled) / spans**2
     slope = np.zeros_like(filled)
     for near, noise_near, width in zip(*map(neighbours, (density, noise, spans)), strict=True):
         difference = _beyond(density - near, noise + noise_near)
@@ -290,28 +496,3 @@ def _bends(counts: Array, widths: Array, variance: float) -> Array:
 def _beyond(difference: Array, variance: Array) -> Array:
     """The part of a difference that its noise does not explain."""
     return np.maximum(np.abs(difference) - EXPLAINED * np.sqrt(variance), 0.0)
-
-
-def marginals_frame(marginals: Sequence[Histogram], rows: RowsFacts) -> pd.DataFrame:
-    """Published marginals, one line for each bin.
-
-    Returns ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
-    cells), ``count``, and ``share`` with its ``standard_error``.
-    """
-    frames = []
-    for each in marginals:
-        shares = [share(each, index, rows) for index in range(each.count.size)]
-        frames.append(
-            pd.DataFrame(
-                {
-                    "column": each.column,
-                    "lower": each.lower,
-                    "upper": each.upper,
-                    "level": list(each.level),
-                    "count": each.count,
-                    "share": [one.value for one in shares],
-                    "standard_error": [one.standard_error for one in shares],
-                }
-            )
-        )
-    return pd.concat(frames, ignore_index=True)

@@ -21,6 +21,7 @@ from gramercy.estimators.about_means import about_means
 from gramercy.estimators.discriminant import ColumnUnits, class_shares
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.schemas import families, wordings
@@ -116,7 +117,8 @@ class QuadraticDiscriminant(Estimator):
             precision.insert(0, "feature", units.names)
             precision.insert(0, "class", name)
             precisions.append(precision)
-        rows, rows_sd = zip(*((each.rows, each.rows_sd) for each in groups.values()), strict=True)
+        sizes = [ReleasedTable(group).rows for group in groups.values()]
+        rows, rows_sd = zip(*((each.value, each.sd) for each in sizes), strict=True)
         kept = np.array([name in used for name in groups])
         table = class_shares(list(groups), kept, rows, rows_sd)
         prior = table["share"] if self.prior == "shares" else 1 / len(used)

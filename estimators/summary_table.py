@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.accuracy.clipped_means import largest_shifts
+from gramercy.estimators.caveats import caveats, caveats_table, kinds_of
 from gramercy.estimators.contingency import group_means, table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.marginals import quantiles, share
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import TableUnits, mean_weight, table_units
+from gramercy.estimators.uncertainty.entry_estimates import Target
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas import wordings
-from gramercy.schemas.evidence import Evidence, Histogram
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 
 Array = NDArray[np.float64]
-
-PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class SummaryTable(Estimator):
@@ -36,12 +36,17 @@ class SummaryTable(Estimator):
         Name of a column of levels: then also the means within each of its levels.
     level
         Confidence level of the intervals.
+    target
+        Whose means and standard deviations the intervals of ``columns`` contain: those of the
+        ``population`` of which the rows are a sample (the default), or of the ``table`` itself.
 
     Notes
     -----
     Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
-    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given. Cells
-    are clamped to the bounds, which are in the table. Intervals cover noise and sampling.
+    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given;
+    ``caveats``, what the numbers do not say, if there is something. Cells
+    are clamped to the bounds, which are in the table. Intervals cover noise and sampling, and
+    ``caveat`` has what they cannot cover: the kinds of `estimators.caveats`.
 
     If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
     there are none, and ``clipping`` bounds how far a mean may therefore be from that of equally
@@ -53,6 +58,7 @@ class SummaryTable(Estimator):
     name: Literal["moments"] = "moments"
     by: str | None = None
     level: Level = 0.95
+    target: Target = "population"
 
     def check(self, spec: ReleaseSpec) -> None:
         if not spec.intercept or spec.normalisation.unit_rows:
@@ -65,28 +71,22 @@ class SummaryTable(Estimator):
         units = table_units(evidence)
         if units is None:
             raise wordings.analysis_needs_means(self.name)
+        known = ReleasedTable(evidence)
         tables: dict[str, pd.DataFrame] = {}
         if any(isinstance(column, ColumnFacts) for column in evidence.columns):
-            tables["columns"] = _columns(evidence, units, self.level)
+            tables["columns"] = _columns(known, units, self.level, self.target)
         facts = [each for each in evidence.columns if isinstance(each, LevelsFacts)]
         if facts:
-            tables["levels"] = _levels(evidence, list(dict.fromkeys(facts)), self.level)
-        marginals = _numeric_marginals(evidence)
-        if marginals:
-            rows = _rows(evidence)
-            lines = [
-                (each.column, probability, found.value, found.lower, found.upper)
-                for each in marginals
-                for probability, found in zip(
-                    PROBABILITIES, quantiles(each, rows, PROBABILITIES, self.level), strict=True
-                )
-            ]
-            names = ["column", "probability", "value", "lower", "upper"]
-            tables["quantiles"] = pd.DataFrame(lines, columns=names).astype({"column": "str"})
+            tables["levels"] = _levels(known, list(dict.fromkeys(facts)), self.level, self.target)
+        quantiles = known.quantiles(level=self.level)
+        if len(quantiles):
+            tables["quantiles"] = quantiles
         if self.by is not None:
             by = _column_of_levels(evidence.columns, self.by)
             tables["groups"] = group_means(evidence, units, by, self.level)
-        tuning = {"level": self.level, "number_of_rows": evidence.rows}
+        if limits := caveats(evidence):
+            tables["caveats"] = caveats_table(limits)
+        tuning = {"level": self.level, "number_of_rows": known.rows.value}
         weight = mean_weight(evidence)
         if weight is not None:
             tuning["mean_weight"] = weight
@@ -100,46 +100,38 @@ def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
     return levels[name]
 
 
-def _columns(evidence: Evidence, units: TableUnits, level: float) -> pd.DataFrame:
+def _columns(known: ReleasedTable, units: TableUnits, level: float, target: Target) -> pd.DataFrame:
     """Means and standard deviations of the numeric columns, with what else is known of them."""
+    evidence = known.evidence
     numeric = [k for k, c in enumerate(evidence.columns[1:]) if isinstance(c, ColumnFacts)]
     facts = [c for c in evidence.columns if isinstance(c, ColumnFacts)]
-    marginals = {each.column: each for each in _numeric_marginals(evidence)}
-    rows = _rows(evidence)
     missing = [
-        (one.value, one.standard_error)
-        for one in (share(marginals[c.name], -1, rows) for c in facts if c.name in marginals)
-    ] or [(np.nan, np.nan)] * len(facts)
+        (np.nan, np.nan) if one is None else (one.value, one.standard_error)
+        for one in (known.missing(c.name) for c in facts)
+    ]
     means, deviations = table_means(evidence, units), table_deviations(evidence, units)
     table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
     table["missing"], table["missing_error"] = np.array(missing).T
     for name, entries in (("mean", means), ("deviation", deviations)):
-        lower, upper = entries.interval(level)
+        lower, upper = entries.interval(level, target)
         values = (entries.estimate, entries.standard_error, lower, upper)
         for key, each in zip(("", "_error", "_lower", "_upper"), values, strict=True):
             table[name + key] = np.where(entries.estimable, each, np.nan)[numeric]
     table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
-    return table.assign(law=means.law)
+    limits = caveats(evidence)
+    table["caveat"] = pd.Series([kinds_of(limits, c.name) for c in facts], dtype="str")
+    return table.assign(law=means.law, target=target)
 
 
-def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.DataFrame:
+def _levels(
+    known: ReleasedTable, facts: list[LevelsFacts], level: float, target: Target
+) -> pd.DataFrame:
     """Counts and shares of the levels of every column."""
     frames = []
     for column in facts:
-        frame = table_frame(evidence, column, None, level).iloc[:-1].drop(columns="column")
+        frame = table_frame(known, column, None, level, target).iloc[:-1].drop(columns="column")
         frame.insert(0, "column", column.name)
         frames.append(frame.rename(columns={"row": "level"}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _numeric_marginals(evidence: Evidence) -> list[Histogram]:
-    numeric = {column.name for column in evidence.columns if isinstance(column, ColumnFacts)}
-    return [each for each in evidence.marginals if each.column in numeric]
-
-
-def _rows(evidence: Evidence) -> RowsFacts:
-    """The number of rows, as quantiles need it."""
-    value, sd = max(evidence.rows, 1.0), evidence.rows_sd
-    return RowsFacts(value=value, observed=value, status="noisy" if sd else "public", sd=sd)

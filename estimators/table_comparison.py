@@ -10,9 +10,10 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from gramercy.estimators.equal_terms import EqualTerms, on_equal_terms
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
-from gramercy.estimators.uncertainty.entry_estimates import Entries
+from gramercy.estimators.uncertainty.entry_estimates import Bias, Bounds, Entries
 from gramercy.estimators.uncertainty.jackknife import has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import has_intercept, release_noise
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
@@ -32,25 +33,40 @@ _ARRAYS = ("estimate", "standard_error", "lower", "upper")
 class Measurements:
     """What one release, or a pool, says about its table; all arrays have shape (m,)."""
 
-    # each number with its standard error and its interval; NaN where it is unknown
+    # each number with its standard error by noise and sampling, and its interval, which contains
+    # the bias of clipping too; NaN where it is unknown
     estimate: Array
     standard_error: Array
     lower: Array
     upper: Array
     freedom: float  # degrees of freedom of the standard errors: those of the jackknife, or infinity
+    bias: Bias  # what is not known of the bias
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """The four arrays by name."""
+        """Estimate, standard error and interval by name."""
         return {name: getattr(self, name) for name in _ARRAYS}
 
     def reordered(self, places: NDArray[np.intp]) -> Measurements:
         """The numbers at these places; unknown where the place is -1."""
-        taken = {
-            name: np.where(places >= 0, array[places], np.nan)
-            for name, array in self.arrays.items()
-        }
-        return Measurements(**taken, freedom=self.freedom)
+
+        def taken(array: Array) -> Array:
+            return np.where(places >= 0, array[places], np.nan)
+
+        estimate, error, lower, upper = (taken(array) for array in self.arrays.values())
+        return Measurements(estimate, error, lower, upper, self.freedom, self.bias.of(taken))
+
+    @property
+    def ends(self) -> Bounds:
+        """The numbers between which the bias may have moved the estimates."""
+        below, above = self.bias.shift
+        return self.estimate - below, self.estimate + above
+
+    @property
+    def errors(self) -> Bounds:
+        """Standard deviations of all errors below and above the ends."""
+        below, above = self.bias.deviation
+        return np.hypot(self.standard_error, below), np.hypot(self.standard_error, above)
 
 
 def is_in_own_units(evidence: Evidence) -> bool:
@@ -81,11 +97,13 @@ def numbers(evidence: Evidence) -> pd.DataFrame:
 def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
     """The numbers of one release, or of a pool, in the order of `numbers`."""
     parts = [_parts(each, level, choice) for each, choice in _chosen(evidence)]
-    estimate, error, lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+    arrays = [np.concatenate(part) for part in zip(*parts, strict=True)]
     freedom = np.inf
     if has_jackknife(evidence):
         freedom = len(evidence.folds) - len({fold.stratum for fold in evidence.folds})
-    return Measurements(estimate, error, lower, upper, float(freedom))
+    estimate, error, lower, upper, *bias = arrays
+    of_bias = Bias((bias[0], bias[1]), (bias[2], bias[3]))
+    return Measurements(estimate, error, lower, upper, float(freedom), of_bias)
 
 
 def _names(evidence: Evidence) -> tuple[str, ...]:
@@ -110,13 +128,11 @@ def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
     yield correlations, np.triu_indices(len(correlations.estimate), 1)
 
 
-def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array, Array, Array]:
+def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, ...]:
     lower, upper = entries.interval(level)
-    known = entries.estimable[choice]
-    arrays = (entries.estimate, entries.standard_error, lower, upper)
-    values = (np.where(known, array[choice], np.nan) for array in arrays)
-    estimate, error, below, above = values
-    return estimate, error, below, above
+    known, bias = entries.estimable[choice], entries.bias
+    arrays = (entries.estimate, entries.standard_error, lower, upper, *bias.shift, *bias.deviation)
+    return tuple(np.where(known, array[choice], np.nan) for array in arrays)
 
 
 # Tests whether numbers of disjoint tables are equal: of periods of the data, or groups of rows.
@@ -132,6 +148,12 @@ def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, Array
 # w_t, and f_t are the degrees of freedom of s_t: those of the jackknife, or infinity. Of two
 # tables, this is Welch's test of the difference, with Satterthwaite's 1 / A degrees of freedom.
 #
+# What is not known of the bias of clipping is worst for the finding: x_t may be anywhere between
+# its ends x_t - a_t and x_t + b_t, and beyond them what is not known adds to the variance s_t^2 on
+# that side. The number m is that for which F is least; if an interval contains m, its table adds
+# nothing. So tables of one population are seldom found to differ, however differently their
+# releases clip them. See also `estimators.equal_terms`.
+#
 # Welch (1951), "On the comparison of several mean values", Biometrika 38.
 
 
@@ -146,13 +168,50 @@ class OverTime:
     changes: pd.DataFrame
 
 
+def comparable_measurements(
+    evidences: Sequence[Evidence], level: float = 0.95
+) -> list[Measurements]:
+    """The numbers of each release as `measure` gives them, with what comparing them adds.
+
+    Unknown are the numbers of a release that cannot be compared with the others, and those of
+    columns that have another meaning in it; see `estimators.equal_terms`.
+    """
+    return [
+        _compared(each, terms, level)
+        for each, terms in zip(evidences, on_equal_terms(evidences), strict=True)
+    ]
+
+
+def _compared(evidence: Evidence, terms: EqualTerms, level: float) -> Measurements:
+    measured, lines = measure(terms.evidence or evidence, level), numbers(evidence)
+    unknown = lines[["column", "other"]].isin(terms.apart).any(axis=1).to_numpy()
+    if terms.evidence is None:
+        unknown = np.ones_like(unknown)
+    estimate = np.where(unknown, np.nan, measured.estimate)
+    if terms.moved is None:
+        return replace(measured, estimate=estimate)
+    moved, (below, above) = terms.moved, (each.copy() for each in measured.bias.shift)
+    numeric, pairs = _numeric(evidence), np.triu_indices(len(moved.correlations), 1)
+    of_kind = {kind: lines["kind"].eq(kind).to_numpy() for kind in (MEAN, DEVIATION, CORRELATION)}
+    for shift, of_means, of_variances, side in zip(
+        (below, above), moved.means, moved.variances, (-1.0, 1.0), strict=True
+    ):
+        shift[of_kind[MEAN]] += of_means
+        shift[of_kind[CORRELATION]] += moved.correlations[pairs]
+        centre = measured.estimate[of_kind[DEVIATION]]
+        square = (centre + side * shift[of_kind[DEVIATION]]) ** 2 + side * of_variances[numeric]
+        shift[of_kind[DEVIATION]] = side * (np.sqrt(np.maximum(square, 0.0)) - centre)
+    bias = replace(measured.bias, shift=(below, above))
+    return replace(measured, estimate=estimate, bias=bias)
+
+
 def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
     """The numbers of several periods, in the order of the last one.
 
     `periods`: releases by the labels of their periods; at least one. A number that one of them
     lacks is unknown there.
     """
-    measured = {label: measure(each, level) for label, each in periods.items()}
+    measured = dict(zip(periods, comparable_measurements([*periods.values()], level), strict=True))
     lines = {label: pd.MultiIndex.from_frame(numbers(each)) for label, each in periods.items()}
     wanted = [*lines.values()][-1]
     aligned = {
@@ -170,21 +229,27 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
 
     A number of the first that the second lacks is unknown there. Returns one line for each number:
     ``kind``, ``column``, ``other`` (of correlations), ``first``, ``second``, ``difference`` (the
-    first minus the second), its ``standard_error``, ``lower``, ``upper``, the ``p_value`` of no
-    difference, and ``adjusted`` as in `changes`. NaN where noise hides a number.
+    first minus the second), its ``standard_error`` by noise and sampling, ``lower`` and ``upper``,
+    which contain the bias of clipping too, the ``p_value`` of no difference, and ``adjusted`` as in
+    `changes`. NaN where noise hides a number, or the two cannot be compared.
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])
-    pair = [measure(first, level), measure(second, level).reordered(places)]
-    a, b = (each.estimate for each in pair)
+    a, b = comparable_measurements([first, second], level)
+    pair = [a, b.reordered(places)]
+    a, b = pair
     variances = [each.standard_error**2 for each in pair]
     error = np.sqrt(sum(variances))
     losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
     with np.errstate(divide="ignore"):  # without folds, the normal law
         freedom = error**4 / sum(losses)
-    reach = scipy.stats.t.isf((1 - level) / 2, freedom) * error
-    named = {"first": a, "second": b, "difference": a - b, "standard_error": error}
-    found = numbers(first).assign(**named, lower=a - b - reach, upper=a - b + reach)
+    quantile = scipy.stats.t.isf((1 - level) / 2, freedom)
+    below = a.ends[0] - b.ends[1] - quantile * np.hypot(a.errors[0], b.errors[1])
+    above = a.ends[1] - b.ends[0] + quantile * np.hypot(a.errors[1], b.errors[0])
+    difference = a.estimate - b.estimate
+    named = {"first": a.estimate, "second": b.estimate, "difference": difference}
+    errors = {"standard_error": error, "lower": below, "upper": above}
+    found = numbers(first).assign(**named, **errors)
     return found.join(changes(pair)[["p_value", "adjusted"]])
 
 
@@ -196,15 +261,14 @@ def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
     (Benjamini and Hochberg 1995) at which the change is found among all numbers; NaN if it is known
     in fewer than two.
     """
-    x = np.array([each.estimate for each in tables])
-    errors = np.array([each.standard_error for each in tables])
     freedom = np.array([each.freedom for each in tables])[:, None]
-    known = np.isfinite(x) & np.isfinite(errors) & (errors > 0)
-    weight = np.where(known, 1 / np.where(known, errors, 1.0) ** 2, 0.0)
-    count, total = known.sum(axis=0), np.maximum(weight.sum(axis=0), 1e-300)
-    centre = (weight * np.where(known, x, 0.0)).sum(axis=0) / total
-    squares = (weight * np.where(known, x - centre, 0.0) ** 2).sum(axis=0)
-    loss = (np.where(known, (1 - weight / total) ** 2, 0.0) / freedom).sum(axis=0)
+    distances = _Distances.of(tables)
+    count = distances.known.sum(axis=0)
+    centre = distances.nearest
+    weight = distances.weights(centre)
+    total = np.maximum(weight.sum(axis=0), 1e-300)
+    squares = (weight * distances.beyond(centre) ** 2).sum(axis=0)
+    loss = (np.where(distances.known, (1 - weight / total) ** 2, 0.0) / freedom).sum(axis=0)
     between = np.maximum(count - 1, 1)
     square = np.maximum(count**2 - 1, 1)
     quotient = squares / between / (1 + 2 * (count - 2) * loss / square)
@@ -216,6 +280,61 @@ def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
     if (tested := np.isfinite(p_value)).any():
         adjusted[tested] = scipy.stats.false_discovery_control(p_value[tested])
     return pd.DataFrame({"periods": count, "p_value": p_value, "adjusted": adjusted})
+
+
+_HALVINGS = 80  # of the range of a number
+
+
+@dataclass(frozen=True)
+class _Distances:
+    """Distances of T tables from a common number; shape (T, m)."""
+
+    known: NDArray[np.bool_]
+    # the ends between which the bias may have moved each number, and the errors below and above
+    low: Array
+    high: Array
+    below: Array
+    above: Array
+
+    @classmethod
+    def of(cls, tables: Sequence[Measurements]) -> _Distances:
+        """Of the same numbers of all tables."""
+        x = np.array([each.estimate for each in tables])
+        errors = np.array([each.standard_error for each in tables])
+        known = np.isfinite(x) & np.isfinite(errors) & (errors > 0)
+        low, high = (np.array(each) for each in zip(*[each.ends for each in tables], strict=True))
+        below, above = (
+            np.array(each) for each in zip(*[each.errors for each in tables], strict=True)
+        )
+        zeros, ones = np.zeros_like(x), np.ones_like(x)
+        return cls(
+            known,
+            np.where(known, low, zeros),
+            np.where(known, high, zeros),
+            np.where(known, below, ones),
+            np.where(known, above, ones),
+        )
+
+    def beyond(self, centre: Array) -> Array:
+        """How far a number is from the ends; negative below them."""
+        return np.maximum(centre - self.high, 0.0) - np.maximum(self.low - centre, 0.0)
+
+    def weights(self, centre: Array) -> Array:
+        """1 / s^2, with the error on the side of the number; zero where unknown."""
+        error = np.where(centre > (self.low + self.high) / 2, self.above, self.below)
+        return np.where(self.known, 1 / error**2, 0.0)
+
+    @property
+    def nearest(self) -> Array:
+        """The numbers from which the sum of squared distances, in errors, is least; shape (m,)."""
+        any_known = self.known.any(axis=0)
+        start = np.where(any_known, np.where(self.known, self.low, np.inf).min(axis=0), 0.0)
+        end = np.where(any_known, np.where(self.known, self.high, -np.inf).max(axis=0), 0.0)
+        for _ in range(_HALVINGS):  # the sum is convex
+            middle = (start + end) / 2
+            slope = (self.weights(middle) * self.beyond(middle)).sum(axis=0)
+            start, end = np.where(slope > 0, start, middle), np.where(slope > 0, middle, end)
+        return np.asarray((start + end) / 2)
 
 
 @dataclass(frozen=True)

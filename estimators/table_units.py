@@ -204,8 +204,14 @@ def mean_weight(evidence: Evidence) -> float | None:
     """The noisy mean of the weights min(1, r / |z|)^2 of clipped rows; None if none were clipped.
 
     1 if no row is longer than the radius; the further it is below 1, the more the moments are those
-    of the shorter rows.
+    of the shorter rows. The rows of a person are clipped together, by the length of all.
     """
+    weight = total_weight(evidence)
+    return None if weight is None else weight / evidence.rows_each
+
+
+def total_weight(evidence: Evidence) -> float | None:
+    """The same for all rows of a person together: without clipping, their mean number."""
     if evidence.radius is None or not evidence.columns or evidence.columns[0] is not None:
         return None
     return float(evidence.radius**2 * evidence.raw[0, 0])

@@ -102,12 +102,15 @@ class LostMatrix:
         What y has in place of the intercept; 0 without one.
     cut
         Largest Frobenius norm of a row's contribution, in squares of the radius.
+    rows_per_unit
+        Mean number of rows that are clipped together, by the contract: 1, or that of a person.
     """
 
     matrix: Array
     sd: float
     intercept: float
     cut: float
+    rows_per_unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class Evidence:
     law
         Noise law in the units of `raw`.
     rows
-        Public or noisy number of rows.
+        Public or noisy number of rows, or of persons if they are protected.
     names
         Names of the p columns; may be empty.
     columns
@@ -184,6 +187,12 @@ class Evidence:
         What clipping took away from `raw`, if it is published.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    rows_each
+        Public mean number of rows of one of the `rows`: more than 1 for persons only.
+    persons
+        Whether `rows` counts persons, who have all of their rows in `raw` and one in histograms.
+    size
+        Of a group of rows, their number by the sizes of all groups, and the deviation of its noise.
     missing
         Which cells are missing together, if it is published.
     bounds
@@ -212,6 +221,9 @@ class Evidence:
     groups: tuple[tuple[str, Evidence], ...] = ()
     lost: LostMatrix | None = None
     signs: tuple[str, ...] = ()
+    rows_each: float = 1.0
+    persons: bool = False
+    size: tuple[float, float] | None = None
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None

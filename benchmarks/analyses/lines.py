@@ -89,7 +89,7 @@ def one_regressor_lines(results: Mapping[Cell, Result]) -> Lines:
 
 def synthetic_lines(results: Mapping[Cell, Result]) -> Lines:
     """The scores of synthetic rows by the keys of `SYNTHETIC_COLUMNS`."""
-    names = ("marginals", "correlations", "error", "loss")
+    names = ("marginals", "spikes", "correlations", "error", "loss")
     return _lines(results, SURVEYS, EPSILONS, SYNTHETIC_COLUMNS, names)
 
 
@@ -130,8 +130,9 @@ def _only(result: Result) -> dict[str, float]:
 
 
 def _best(result: Result, *names: str) -> dict[str, float]:
-    """The smallest of each score over the forms."""
-    return {name: min(each[name] for each in result.scores.values()) for name in names}
+    """The smallest of each score over the forms; only those that were measured."""
+    scores = list(result.scores.values())
+    return {name: min(each[name] for each in scores) for name in names if name in scores[0]}
 
 
 def number(value: float | None, percent: bool = False) -> str:
@@ -145,6 +146,7 @@ def better(lines: Lines, ours: str, theirs: str, names: Sequence[str]) -> Iterat
     """Cells in which the second method has a smaller score, with the names of these scores."""
     for (name, epsilon), here in lines.items():
         if ours in here and theirs in here:
-            found = [of for of in names if here[theirs][of] < here[ours][of]]
+            both = here[theirs].keys() & here[ours].keys()
+            found = [of for of in names if of in both and here[theirs][of] < here[ours][of]]
             if found:
                 yield f"{name} at epsilon {epsilon:g} ({', '.join(found)})"

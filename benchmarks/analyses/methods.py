@@ -63,7 +63,7 @@ REGRESSIONS: Mapping[str, Method] = {
         "`scaling: private` and the estimator `regression`, without folds; and least squares from "
         "the same matrix, raw and denoised",
         regressions.private,
-        releases=100,
+        releases=30,
     ),
     "declared": Method(
         "Gramercy, bounds",
@@ -111,7 +111,7 @@ FOLDS: Mapping[str, Method] = {
         regressions.with_and_without,
         tuple(FOLDED),
         FOLDED_EPSILONS,
-        releases=40,
+        releases=12,
     ),
 }
 ONE_REGRESSOR: Mapping[str, Method] = {

@@ -78,8 +78,7 @@ def _regressions(lines: Lines) -> Iterator[str]:
         "others are regressors; delta = 1e-6. `error` is the root mean square error of the fitted "
         "coefficients in standard deviations; `loss` is by how much R squared of the fit in the "
         "population is below that of least squares, on average, at most 1 per release. Both "
-        "include sampling. A cell has 100 releases with private constants, and 30 of every other "
-        "method.\n"
+        "include sampling. A cell has 30 releases of every method.\n"
     )
     for method in REGRESSIONS.values():
         yield f"- **{method.title}**: {method.note}."
@@ -181,9 +180,9 @@ def _mean_coverage(scores: list[dict[str, float]]) -> str:
     known = np.mean([each["known"] for each in scores])
     return (
         f"With private constants, {known:.0%} of the coefficients are known. Mean coverage over "
-        f"all cells is, for coefficients {'; '.join(parts)}. Of 100 releases, a coefficient "
-        "with exact 95% intervals has 90% or less in one case of 35, and 85% or less in one of "
-        "7,400.\n"
+        f"all cells is, for coefficients {'; '.join(parts)}. Of 30 releases, a coefficient "
+        "with exact 95% intervals has 90% or less in one case of 5, and 80% or less in one of "
+        "300.\n"
     )
 
 
@@ -352,7 +351,7 @@ def components_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield ""
 
 
-_SYNTHETIC = ("marginals", "correlations", "error", "loss")
+_SYNTHETIC = ("marginals", "spikes", "correlations", "error", "loss")
 
 
 def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
@@ -361,10 +360,11 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield "## Synthetic rows\n"
     yield (
         "As many rows as the sample has, against the population. `marginals` is the total "
-        "variation of the joint distribution of two columns, numeric ones in tenths, on average "
-        "over all pairs; `correlations` the root mean square error over pairs of columns and "
-        "indicators of levels; `error` and `loss` are as above, for least squares of the last "
-        "column on all others in the synthetic rows.\n"
+        "variation of the joint distribution of two columns, numeric ones in tenths and at their "
+        "spikes, on average over all pairs; a spike is a value that one cell of twenty has, and "
+        "`spikes` is the mean error of the share of rows at one. `correlations` is the root mean "
+        "square error over pairs of columns and indicators of levels; `error` and `loss` are as "
+        "above, for least squares of the last column on all others in the synthetic rows.\n"
     )
     for method in SYNTHETIC.values():
         yield f"- **{method.title}**: {method.note}."
@@ -372,16 +372,18 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield (
         "MST and AIM draw their rows independently from the model that they fit; SmartNoise's own "
         "`sample` rounds, which with mbi 1.1 correlates independent columns, by up to .3. Their "
-        "figures are of one release a cell, and ours of ten.\n"
+        "figures are of one release a cell, and ours of ten. An empty cell was not measured. "
+        "`the sample` is resampling, without privacy.\n"
     )
     for of in _SYNTHETIC:
         yield f"`{of}`:\n"
         body = []
         for (name, epsilon), here in lines.items():
             sample = results.get(Cell(name, 1.0, "synthetic, sample"))
-            alone = sample.scores[""][of] if sample else None
-            shown = (number(here.get(key, {}).get(of)) for key in SYNTHETIC_COLUMNS)
-            body.append((name, f"{epsilon:g}", *shown, number(alone)))
+            alone = sample.scores[""].get(of) if sample else None
+            shown = [number(here.get(key, {}).get(of)) for key in SYNTHETIC_COLUMNS]
+            if any(shown):
+                body.append((name, f"{epsilon:g}", *shown, number(alone)))
         yield from table(("table", "epsilon", *SYNTHETIC_COLUMNS.values(), "the sample"), body)
     for theirs in ("synthetic, MST", "synthetic, AIM"):
         found = list(better(lines, "synthetic, private", theirs, _SYNTHETIC))

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import logit, ndtr, stdtrit
 
 from benchmarks.analyses.populations import Fitted, Population
-from benchmarks.analyses.releases import DELTA
 from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import middle_and_half
 from benchmarks.statistics.tables import Table
 from gramercy.mechanisms.accounting.gdp import gdp_mu
+from tests.support.private_release import DELTA
 
 Scores = dict[str, dict[str, float]]
 # Coefficients of rows in [-1, 1]^p, the intercept first, and bounds of their intervals, if any.
@@ -64,9 +64,9 @@ def _statistics(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
 
 def _binagg(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
     x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
-    ends = np.array([-1.0, 1.0])[:, None] * np.ones(x.shape[1])
-    ends[:, 0] = 1.0  # the column of ones
-    found = binagg(x, y, *ends, mu, rng)
+    lower, upper = -np.ones(x.shape[1]), np.ones(x.shape[1])
+    lower[0] = 1.0  # the column of ones
+    found = binagg(x, y, lower, upper, mu, rng)
     return found.coefficients, found.lower, found.upper
 
 

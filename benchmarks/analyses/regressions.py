@@ -12,18 +12,17 @@ from benchmarks.analyses.releases import (
     declared_release,
     private_constants,
     pure_release,
-    release_with,
 )
 from benchmarks.arrays import Array
 from benchmarks.peers import OPENDP
-from benchmarks.statistics.methods import clipped_moment, middle_and_half
-from benchmarks.statistics.rule import Scaled, private_rows
+from benchmarks.statistics.methods import middle_and_half
 from gramercy.estimators.linear.design import Design
 from gramercy.estimators.linear.least_squares import regression
 from gramercy.estimators.regression import inference
 from gramercy.pipeline.plan.calibration import FOLDS
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
+from tests.support.private_release import Scaled, clipped_moment
 
 Scores = dict[str, dict[str, float]]
 LEVEL = 0.95
@@ -35,7 +34,7 @@ def private(population: Population, epsilon: float, rng: np.random.Generator, ti
     releases, targets = [], []
     for _ in range(times):
         scaled = private_constants(population.sample(rng), epsilon, rng)
-        releases.append(release_with(scaled, rng))
+        releases.append(scaled.release(rng))
         targets.append(clipped_coefficients(population, scaled))
     fits = [regression_of(each) for each in releases]
     ours = population.scores(fits) | clipped_coverage(fits, targets)
@@ -104,9 +103,10 @@ def _facts(evidence: Evidence) -> list[ColumnFacts]:
 
 def clipped_coefficients(population: Population, scaled: Scaled) -> Array:
     """Least squares of the population's rows, clamped and clipped as in the release; shape (k,)."""
-    moment = clipped_moment(private_rows(population.table, scaled.constants), scaled.radius)
+    moment = clipped_moment(scaled.of(population.table.cells), scaled.radius)
     found = np.linalg.solve(moment[:-1, :-1], moment[:-1, -1])[1:]
-    scales = np.array([each.scale for each in scaled.constants])
+    columns = (each for each in scaled.spec.columns if isinstance(each, ColumnFacts))
+    scales = np.array([each.scale for each in columns])
     coefficients: Array = found * scales[-1] / scales[:-1]
     return coefficients
 
@@ -130,7 +130,7 @@ def with_and_without(
         sample = population.sample(rng)
         for folds, fits in found.items():
             scaled = private_constants(sample, epsilon, rng, folds)
-            fit = regression_of(release_with(scaled, rng, folds))
+            fit = regression_of(scaled.release(rng))
             fits.append((fit, clipped_coefficients(population, scaled)))
     return {
         "folds" if folds > 1 else "no folds": _scores(population, fits)

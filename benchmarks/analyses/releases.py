@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
-from benchmarks.statistics.methods import clipped_moment, middle_and_half, scaled_rows
-from benchmarks.statistics.rule import Scaled, privately_scaled
+from benchmarks.statistics.methods import middle_and_half, scaled_rows
 from benchmarks.statistics.tables import Table
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.shares import shares
-from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import NoiseLaw
-
-DELTA = 1e-6
+from tests.support.private_release import DELTA, Scaled, clipped_moment, privately_scaled
 
 
 def private_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
     """A release with private constants; raises as `private_constants` does."""
-    return release_with(private_constants(table, epsilon, rng), rng)
+    return private_constants(table, epsilon, rng).release(rng)
 
 
 def private_constants(
@@ -39,28 +36,10 @@ def private_constants(
     ValueError
         If the noise is too large for private constants.
     """
-    mu = gdp_mu(epsilon, DELTA)
-    planned = shares(table.n, table.p, mu)
-    if planned is None:
+    scaled = privately_scaled(table.cells, table.columns, epsilon, rng, folds)
+    if scaled is None:
         raise ValueError(f"private constants need more rows than {table.n}")
-    return privately_scaled(table, mu, planned, rng, folds)
-
-
-def release_with(scaled: Scaled, rng: np.random.Generator, folds: int = 1) -> Evidence:
-    """A release with private constants: consecutive rows, drawn independently, make a fold."""
-    n, blocks = len(scaled.rows), np.array_split(scaled.rows, folds)
-    parts = []
-    for block in blocks:
-        moment = clipped_moment(block, scaled.radius)
-        raw, _ = _gaussian(moment, len(block), scaled.mu, rng)
-        parts.append(Fold(raw, float(len(block))))
-    mean = np.sum([each.moment * (each.rows / n) for each in parts], axis=0)
-    law = _gaussian_law(n, scaled.mu / math.sqrt(folds))
-    constants = [(each.centre, each.scale) for each in scaled.constants]
-    found = evidence_of(mean, n, law, constants, scaled.radius)
-    present = (1.0, *map(float, scaled.present))
-    kept = tuple(parts) if folds > 1 else ()
-    return replace(found, present=present, histograms=(scaled.lengths,), folds=kept)
+    return scaled
 
 
 def declared_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
@@ -77,7 +56,7 @@ def pure_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evid
     """The same with matrix Laplace noise, at pure epsilon."""
     p, (centre, scale) = table.p + 1, middle_and_half(table)
     mechanism = registry["matrix-laplace"].calibrated(
-        p=p, n=table.n, neighbours="replace-one", epsilon=epsilon, delta=None, mu=None
+        p=p, n=table.n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=None, mu=None
     )
     noise = float(mechanism.constants()["scale"]) / table.n
     sd = noise * math.sqrt(2 * (p + 1))
@@ -96,13 +75,9 @@ def pure_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evid
 
 def _gaussian(moment: Array, n: int, mu: float, rng: np.random.Generator) -> tuple[Array, NoiseLaw]:
     """The moment with Gaussian noise, under replace-one."""
-    law = _gaussian_law(n, mu)
-    return noisy(moment, law.sd_off_diagonal, rng), law
-
-
-def _gaussian_law(n: int, mu: float) -> NoiseLaw:
     sd = 1 / (mu * n)
-    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=math.sqrt(2) * sd, sd_off_diagonal=sd)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=math.sqrt(2) * sd, sd_off_diagonal=sd)
+    return noisy(moment, sd, rng), law
 
 
 def evidence_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.arrays import Array
 
 _ROWS = 100_000  # of a population
+_SPIKE = 0.05  # share of the cells that have one value
 _BINS = 10  # of a numeric column, with equal shares of the population
 
 
@@ -46,6 +47,15 @@ class Survey:
         """Number of columns."""
         return len(self.levels)
 
+    @cached_property
+    def spikes(self) -> tuple[Array, ...]:
+        """Values that one cell of twenty has, of each column; none of levels."""
+        found = []
+        for cells, levels in zip(self.cells.T, self.levels, strict=True):
+            values, counts = np.unique(cells, return_counts=True)
+            found.append(values[counts >= _SPIKE * len(cells)] if not levels else values[:0])
+        return tuple(found)
+
     def sample(self, rng: np.random.Generator) -> Array:
         """Rows drawn with replacement, shape (n, q)."""
         return self.cells[rng.integers(0, len(self.cells), size=self.n)]
@@ -62,8 +72,10 @@ class Survey:
         -------
         dict
             ``marginals``: total variation of the joint distribution of two columns, numeric ones in
-            tenths of the population, on average over all pairs. ``correlations``: root mean square
-            error over pairs of columns, with an indicator for every level but the first.
+            tenths of the population and at their spikes, on average over all pairs. ``spikes``:
+            mean error of the share of the rows at a spike, if there are any. ``correlations``: root
+            mean square error over pairs of columns, with an indicator for every level but the
+            first.
             ``error``: that of the standardised coefficients of the least-squares regression of the
             last column on all others, and ``loss``, by how much R squared of that fit in the
             population is below that of least squares; at most 1.
@@ -79,8 +91,15 @@ class Survey:
         deviations = others.std(axis=0)
         off = (fit[1:] - exact[1:]) * deviations[:-1] / deviations[-1]
         loss = (_squared_error(fit, others) - _squared_error(exact, others)) / deviations[-1] ** 2
+        at_spikes = [
+            np.mean(rows[:, j] == value) - np.mean(self.cells[:, j] == value)
+            for j, values in enumerate(self.spikes)
+            for value in values
+        ]
+        spikes = {"spikes": float(np.mean(np.abs(at_spikes)))} if at_spikes else {}
         return {
             "marginals": float(np.mean(variations)),
+            **spikes,
             "correlations": float(np.sqrt(np.mean(difference**2))),
             "error": float(np.sqrt(np.mean(off**2))),
             "loss": min(1.0, float(loss)),
@@ -89,7 +108,7 @@ class Survey:
     def _joint(self, rows: Array, first: int, second: int) -> Array:
         """Shares of the rows by two columns; the last bin has cells of no level."""
         one, other = self._binned(rows, first), self._binned(rows, second)
-        size = max(_BINS, *self.levels) + 1
+        size = max(_BINS + max(map(len, self.spikes)), *self.levels) + 1
         counts = np.bincount(one * size + other, minlength=size**2)
         return counts / len(rows)
 
@@ -98,7 +117,10 @@ class Survey:
         if levels := self.levels[column]:
             return np.where(np.isnan(cells), levels, cells).astype(np.int64)
         cuts = np.quantile(self.cells[:, column], np.linspace(0, 1, _BINS + 1)[1:-1])
-        return np.searchsorted(cuts, cells, side="right").astype(np.int64)
+        bins = np.searchsorted(cuts, cells, side="right").astype(np.int64)
+        for k, value in enumerate(self.spikes[column]):
+            bins[cells == value] = _BINS + k
+        return bins
 
     def _indicators(self, rows: Array) -> Array:
         """Numeric columns, and an indicator for every level but the first; the outcome last."""
@@ -119,8 +141,7 @@ def _correlations(columns: Array) -> Array:
 def _least_squares(columns: Array) -> Array:
     """The intercept, first, and the coefficients of the other columns for the last."""
     design = np.column_stack([np.ones(len(columns)), columns[:, :-1]])
-    found: Array = np.linalg.lstsq(design, columns[:, -1])[0]
-    return found
+    return np.linalg.lstsq(design, columns[:, -1])[0].astype(np.float64)
 
 
 def _squared_error(coefficients: Array, columns: Array) -> float:
@@ -158,6 +179,19 @@ def _curved(rng: np.random.Generator) -> Array:
     return np.column_stack([x, kind, switch, np.clip(y, -4, 4)])
 
 
+def _purchases(rng: np.random.Generator) -> Array:
+    taste, habit = rng.normal(size=(2, _ROWS))
+    member = (habit + rng.normal(size=_ROWS) > 0.8).astype(np.float64)
+    visits = np.minimum(rng.poisson(np.exp(0.6 * habit + 0.7)), 50).astype(np.float64)
+    amount = np.rint(np.exp(3.5 + 0.8 * taste + 0.3 * member + 0.5 * rng.normal(size=_ROWS)))
+    spent = np.where(habit + 0.5 * taste > 0.3, np.minimum(amount, 5000.0), 0.0)
+    rating = np.clip(np.rint(3.4 + 0.9 * taste + 0.6 * rng.normal(size=_ROWS)), 1, 5)
+    even = rng.random(_ROWS) < 0.5
+    share = np.where(even, 0.5, np.clip(0.5 + 0.2 * taste + 0.15 * rng.normal(size=_ROWS), 0, 1))
+    score = 2 * rating + 0.4 * visits + 3 * member + 2 * rng.normal(size=_ROWS)
+    return np.column_stack([visits, spent, rating, share, member, np.clip(score, -10, 50)])
+
+
 @dataclass(frozen=True)
 class _Recipe:
     title: str
@@ -188,6 +222,14 @@ _RECIPES: Mapping[str, _Recipe] = {
         _curved,
         (0, 3, 2, 0),
         ((-1, 1), (0, 2), (0, 1), (-4, 4)),
+    ),
+    "purchases": _Recipe(
+        "six columns of 20,000 rows: a count, an amount that is mostly zero, a rating from 1 to 5, "
+        "a share that is half of the time .5, membership and a score",
+        20_000,
+        _purchases,
+        (0, 0, 0, 0, 2, 0),
+        ((0, 50), (0, 5000), (1, 5), (0, 1), (0, 1), (-10, 50)),
     ),
 }
 SURVEYS = tuple(_RECIPES)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.arrays import Array
-from benchmarks.statistics.tables import Table, gaussian, load, round_bounds
+from benchmarks.statistics.tables import Table, load
+from tests.support.kinds_of_tables import gaussian, round_bounds
 
 Build = Callable[[np.random.Generator], Array]
 MANY = 200_000  # rows of the tables on which folds are measured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -17,6 +17,7 @@ from benchmarks.utility.matrices import haar
 from gramercy.estimators.noise.denoise import denoise, project, project_spectrum
 from gramercy.estimators.noise.draws import draw
 from gramercy.mechanisms import registry
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import NoiseLaw
 
 DELTA = 1e-6
@@ -25,11 +26,11 @@ MECHANISMS = ("gaussian", "gaussian-iid", "wishart", *PURE)
 _DEFAULTS = ("gaussian", "matrix-laplace")  # the least noise, with and without delta
 EPSILONS = (0.2, 1.0, 4.0)
 # Eigenvalues of the population, largest first.
-SPECTRA = {
+SPECTRA: dict[str, Callable[[Array], Array]] = {
     "flat": lambda k: np.ones(k.size),
-    "slow": lambda k: k**-0.5,
+    "slow": lambda k: np.power(k, -0.5),
     "decaying": lambda k: 1 / k,
-    "fast": lambda k: k**-2.0,
+    "fast": lambda k: np.power(k, -2.0),
     "spiked": lambda k: np.where(k <= 5, k.size / 5, 1.0),
     "low rank": lambda k: np.where(k <= 10, 1.0, 1e-9),
 }
@@ -99,14 +100,15 @@ def second_moment(p: int, spectrum: str, radius: float) -> Array:
     rows = (rng.standard_normal((ROWS, p)) * deviations) @ haar(rng, p).T
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows /= np.maximum(lengths, radius) if radius else lengths
-    return rows.T @ rows / ROWS
+    moment: Array = rows.T @ rows / ROWS
+    return moment
 
 
 def noise_law(cell: Cell) -> NoiseLaw:
     """The law of the noise on the second moment."""
     delta = None if cell.mechanism in PURE else DELTA
     made = registry[cell.mechanism].calibrated(
-        p=cell.p, n=ROWS, neighbours="replace-one", epsilon=cell.epsilon, delta=delta
+        p=cell.p, n=ROWS, neighbours=Neighbours.REPLACE_ONE, epsilon=cell.epsilon, delta=delta
     )
     law: NoiseLaw = made.law
     return law.divided_by(ROWS)

@@ -13,6 +13,7 @@ from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
 from gramercy.mechanisms.rows import Rows
 from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import Family, NoiseLaw
 
 DELTA = 1e-6
@@ -28,7 +29,7 @@ _MECHANISMS: dict[str, type[Gaussian | Rows]] = {
 def scale(mechanism: str, p: int, epsilon: float) -> float:
     """Scale of the noise on the Gram matrix, or on a cell; it does not depend on the rows."""
     made = _MECHANISMS[mechanism].calibrated(
-        p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA
+        p=p, n=1000, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=DELTA
     )
     return made.scale
 

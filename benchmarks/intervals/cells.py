@@ -10,26 +10,27 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.arrays import Array
 from benchmarks.intervals.populations import (
     FOLDS,
-    PARTS,
     QUANTITIES,
     Estimated,
-    Population,
     intervals,
     population,
-    release,
+    quantities,
+    sample,
 )
 from benchmarks.intervals.scores import Score
 from benchmarks.statistics.tables import available
+from tests.support.private_release import privately_scaled
 
 KINDS = (
     "normal", "collinear", "lognormal", "t4", "bimodal", "binary", "zero-inflated", "Likert",
     "counts", "mixed", "credit_default_tw", "sachs", "wine_quality",
 )  # fmt: skip
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
-RELEASES, QUICK_RELEASES = 200, 10
-QUICK = ("normal", "lognormal")
+RELEASES, QUICK_RELEASES = {2000: 30, 20_000: 30, 200_000: 8}, 6
+QUICK = ("three columns",)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Result:
     p, rows
         Columns, and rows of the table.
     radii
-        Clipping radius in scaled units, by number of folds.
+        Mean clipping radius in scaled units, by number of folds.
     releases
         Number of samples; each is released without folds, and with every number of folds.
     seconds
@@ -78,37 +79,37 @@ class Result:
 
 def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]:
     """Yield the cells that have not been measured, with their numbers of releases."""
-    names = [name for name in KINDS if name in (QUICK if quick else available())]
+    names = QUICK if quick else [name for name in KINDS if name in available()]
     sizes = ROWS[1:2] if quick else ROWS
     for n, epsilon, name in product(sizes, EPSILONS, names):
         cell = Cell(name, n, epsilon)
         if cell not in done:
-            yield cell, QUICK_RELEASES if quick else RELEASES
+            yield cell, QUICK_RELEASES if quick else RELEASES[n]
 
 
 def measure(cell: Cell, times: int) -> Result:
     """Measure releases of `times` samples; the seed depends on the cell only."""
-    started, seed = time.process_time(), zlib.crc32(repr(cell).encode())
-    populations = {
-        folds: population(cell.table, cell.n, cell.epsilon, folds, np.random.default_rng(seed))
-        for folds in FOLDS
-    }
-    rng, first = np.random.default_rng((seed, 1)), populations[1]
+    started, whole = time.process_time(), population(cell.table)
+    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     found: dict[int, list[dict[str, Estimated]]] = {folds: [] for folds in FOLDS}
+    radii: dict[int, list[float]] = {folds: [] for folds in FOLDS}
+    own: list[dict[str, Array]] = []
     for _ in range(times):
-        drawn = rng.integers(0, len(first.rows), size=cell.n)
-        for folds, results in found.items():
-            sampled = populations[folds]
-            sums = sampled.sums(drawn, PARTS)
-            results.append(intervals(release(sampled, sums, cell.n, folds, rng)))
-    scores = {str(folds): _scores(populations[folds], results) for folds, results in found.items()}
-    radii = {str(folds): sampled.radius for folds, sampled in populations.items()}
-    seconds = round(time.process_time() - started, 2)
-    return Result(cell, first.p, len(first.rows), radii, times, seconds, scores)
-
-
-def _scores(sampled: Population, releases: list[dict[str, Estimated]]) -> dict[str, Score]:
-    return {
-        of: Score.of([each[of] for each in releases], sampled.normalised[of], sampled.original[of])
-        for of in QUANTITIES
+        drawn = sample(whole, cell.n, rng)
+        own.append(quantities(drawn))
+        for folds in FOLDS:
+            scaled = privately_scaled(drawn.cells, drawn.columns, cell.epsilon, rng, folds)
+            assert scaled is not None  # n mu / sqrt(p) is large enough for private constants
+            radii[folds].append(scaled.radius)
+            found[folds].append(intervals(scaled.release(rng)))
+    truth = quantities(whole)
+    scores = {
+        str(folds): {
+            of: Score.of([each[of] for each in releases], truth[of], [each[of] for each in own])
+            for of in QUANTITIES
+        }
+        for folds, releases in found.items()
     }
+    mean = {str(folds): float(f"{np.mean(each):.4g}") for folds, each in radii.items()}
+    seconds = round(time.process_time() - started, 2)
+    return Result(cell, whole.p, whole.n, mean, times, seconds, scores)

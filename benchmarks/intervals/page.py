@@ -14,13 +14,12 @@ from matplotlib.ticker import PercentFormatter
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.intervals import cells
 from benchmarks.intervals.cells import EPSILONS, ROWS
-from benchmarks.intervals.populations import DELTA, LEVEL, MOST_COLUMNS, QUANTITIES
-from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
+from benchmarks.intervals.populations import LEVEL, MOST_COLUMNS, QUANTITIES
+from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, Results, intervals, judged, short
 from benchmarks.pages import figure, table, write_page
 from gramercy.pipeline.plan.calibration import FOLDS as DRAFTED
 from gramercy.pipeline.plan.calibration import TYPICAL_SQUARE
-
-_BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
+from tests.support.private_release import DELTA
 
 
 def write(folder: Path) -> None:
@@ -41,20 +40,20 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
         "are drawn with replacement from the tables of "
         "[accuracy of correlations](../statistics/results.md), of which at most "
         f"{MOST_COLUMNS} columns are used, so that the population is the table and its values "
-        "are known. Constants, radius and noise are those of `scaling: private` at an exact "
-        f"(epsilon, {DELTA:g}) guarantee for matrix and histograms together (replace-one). In each "
-        "cell constants are estimated only once, from a sample of their own, so that all releases "
-        "have the same population of normalised rows. Every sample is released without folds, with "
-        "10 and with 20; with folds the rule takes their noise into account, and may choose a "
-        "smaller radius. Without folds sampling errors are those of Gaussian rows; with folds all "
-        "errors are those of the jackknife. Written by `python -m benchmarks intervals` from "
-        "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
+        "are known. Every sample is released as a whole with `scaling: private`, constants "
+        f"included, at an exact (epsilon, {DELTA:g}) guarantee (replace-one): once without folds, "
+        "and once with 10. With folds the rule takes their noise into account, and may choose a "
+        "smaller radius. Intervals are for the population, and contain noise, sampling and what "
+        "clipping may hide; `own` are those for the released table itself, without sampling. "
+        "Written by `python -m benchmarks intervals` from `results.jsonl`. Noise is seeded, so "
+        "nothing here is a release.\n"
     )
     yield (
-        f"{len(results)} cells with {_range(times)} samples each, so the standard error of the "
-        f"coverage of one entry is {(LEVEL * (1 - LEVEL) / max(times)) ** 0.5:.1%}. Means over "
-        "entries have standard errors over samples, since the entries of one release are "
-        f"dependent: {judged(lines)['error'].median():.1%} in the median, "
+        f"{len(results)} cells with {_range(times)} samples each, so one entry's coverage has a "
+        f"standard error of up to {(LEVEL * (1 - LEVEL) / min(times)) ** 0.5:.1%}, and the least "
+        "of many entries is low by chance alone. Means over entries have standard errors over "
+        "samples, since the entries of one release are dependent: "
+        f"{judged(lines)['error'].median():.1%} in the median, "
         f"{judged(lines)['error'].max():.1%} at most.\n"
     )
     yield from _summary(lines)
@@ -62,11 +61,11 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
     yield "![Width of the intervals by table](figures/width.svg)\n"
     yield from _short(lines)
     yield from _costs(lines)
-    yield from _of_tables(lines)
     yield "## All cells\n"
     yield (
-        "Mean coverage ± its standard error / coverage of the entry that is covered least / width "
-        f"over the oracle's. The share of known entries is in brackets if it is below {1:.0%}.\n"
+        "Coverage of the population ± its standard error / of the table's own values / of the "
+        "entry of the population that is covered least / width over the oracle's. The share of "
+        "known entries is in brackets if it is below 100%.\n"
     )
     for n, epsilon in product(ROWS, EPSILONS):
         yield from _cells(lines[(lines["n"] == n) & (lines["epsilon"] == epsilon)], n, epsilon)
@@ -77,23 +76,39 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
 def _summary(lines: pd.DataFrame) -> Iterator[str]:
     yield f"## Coverage of {LEVEL:.0%} intervals\n"
     yield (
-        "Of the values in the population of the normalised rows, which is what a release "
-        f"estimates, over cells in which at least {FEW:.0%} of the entries have a bounded "
-        "interval. Width is relative to an oracle that knows the standard deviation of the "
-        "estimate; with folds, Student's t distribution alone makes it 1.15 with 10 folds and 1.07 "
-        "with 20. The last column but one is the standard deviation of the estimates over that "
-        "without folds: what the noise of the folds costs. Below 1, a smaller radius gains more "
-        "than the noise costs, for more bias.\n"
+        f"Over cells in which at least {FEW:.0%} of the entries have a bounded interval. Width is "
+        "relative to an oracle that knows the standard deviation of the estimate and has no bias; "
+        "with folds, Student's t distribution alone makes it 1.15. The last column but one is the "
+        "standard deviation of the estimates over that without folds: what the noise of the folds "
+        "costs. Below 1, a smaller radius gains more than the noise costs, for more bias.\n"
     )
-    drafted = lines[lines["drafted"]]
-    settings = drafted[["n", "epsilon"]].drop_duplicates().itertuples(index=False)
-    where = ", ".join(f"n = {n:,} with epsilon = {epsilon:g}" for n, epsilon in settings)
-    if where:
-        yield "### Where folds are drafted\n"
-        yield f"By `gramercy new`, 10 folds: {where}.\n"
-        yield from _summary_of(drafted)
-        yield "### Where they are not\n"
-    yield from _summary_of(lines[~lines["drafted"]])
+    body = []
+    for of, (folds, layout) in product(QUANTITIES, LAYOUTS.items()):
+        every = lines[(lines["of"] == of) & (lines["folds"] == folds)]
+        here = judged(every)
+        if not len(here):
+            continue
+        held, own, cost = here["held"], here["own"].dropna(), here["cost"].dropna()
+        body.append(
+            (
+                of.replace("-", " "),
+                layout,
+                f"{held.mean():.1%}",
+                f"{held.min():.1%} to {held.max():.1%}",
+                f"{here['worst'].min():.0%}",
+                f"{own.mean():.1%}" if len(own) else "-",
+                f"{here['own_worst'].min():.0%}" if len(own) else "-",
+                _spread(here["width"]),
+                _spread(cost) if folds > 1 and len(cost) else "",
+                str(len(every) - len(here)),
+            )
+        )
+    head = (
+        "quantity", "", "population: mean", "range over cells", "least of an entry",
+        "own values: mean", "least of an entry", "width: median (range)",
+        "deviation / without folds", f"cells with fewer than {FEW:.0%} known",
+    )  # fmt: skip
+    yield from table(head, body)
 
 
 def _costs(lines: pd.DataFrame) -> Iterator[str]:
@@ -117,47 +132,18 @@ def _costs(lines: pd.DataFrame) -> Iterator[str]:
     yield from table(head, body)
 
 
-def _summary_of(lines: pd.DataFrame) -> Iterator[str]:
-    body = []
-    for of, (folds, layout) in product(QUANTITIES, LAYOUTS.items()):
-        every = lines[(lines["of"] == of) & (lines["folds"] == folds)]
-        here = judged(every)
-        if not len(here):
-            continue
-        held, cost = here["held"], here["cost"].dropna()
-        body.append(
-            (
-                of.replace("-", " "),
-                layout,
-                f"{held.mean():.1%}",
-                f"{held.min():.1%} to {held.max():.1%}",
-                f"{held.between(*BAND).sum()} of {len(held)}",
-                f"{here['worst'].min():.1%}",
-                f"{(here['worst'] < LEAST).sum()}",
-                _spread(here["width"]),
-                _spread(cost) if folds > 1 and len(cost) else "",
-                str(len(every) - len(here)),
-            )
-        )
-    head = (
-        "quantity", "", "mean", "range over cells", f"cells within {_BAND}", "least of an entry",
-        f"cells with an entry below {LEAST:.0%}", "width: median (range)",
-        "deviation / without folds", f"cells with fewer than {FEW:.0%} known",
-    )  # fmt: skip
-    yield from table(head, body)
-
-
 def _short(lines: pd.DataFrame) -> Iterator[str]:
     found = short(lines)
-    some = judged(lines)
-    with_folds = int((some["folds"] > 1).sum())
-    yield "## Folds: every quantity that is covered too seldom\n"
+    yield "## Every quantity that is covered too seldom\n"
     yield (
-        f"{len(found)} of {with_folds} with a mean coverage below {BAND[0]:.0%}, or an entry "
-        f"below {LEAST:.0%}.\n"
+        f"{len(found)} of {len(judged(lines))} with a mean coverage of the population that is "
+        f"below {BAND[0]:.0%} by more than two standard errors.\n"
     )
     if len(found):
-        head = ("quantity", "", "table", "n", "epsilon", "known", "mean", "least of an entry")
+        head = (
+            "quantity", "", "table", "n", "epsilon", "known", "population", "own values",
+            "least of an entry",
+        )  # fmt: skip
         body = (
             (
                 line.of.replace("-", " "),
@@ -167,49 +153,12 @@ def _short(lines: pd.DataFrame) -> Iterator[str]:
                 f"{line.epsilon:g}",
                 f"{line.known:.0%}",
                 f"{line.held:.1%} ± {line.error:.1%}",
-                "-" if pd.isna(line.worst) else f"{line.worst:.1%}",
+                _share(line.own, 1),
+                _share(line.worst, 0),
             )
             for line in found.itertuples()
         )
         yield from table(head, body)
-
-
-def _of_tables(lines: pd.DataFrame) -> Iterator[str]:
-    yield "## What clipping adds\n"
-    yield (
-        "Intervals do not contain what the clamping of cells and the clipping of rows change. "
-        "This table compares the coverage of the values in the normalised rows with that of the "
-        f"values in the table itself, for {DRAFTED} folds. Bias is the distance between both "
-        "values, in standard deviations of the estimate: the median over entries. It is "
-        "larger for variances than for correlations, and often larger than without folds, because "
-        "more noise makes the rule choose a smaller radius. A report estimates it.\n"
-    )
-    some = judged(lines[lines["folds"] == DRAFTED])
-    names = list(dict.fromkeys(lines["table"]))
-    for n in ROWS:
-        body = []
-        for name in names:
-            here = some[(some["n"] == n) & (some["table"] == name)]
-            if len(here):
-                by_quantity = (here[here["of"] == of] for of in QUANTITIES)
-                body.append((name, *(_biases(each) for each in by_quantity)))
-        if body:
-            yield f"### n = {n:,}\n"
-            yield (
-                "Normalised rows / table (bias), each for epsilon = "
-                + "; ".join(f"{epsilon:g}" for epsilon in EPSILONS)
-                + ".\n"
-            )
-            yield from table(("table", *(of.replace("-", " ") for of in QUANTITIES)), body)
-
-
-def _biases(here: pd.DataFrame) -> str:
-    at = here.set_index("epsilon")
-    return "; ".join(
-        f"{line.held:.0%} / {line.of_table:.0%}"
-        + ("" if pd.isna(line.bias) else f" ({line.bias:.1f})")
-        for line in (at.loc[epsilon] for epsilon in EPSILONS if epsilon in at.index)
-    )
 
 
 def _cells(lines: pd.DataFrame, n: int, epsilon: float) -> Iterator[str]:
@@ -228,10 +177,13 @@ def _score(line: pd.Series) -> str:
     known = "" if line.known == 1 else f" ({min(line.known, 0.99):.0%})"
     if pd.isna(line.held):
         return f"unknown{known}"
-    parts = [f"{line.held:.1%} ± {line.error:.1%}"]
-    parts += ["-" if pd.isna(line.worst) else f"{line.worst:.0%}"]
+    parts = [f"{line.held:.1%} ± {line.error:.1%}", _share(line.own, 1), _share(line.worst, 0)]
     parts += ["-" if pd.isna(line.width) else f"{line.width:.2f}"]
     return " / ".join(parts) + known
+
+
+def _share(value: float, digits: int) -> str:
+    return "-" if pd.isna(value) else f"{value:.{digits}%}"
 
 
 def _spread(values: pd.Series) -> str:
@@ -243,7 +195,7 @@ def _range(times: list[int]) -> str:
 
 
 _EPSILON, _SIZES = 4.0, (20_000, 200_000)  # in the pictures
-_STYLES = {1: ("C3", "s"), 10: ("C0", "o"), 20: ("black", "^")}
+_STYLES = {1: ("C3", "s"), 10: ("C0", "o")}
 _APART = 0.22  # between the numbers of folds
 
 
@@ -288,7 +240,7 @@ def _panels(
 def _draw(axes: Axes, here: pd.DataFrame, names: list[str], fields: tuple[str, str]) -> None:
     for index, (folds, (colour, marker)) in enumerate(_STYLES.items()):
         at = here[here["folds"] == folds]
-        places = [names.index(name) + _APART * (1 - index) for name in at["table"]]
+        places = [names.index(name) + _APART * (0.5 - index) for name in at["table"]]
         value, extreme = (at[each] for each in fields)
         axes.hlines(places, extreme, value, color=colour, linewidth=0.8)
         axes.scatter(value, places, s=14, c=colour, marker=marker, label=LAYOUTS[folds])

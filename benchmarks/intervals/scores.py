@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.arrays import Array
 from benchmarks.intervals.populations import LEVEL, Estimated
@@ -26,38 +28,42 @@ class Score:
         Share of the entries with a bounded interval; all other fields are of these, and are None
         where there are too few.
     held
-        Share of the intervals that contain the value in the population of the normalised rows.
+        Share of the intervals for the population that contain its value.
     error
         Standard error of `held`, over releases, because the entries of one release are dependent.
     worst
         Least coverage of an entry that at least half of the releases know.
-    of_table
-        Share that contain the value in the table itself.
+    own, own_worst
+        The same shares of the intervals for the released table that contain the table's own value.
     bias
-        Median over the entries of the distance between these two values, in standard deviations of
-        the estimate.
+        Median over the entries of the distance between the mean estimate and the population's
+        value, in standard deviations of the estimate.
     width, narrowest
         Width over that of an oracle: the normal interval by the standard deviation of the estimate
         over the releases. The geometric mean and the minimum over the entries that all releases
         know; so are `bias` and `spread`.
     spread
-        Geometric mean of the standard deviations of the estimates, in scaled units. Only its ratio
-        to that of other releases of the same samples has a meaning.
+        Geometric mean of the standard deviations of the estimates, in the columns' units. Only its
+        ratio to that of other releases of the same samples has a meaning.
     """
 
     known: float
     held: float | None = None
     error: float | None = None
     worst: float | None = None
-    of_table: float | None = None
+    own: float | None = None
+    own_worst: float | None = None
     bias: float | None = None
     width: float | None = None
     narrowest: float | None = None
     spread: float | None = None
 
     @classmethod
-    def of(cls, releases: list[Estimated], normalised: Array, original: Array) -> Self:
-        """The score of the releases; the true values have shape (k,)."""
+    def of(cls, releases: Sequence[Estimated], truth: Array, own: Sequence[Array]) -> Self:
+        """The score of the releases.
+
+        `truth`: values of the population, shape (k,). `own`: those of each released table.
+        """
         known = np.array([each.known for each in releases])
         counts = known.sum(axis=1)
         share = _rounded(known.mean())
@@ -66,24 +72,38 @@ class Score:
         lower, upper = (
             np.array([getattr(each, bound) for each in releases]) for bound in ("lower", "upper")
         )
-        held = known & (lower <= normalised) & (normalised <= upper)
-        of_table = known & (lower <= original) & (original <= upper)
+        held = known & (lower <= truth) & (truth <= upper)
         mean = held.sum() / counts.sum()
         left = held.sum(axis=1) - mean * counts
         error = math.sqrt(len(left) * float(left @ left) / (len(left) - 1)) / float(counts.sum())
         often = known.mean(axis=0) >= 0.5
-        worst = (held.sum(axis=0)[often] / known.sum(axis=0)[often]).min() if often.any() else None
+        low, high = (
+            np.array([getattr(each, f"own_{bound}") for each in releases])
+            for bound in ("lower", "upper")
+        )
+        values = np.array(own)
+        contained = known & (low <= values) & (values <= high)
+        of_own = contained.sum() / counts.sum(), _least(contained, known, often)
         always = known.all(axis=0)
-        width: tuple[float, ...] = ()
+        width: tuple[float | None, ...] = (None,) * 4
         if always.any():
             estimates = np.array([each.estimate for each in releases])[:, always]
-            spread = estimates.std(axis=0, ddof=1)
+            spread = np.maximum(estimates.std(axis=0, ddof=1), 1e-300)
             ratio = (upper - lower)[:, always].mean(axis=0) / (2 * _NORMAL * spread)
-            bias = np.abs(normalised - original)[always] / spread
+            bias = np.abs(estimates.mean(axis=0) - truth[always]) / spread
             width = float(np.median(bias)), _mean(ratio), float(ratio.min()), _mean(spread)
-        shares = (mean, error, worst, of_table.sum() / counts.sum())
+        shares = (mean, error, _least(held, known, often), *of_own)
         numbers = (None if value is None else _rounded(value) for value in (*shares, *width))
         return cls(share, *numbers)
+
+
+def _least(
+    held: NDArray[np.bool_], known: NDArray[np.bool_], often: NDArray[np.bool_]
+) -> float | None:
+    """The least coverage of an entry that is often known."""
+    if not often.any():
+        return None
+    return float((held.sum(axis=0)[often] / known.sum(axis=0)[often]).min())
 
 
 def _mean(ratios: Array) -> float:

@@ -25,6 +25,7 @@ from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate
+from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import digest
 
 _MECHANISM = {"name": "gaussian", "epsilon": 0.01, "delta": 1e-9}
@@ -92,8 +93,8 @@ def grow(plan: Plan, release: Path, names: list[tuple[str, str, int]]) -> None:
                 contract, version, identity, number, guarantee, totals[dataset], plan.key
             )
             append(db, entry)
-            for state in ("drawn", "sealed", "published"):
-                facts = {"sha256": sha256} if state == "sealed" else {}
+            for state in (ChargeState.DRAWN, ChargeState.SEALED, ChargeState.PUBLISHED):
+                facts = {"sha256": sha256} if state is ChargeState.SEALED else {}
                 append(db, Entry.marked(dataset, f"{version}-r{number}", state, facts))
     Context.default().record_head()
 

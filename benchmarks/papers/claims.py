@@ -21,6 +21,7 @@ from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.neighbours import Neighbours
 
 Make = Callable[[], Guarantee]
 
@@ -116,8 +117,8 @@ def _whx() -> Iterator[Claim]:
     """Claims of WHX, which defines neighbours by replacement but uses add-remove sensitivity."""
     p, n, delta = 20, 1000, 1e-5
     for epsilon in (0.5, 1.0, 1.5):
-        of = {"p": p, "n": n, "neighbours": "add-remove", "epsilon": epsilon}
-        replaced = {**of, "neighbours": "replace-one"}
+        of = {"p": p, "n": n, "neighbours": Neighbours.ADD_REMOVE, "epsilon": epsilon}
+        replaced = {**of, "neighbours": Neighbours.REPLACE_ONE}
         yield Claim("whx", "Table 1", f"Laplace, p = {p}", epsilon, 0.0, _exact(Laplace, replaced))
         for which, known in (("", replaced), ("; a row present or absent", of)):
             yield Claim(
@@ -164,7 +165,7 @@ def _gpp() -> Iterator[Claim]:
 def _gaussian(paper: str, p: int, n: int, epsilon: float, delta: float, times: float = 1.0) -> Make:
     def exact() -> Guarantee:
         made = GaussianIid.published(
-            p=p, n=n, neighbours="replace-one", epsilon=epsilon, delta=delta, paper=paper
+            p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=delta, paper=paper
         )
         return Guarantee(made.guarantee.mu / times)
 
@@ -173,7 +174,7 @@ def _gaussian(paper: str, p: int, n: int, epsilon: float, delta: float, times: f
 
 def _local(n: int, epsilon: float, delta: float) -> Make:
     """Guarantee of one noisy report, which does not depend on the number of columns."""
-    of = {"p": 2, "n": n, "neighbours": "replace-one", "epsilon": epsilon, "delta": delta}
+    of = {"p": 2, "n": n, "neighbours": Neighbours.REPLACE_ONE, "epsilon": epsilon, "delta": delta}
     return _exact(Local, of)
 
 

@@ -94,8 +94,9 @@ class Result:
 
 def plan(quick: bool) -> Iterator[Cell]:
     """Yield all cells, with few of the largest size; about 45 minutes in total."""
+    tasks: tuple[What, ...] = ("path", "single")
     for p in COLUMNS[:2] if quick else COLUMNS:
-        for kind, regime, what in product(KINDS, REGIMES, ("path", "single")):
+        for kind, regime, what in product(KINDS, REGIMES, tasks):
             if p < LARGE or (kind, regime, what) in _OF_LARGE[p]:
                 yield Cell(kind, regime, p, what)
 

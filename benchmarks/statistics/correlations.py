@@ -7,6 +7,8 @@ import numpy as np
 from benchmarks.arrays import Array
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_units import TableUnits
+from gramercy.estimators.uncertainty.entries import correlation
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 
 _FEW = 20  # pairs of cells; fewer give no correlation to compare with
@@ -51,6 +53,12 @@ def about_means(moment: Array, present: Array) -> Array:
     p = len(present)
     units = TableUnits(tuple(map(str, range(p))), np.zeros(p), np.ones(p), present)
     return usable(units.moments(moment).correlation)
+
+
+def published(release: Evidence) -> Array:
+    """Correlations about means as a release gives them."""
+    entries = correlation(release, "correlation")
+    return usable(np.where(entries.estimable, entries.estimate, np.nan))
 
 
 def about_zero(moment: Array) -> Array:

@@ -9,15 +9,20 @@ import numpy as np
 
 from benchmarks.arrays import Array
 from benchmarks.peers import Peer
-from benchmarks.statistics.correlations import about_means, about_zero, denoised, error, noisy
-from benchmarks.statistics.rule import privately_scaled
+from benchmarks.statistics.correlations import (
+    about_means,
+    about_zero,
+    denoised,
+    error,
+    noisy,
+    published,
+)
 from benchmarks.statistics.tables import Table
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.shares import shares
+from tests.support.private_release import DELTA, clipped_moment, privately_scaled
 
 Errors = dict[str, list[float]]
 Draw = Callable[[Table, float, np.random.Generator, int], Errors]
-DELTA = 1e-6
 RADII = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # in units of sqrt(p + 1)
 EXPERT = "mean, 3"
 
@@ -53,15 +58,12 @@ class Method:
 
 
 def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
-    mu = gdp_mu(epsilon, DELTA)
-    planned = shares(table.n, table.p, mu)
-    if planned is None:
-        return _declared(table, epsilon, rng, times, intercept=True)
     result = []
     for _ in range(times):
-        scaled = privately_scaled(table, mu, planned, rng)
-        moment = clipped_moment(scaled.rows, scaled.radius)
-        result += _about_means(moment, table, scaled.present, scaled.mu, rng, 1)
+        scaled = privately_scaled(table.cells, table.columns, epsilon, rng)
+        if scaled is None:
+            return _declared(table, epsilon, rng, times, intercept=True)
+        result.append(error(published(scaled.release(rng)), table.correlations))
     return {"": result}
 
 
@@ -115,16 +117,6 @@ def scaled_rows(cells: Array, centre: Array, scale: Array) -> Array:
     """Rows in scaled units with an intercept; missing cells are zero."""
     scaled = np.nan_to_num((cells - centre) / scale)
     return np.hstack([np.ones((len(cells), 1)), scaled])
-
-
-def clipped_moment(rows: Array, radius: float | None) -> Array:
-    """The second moment of rows in the unit ball: clipped at a radius, or of length one."""
-    squares = np.maximum((rows * rows).sum(axis=1), 1e-300)
-    weights = 1 / squares
-    if radius is not None:
-        weights = np.minimum(weights, 1 / radius**2)
-    result: Array = (rows * weights[:, None]).T @ rows / len(rows)
-    return result
 
 
 def _about_means(

@@ -9,18 +9,17 @@ import numpy as np
 from benchmarks.arrays import Array
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import (
-    DELTA,
     Errors,
     Method,
-    clipped_moment,
     middle_and_half,
     scaled_rows,
 )
-from benchmarks.statistics.rule import privately_scaled
 from benchmarks.statistics.tables import Table
-from gramercy.estimators.table_units import TableUnits
+from gramercy.estimators.table_units import TableUnits, table_units
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.shares import shares
+from gramercy.schemas.evidence import Evidence
+from tests.support.private_release import DELTA, clipped_moment, privately_scaled
 
 MEASURED = (
     *("normal", "normal, wide", "lognormal", "bimodal", "zero-inflated, wide", "counts"),
@@ -54,18 +53,21 @@ def errors_of(table: Table, means: Array, deviations: Array) -> Errors:
 
 
 def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
-    mu = gdp_mu(epsilon, DELTA)
-    planned = shares(table.n, table.p, mu)
-    if planned is None:
-        return {}  # the rule then takes unit rows, which have no means
     found = []
     for _ in range(times):
-        scaled = privately_scaled(table, mu, planned, rng)
-        centre, scale = np.array([(each.centre, each.scale) for each in scaled.constants]).T
-        units = TableUnits(_names(table), centre, scale, scaled.present)
-        moment = clipped_moment(scaled.rows, scaled.radius)
-        found.append(_release(moment, units, 1 / (scaled.mu * table.n), rng))
+        scaled = privately_scaled(table.cells, table.columns, epsilon, rng)
+        if scaled is None:
+            return {}  # the rule then takes unit rows, which have no means
+        found.append(_published(scaled.release(rng)))
     return errors_of(table, *np.stack(found, axis=1))
+
+
+def _published(release: Evidence) -> Array:
+    """Means and deviations as a release gives them, shape (2, p); NaN where unknown."""
+    units = table_units(release)
+    assert units is not None  # rows are clipped, with an intercept
+    entries = table_means(release, units), table_deviations(release, units)
+    return np.stack([np.where(each.estimable, each.estimate, np.nan) for each in entries])
 
 
 def _bounds(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:

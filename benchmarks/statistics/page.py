@@ -15,11 +15,11 @@ from benchmarks.statistics import cells, methods, moments, peers
 from benchmarks.statistics.cells import EPSILONS, METHODS, Result
 from benchmarks.statistics.comparisons import Comparison, comparisons, geometric_mean
 from benchmarks.statistics.correlations import error
-from benchmarks.statistics.methods import DELTA
 from benchmarks.statistics.moments import MEASURED
 from benchmarks.statistics.tables import TABLES, load
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import LEAST_STRENGTH
+from tests.support.private_release import DELTA
 
 
 def write(folder: Path) -> None:

@@ -14,14 +14,15 @@ from benchmarks.statistics.correlations import about_means, about_zero, error
 from benchmarks.statistics.methods import (
     Errors,
     Method,
-    clipped_moment,
     middle_and_half,
     scaled_rows,
 )
 from benchmarks.statistics.tables import Table
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import NoiseLaw
+from tests.support.private_release import clipped_moment
 
 SCRIPTS = Path(__file__).with_name("scripts")
 FEW_COLUMNS = ("bimodal", "counts", "three columns", "wine_quality")  # SmartNoise takes long
@@ -66,7 +67,7 @@ def _pure(table: Table, epsilon: float, rng: np.random.Generator, times: int) ->
     rows, p = scaled_rows(table.cells, *middle_and_half(table)), table.p + 1
     errors: Errors = {}
     mechanism = registry["matrix-laplace"].calibrated(
-        p=p, n=table.n, neighbours="replace-one", epsilon=epsilon, delta=None, mu=None
+        p=p, n=table.n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=None, mu=None
     )
     scale = float(mechanism.constants()["scale"]) / table.n
     deviation = scale * np.sqrt(2 * (p + 1))

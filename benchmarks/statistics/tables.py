@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,6 +12,9 @@ import pandas as pd
 from benchmarks.arrays import Array
 from benchmarks.graphs.truths import FOLDER
 from benchmarks.statistics.correlations import pairwise
+from gramercy.schemas.facts import ColumnFacts
+from tests.support.kinds_of_tables import gaussian, round_bounds
+from tests.support.private_release import numeric_columns
 
 Build = Callable[[np.random.Generator], Array]
 ROWS = 20_000
@@ -39,7 +41,15 @@ class Table:
 
     @property
     def p(self) -> int:
-        return self.cells.shape[1]
+        return int(self.cells.shape[1])
+
+    @property
+    def columns(self) -> tuple[ColumnFacts, ...]:
+        """The declared columns."""
+        bounds = (
+            [None] * self.p if self.bounds is None else list(map(tuple, self.bounds.T.tolist()))
+        )
+        return numeric_columns(bounds)
 
     @cached_property
     def correlations(self) -> Array:
@@ -49,7 +59,8 @@ class Table:
     @cached_property
     def present(self) -> Array:
         """Share of rows with a value, shape (p,)."""
-        return 1 - np.isnan(self.cells).mean(axis=0)
+        present: Array = 1 - np.isnan(self.cells).mean(axis=0)
+        return present
 
 
 @dataclass(frozen=True)
@@ -70,16 +81,6 @@ class Recipe:
     title: str
     build: Build
     widths: float | None = 1.0
-
-
-def gaussian(rng: np.random.Generator, n: int, p: int, factors: int = 3) -> Array:
-    """Correlated standard normal columns: a few common factors and noise of half their power."""
-    loadings = rng.normal(size=(p, factors))
-    covariance = loadings @ loadings.T + 0.5 * factors * np.eye(p)
-    deviations = np.sqrt(np.diag(covariance))
-    root = np.linalg.cholesky(covariance / np.outer(deviations, deviations))
-    rows: Array = rng.normal(size=(n, p)) @ root.T
-    return rows
 
 
 def _normal(rng: np.random.Generator, n: int = ROWS, p: int = 20) -> Array:
@@ -204,28 +205,3 @@ def load(name: str) -> Table:
     lower, upper = round_bounds(cells)
     middle, half = (lower + upper) / 2, (upper - lower) / 2 * recipe.widths
     return Table(cells, np.array([middle - half, middle + half]))
-
-
-def round_bounds(cells: Array) -> tuple[Array, Array]:
-    """Bounds of one digit around the data, as a steward may declare; shape (p,) each.
-
-    The lower bound of a column without negative cells is zero.
-    """
-    least, largest = np.nanmin(cells, axis=0), np.nanmax(cells, axis=0)
-    upper = np.array([_outward(value, 1) for value in largest])
-    lower = np.array([_outward(value, -1) for value in least])
-    lower = np.where((least >= 0) & (2 * least < largest), 0.0, lower)
-    return lower, np.where(upper > lower, upper, lower + 1)
-
-
-def _outward(value: float, direction: int) -> float:
-    """The next of 1, 2, 5 and 10 times a power of ten, upwards or downwards."""
-    if value == 0:
-        return 0.0
-    power = 10.0 ** math.floor(math.log10(abs(value)))
-    steps = [step * power for step in (1, 2, 5, 10)]
-    if (value > 0) == (direction > 0):
-        size = min(step for step in steps if step >= abs(value) * (1 - 1e-12))
-    else:
-        size = max(step for step in steps if step <= abs(value) * (1 + 1e-12))
-    return math.copysign(size, value)

@@ -126,9 +126,9 @@ def measure(cell: Cell) -> Result:
                 # The first round warms caches, compiles and imports: it counts only if alone.
                 if sum(result[name].seconds) < ENOUGH:
                     result[name].seconds.append(_once(each).seconds[0])
-    for each in result.values():
-        if len(each.seconds) > 1:
-            del each.seconds[0]
+    for measured in result.values():
+        if len(measured.seconds) > 1:
+            del measured.seconds[0]
     return Result(cell, round(time.perf_counter() - began, 2), result)
 
 

@@ -120,7 +120,7 @@ def _comparison_table(found: Iterable[Result], to: str, *, memory: bool = False)
         for name in names:
             measured, times = each.contenders.get(name), ratio(each, name, to)
             text = "" if measured is None else f"{seconds(measured):.3g}"
-            if measured is not None and name != to:
+            if measured is not None and times is not None and name != to:
                 text += f" (**{times:.{0 if times >= 100 else 2}f}**)"
             if measured is not None and memory:
                 text += f", {added(measured):.0f} MB"

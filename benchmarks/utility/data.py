@@ -36,11 +36,11 @@ class Dataset:
 
     @property
     def n(self) -> int:
-        return self.rows.shape[0]
+        return len(self.rows)
 
     @property
     def p(self) -> int:
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
     @cached_property
     def moment(self) -> Array:
@@ -50,7 +50,8 @@ class Dataset:
 
 def unit(rows: Array) -> Array:
     """Divide every row by its length; zero rows stay zero."""
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    scaled: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return scaled
 
 
 def _digits() -> Array:

@@ -48,9 +48,10 @@ def projected(matrix: Array) -> Array:
 def plausible(rising: Array) -> Array:
     """The nearest increasing, non-negative sequence with sum at most 1."""
     fitted = isotonic_regression(rising)
-    kept = np.maximum(fitted, 0)
+    kept: Array = np.maximum(fitted, 0)
     if kept.sum() <= 1:
         return kept
     falling = fitted[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
-    return np.maximum(fitted - excess[np.flatnonzero(falling > excess)[-1]], 0)
+    lowered: Array = np.maximum(fitted - excess[np.flatnonzero(falling > excess)[-1]], 0)
+    return lowered

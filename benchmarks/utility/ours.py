@@ -13,6 +13,7 @@ from benchmarks.utility.matrices import goe, projected, triangle
 from benchmarks.utility.method import Forms, Method, independent_draws
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import Family, NoiseLaw
 
 
@@ -21,7 +22,7 @@ def scale(name: str, data: Dataset, privacy: Privacy) -> float:
     made = registry[name].calibrated(
         p=data.p,
         n=data.n,
-        neighbours="replace-one",
+        neighbours=Neighbours.REPLACE_ONE,
         epsilon=None if privacy.kind == "zcdp" else privacy.epsilon,
         delta=None if privacy.kind == "pure" else DELTA,
         mu=privacy.mu if privacy.kind == "zcdp" else None,

@@ -23,7 +23,7 @@ from gramercy.schemas.evidence import Evidence, Histogram
 Array = NDArray[np.float64]
 Level = Literal["good", "warning", "danger"]
 
-_LARGEST, _TYPICAL, LOST_SHARE = 0.12, 0.05, 0.05
+LARGEST, TYPICAL, LOST_SHARE = 0.12, 0.05, 0.05
 _RED_TYPICAL, _RED_LOST = 0.2, 0.5
 MOST_NOISE = 0.3  # of a correlation that is not lost
 _REACH = 2.0  # standard deviations of the noise
@@ -32,6 +32,18 @@ _CONSTANT = 3.0 * math.sqrt(2.0)  # standard deviations of a count
 _CELLS, _ROWS = 5.0, 4.5
 _NOTICED = 1.15
 _MOST_NAMED = 3
+
+
+def level_of(typical: float, largest: float, lost_share: float) -> Level:
+    """The verdict on correlations, of a release and of a plan.
+
+    `typical`, `largest`: their typical error, and the largest bound. `lost_share`: share of the
+    pairs of columns whose correlation is lost in the noise.
+    """
+    if typical > _RED_TYPICAL or lost_share > _RED_LOST:
+        return "danger"
+    accurate = typical <= TYPICAL and largest <= LARGEST and lost_share <= LOST_SHARE
+    return "good" if accurate else "warning"
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ class ClippedAccuracy:
     def least_accurate(self) -> tuple[str, ...]:
         """The columns of the least accurate correlations, the worst first; at most three."""
         without, names = self, list[str]()
-        while without.pairs.any() and without.largest > _LARGEST and len(names) < _MOST_NAMED:
+        while without.pairs.any() and without.largest > LARGEST and len(names) < _MOST_NAMED:
             worst = without._worst
             names.append(self.names[worst])
             without = without._without(worst)
@@ -147,10 +159,7 @@ class ClippedAccuracy:
     @property
     def _level_of_all(self) -> Level:
         """See `level`."""
-        if self.typical > _RED_TYPICAL or self.lost_share > _RED_LOST:
-            return "danger"
-        accurate = self.typical <= _TYPICAL and self.largest <= _LARGEST
-        return "good" if accurate and self.lost_share <= LOST_SHARE else "warning"
+        return level_of(self.typical, self.largest, self.lost_share)
 
     @property
     def _worst(self) -> int:
@@ -158,7 +167,7 @@ class ClippedAccuracy:
         live = np.logical_and.outer(~self.apart, ~self.apart)
         bounds = np.where(self.pairs | self.pairs.T, self.bounds, np.where(live, math.inf, 0.0))
         np.fill_diagonal(bounds, 0.0)
-        inaccurate = (bounds > _LARGEST).sum(axis=1)
+        inaccurate = (bounds > LARGEST).sum(axis=1)
         return int(np.argmax(inaccurate + np.minimum(bounds, 1.0).mean(axis=1)))
 
     def _typical(self, errors: Array) -> float:

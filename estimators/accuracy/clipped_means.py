@@ -62,7 +62,7 @@ def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array
         return np.zeros(len(numeric))
     if weight_lost(evidence.raw, evidence.deviations):
         return np.full(len(numeric), np.nan)
-    noise = evidence.radius**2 * float(evidence.deviations[0, 0])
+    noise = evidence.radius**2 * float(evidence.deviations[0, 0]) / evidence.rows_each
     lost = min(max(1 - weight + student_quantile(level, np.inf) * noise, 0.0), 1.0)
     facts = [each for each in evidence.columns if isinstance(each, ColumnFacts)]
     lower, upper, centre = np.array([(c.lower, c.upper, c.centre) for c in facts]).reshape(-1, 3).T

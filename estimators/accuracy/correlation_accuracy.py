@@ -24,7 +24,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     standard_rows,
     student,
 )
-from gramercy.estimators.table_units import mean_weight, table_units
+from gramercy.estimators.table_units import table_units, total_weight
 from gramercy.estimators.uncertainty.moment_errors import schur_complement
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -247,7 +247,7 @@ def row_weight(evidence: Evidence, rows_per_person: int) -> float | None:
     Two standard deviations of its noise are subtracted: the tails that are inferred from a weight
     shall not be too light.
     """
-    weight = mean_weight(evidence)
+    weight = total_weight(evidence)
     if weight is None or evidence.radius is None:
         return None
     sd = evidence.radius**2 * float(evidence.deviations[0, 0]) / rows_per_person

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,9 +12,11 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from gramercy.estimators.marginals import Distribution
+from gramercy.estimators.released_table import ReleasedTable, Shares
 from gramercy.estimators.table_units import TableMoments, table_units, weight_lost
 from gramercy.schemas import families, wordings
-from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 # Columns of levels as functions of standard normal variables.
@@ -155,6 +158,7 @@ class Category:
 
     facts: LevelsFacts
     choice: LevelChoice
+    shares: Array  # as released; those of `choice` leave out what noise explains
 
 
 TableColumn = Number | Category
@@ -205,36 +209,30 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
         correlation = np.nan_to_num(moments.correlation, nan=0.0, posinf=0.0, neginf=0.0)
     hidden = np.diag(units.unknown(evidence.raw, evidence.deviations))
     correlation[hidden, :] = correlation[:, hidden] = 0.0
-    columns = _columns(evidence, moments)
+    columns = _columns(ReleasedTable(evidence), moments)
     return ReleasedColumns(columns, np.clip(correlation, -1.0, 1.0))
 
 
-def _columns(evidence: Evidence, moments: TableMoments) -> tuple[TableColumn, ...]:
-    histograms = {each.column: each for each in evidence.marginals}
+def _columns(known: ReleasedTable, moments: TableMoments) -> tuple[TableColumn, ...]:
     columns: list[TableColumn] = []
-    sources = evidence.columns[1:]
-    at = 0
-    while at < len(sources):
-        facts = sources[at]
-        if isinstance(facts, LevelsFacts):
-            end = at + len(facts.levels)
-            shares = _shares(histograms.get(facts.name), moments.mean[at:end], evidence, at)
-            columns.append(Category(facts, FreeChoice(shares)))
-            at = end
-        elif facts is not None:
-            present = float(evidence.present[at + 1]) if evidence.present else 1.0
-            marginal = _marginal(facts, histograms.get(facts.name), moments, at)
-            columns.append(Number(facts, marginal, 1 - min(max(present, 0.0), 1.0)))
-            at += 1
+    sources = known.evidence.columns[1:]
+    for at, facts in enumerate(sources):
+        if isinstance(facts, LevelsFacts) and facts not in sources[:at]:
+            shares = known.levels(facts)
+            columns.append(Category(facts, FreeChoice(_drawn(shares)), shares.value))
+        elif isinstance(facts, ColumnFacts):
+            missing = known.missing(facts.name)
+            marginal = _marginal(facts, known.distribution(facts.name), moments, at)
+            columns.append(Number(facts, marginal, missing.value if missing else 0.0))
     return tuple(columns)
 
 
 def _marginal(
-    facts: ColumnFacts, histogram: Histogram | None, moments: TableMoments, at: int
+    facts: ColumnFacts, distribution: Distribution | None, moments: TableMoments, at: int
 ) -> Marginal:
     lower, upper = facts.lower, facts.upper
-    if histogram is not None:
-        found = histogram_marginal(histogram, lower, upper, facts.scale)
+    if distribution is not None:
+        found = histogram_marginal(distribution, lower, upper)
         if found is not None:
             return found
     mean = np.nan_to_num(moments.mean[at], nan=facts.centre)
@@ -242,25 +240,18 @@ def _marginal(
     return clamped_normal(float(mean), deviation, lower, upper)
 
 
-def _shares(
-    histogram: Histogram | None, means: Sequence[float] | Array, evidence: Evidence, at: int
-) -> Array:
-    """Shares of the levels and, last, of cells of no level; not negative, sum 1."""
-    if histogram is not None:
-        found, sd = histogram.count.astype(np.float64), histogram.sd
-        found = found / max(evidence.rows, 1.0)
-        sd /= max(evidence.rows, 1.0)
-    else:
-        found = np.append(means, 1 - np.sum(means))
-        weight = max(float(evidence.raw[0, 0]), np.finfo(float).tiny)
-        sd = float(evidence.deviations[0, at + 1]) / weight * np.sqrt(len(means) + 1)
-    found = np.maximum(np.nan_to_num(found), 0.0)
-    if found[-1] <= max(_EXPLAINED * sd, 1e-9):
+def _drawn(shares: Shares) -> Array:
+    """Shares of the levels and, last, of cells of no level; equal ones if nothing is known.
+
+    Without cells of no level if noise explains them.
+    """
+    found = shares.value.copy()
+    if not np.isfinite(found).all():
+        found = np.append(np.ones(len(found) - 1), 0.0)
+    elif found[-1] <= max(_EXPLAINED * shares.noise_error[-1], 1e-9):
         found[-1] = 0.0
-    if not found.sum() > 0:
-        found[:-1] = 1.0
-    shares: Array = found / found.sum()
-    return shares
+    drawn: Array = found / found.sum()
+    return drawn
 
 
 # Correlations of monotone functions of correlated normal variables, by Hermite expansions.
@@ -410,7 +401,7 @@ def _clamped_moments(m: float, s: float) -> tuple[float, float]:
 _TAIL = 0.1  # share of the rows
 _TAIL_EXPLAINED = 1.5  # standard deviations of noise that explain the count beyond a tail's end
 _SPIKE, _ROUNDS = 4.0, 4  # standard deviations above a smooth density; searches for such bins
-_ATOM = 1e-6  # width of a bin in scales, below which all of its cells are equal
+_MOSTLY = 0.5  # share of a bin that makes it one of equal cells
 _WIDER, _PARTS, _STEEPEST = 1.5, 8, 50.0  # of bins that are split
 
 
@@ -434,32 +425,40 @@ class HistogramMarginal:
 
 
 def histogram_marginal(
-    histogram: Histogram, lower: float, upper: float, scale: float
+    distribution: Distribution, lower: float, upper: float
 ) -> HistogramMarginal | None:
-    """The distribution that a noisy histogram gives.
+    """The marginal of a published distribution.
 
-    `histogram`: of a numeric column. `lower`, `upper`: bounds to which cells were clamped. `scale`:
-    of the column; narrower bins by a factor of a million hold one value. None if noise explains all
-    counts.
+    `lower`, `upper`: bounds to which cells were clamped. None if noise explains all counts.
 
     Cumulative counts are made nondecreasing by least squares. In each tail, which has a tenth of
     the rows, noise is a large part of the counts of wide bins, far from the centre; there the
     density is taken to be monotone, apart from bins that exceed it by more than noise explains, and
     to end where the count of all bins beyond is within one and a half standard deviations of the
-    noise.
+    noise. Atoms keep their values.
     """
-    left = np.clip(histogram.lower[:-1], lower, upper)
-    right = np.clip(histogram.upper[:-1], lower, upper)
-    single = right - left < _ATOM * scale
-    counts = _smoothed(histogram.count[:-1].astype(np.float64), right - left, single, histogram.sd)
-    if not counts.sum() > 0:
+    low, high, share, of_bin = distribution.parts
+    counts = distribution.likely
+    if not float(distribution.unbiased.sum()) > math.sqrt(
+        max(float(distribution.errors[-1, -1]), 0)
+    ):
         return None
-    value = np.where((left <= 0) & (right >= 0), 0.0, (left + right) / 2)
-    left, right = np.where(single, value, left), np.where(single, value, right)
-    left, right, counts = _split(left, right, counts)
-    cumulative = np.append(0.0, np.cumsum(counts) / counts.sum())
+    if not distribution.whole:
+        atoms = np.bincount(of_bin[low == high], share[low == high], len(counts))
+        widths = np.diff(np.clip(distribution.edges, lower, upper))
+        sd = float(np.median(distribution.deviations))
+        unbiased = np.where(counts > 0, distribution.unbiased, 0.0)
+        counts = _smoothed(unbiased, widths, atoms > _MOSTLY, sd)
+    masses = counts[of_bin] * share
+    if not masses.sum() > 0:
+        return None
+    kept = masses > 0
+    low, high, masses = _split(
+        np.clip(low[kept], lower, upper), np.clip(high[kept], lower, upper), masses[kept]
+    )
+    cumulative = np.append(0.0, np.cumsum(masses) / masses.sum())
     cumulative[-1] = 1.0
-    return HistogramMarginal(left, right, cumulative)
+    return HistogramMarginal(low, high, cumulative)
 
 
 def _split(left: Array, right: Array, counts: Array) -> tuple[Array, Array, Array]:

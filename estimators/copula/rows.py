@@ -117,7 +117,7 @@ def compared_marginals(copula: Copula, rows: pd.DataFrame) -> pd.DataFrame:
         cells = rows[name]
         absent = float(cells.isna().mean())
         if isinstance(column, Category):
-            shares = column.choice.shares
+            shares = column.shares
             for level, text, share in zip(
                 column.facts.levels, level_names(column.facts.levels), shares[:-1], strict=True
             ):
@@ -208,7 +208,7 @@ class Indicators:
         for column, own in zip(released.columns, released.slices, strict=True):
             part = np.zeros((own.stop - own.start, len(released.correlation)))
             if isinstance(column, Category):
-                shares = column.choice.shares
+                shares = column.shares
                 part[:, own] = np.diag(np.sqrt(shares[:-1] * (1 - shares[:-1])))
                 part = np.vstack([part, -part.sum(axis=0)])
                 deviations.append(np.sqrt(shares * (1 - shares)))

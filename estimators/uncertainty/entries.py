@@ -16,7 +16,7 @@ from gramercy.estimators.uncertainty.correlation_errors import (
     correlations_with_errors,
     not_estimable,
 )
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, Target, reach_of_matrix
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -194,8 +194,10 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
     errors = correlation_errors(evidence, of)
     diagonal = np.eye(len(errors.estimable), dtype=bool)
 
-    def interval(level: float) -> Bounds:
-        lower, upper = errors.interval(level)
+    of_table = replace(errors, sampling_factor=np.zeros_like(errors.sampling_factor))
+
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = (errors if target == "population" else of_table).interval(level)
         return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
     sampling_error, noise_error = (
@@ -206,7 +208,7 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
         sampling_error,
         noise_error,
         errors.estimable | diagonal,
-        interval,
+        bounds,
         describe_sampling(evidence),
     )
 
@@ -221,12 +223,13 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
         by_sampling = np.maximum(both - by_noise, 0.0)
     shape = gamma_shape(evidence.law, errors.linear)
 
-    def interval(level: float) -> Bounds:
+    def bounds(level: float, target: Target) -> Bounds:
+        sampled = by_sampling * (target == "population")
         if folds is None:
-            z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
-            below = above = z * np.sqrt(by_sampling + by_noise)
+            z = critical_value(1 - level, noise_share(sampled, by_noise), shape)
+            below = above = z * np.sqrt(sampled + by_noise)
         else:
-            squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
+            squares = squared_reaches(level, folds.freedom, sampled, by_noise, shape)
             below, above = reach_of_matrix(errors.matrix, *squares)
         lower = np.where(known, errors.matrix - below, -1.0)
         upper = np.where(known, errors.matrix + above, 1.0)
@@ -241,6 +244,6 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
         np.sqrt(by_sampling),
         np.sqrt(by_noise),
         known,
-        interval,
+        bounds,
         describe_sampling(evidence),
     )

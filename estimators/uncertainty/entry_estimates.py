@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
+# Whose value an interval contains: that of a population of which the rows are a sample, or the
+# table's own, without the sampling error.
+Target = Literal["population", "table"]
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What is not known of the bias of estimates, below and above them."""
+
+    shift: Bounds  # distances that the bias may have
+    deviation: Bounds  # standard deviations of what it may have beyond
+
+    @classmethod
+    def none(cls, estimate: Array) -> Bias:
+        """Of estimates without bias."""
+        zero = np.zeros_like(estimate)
+        return cls((zero, zero), (zero, zero))
+
+    def of(self, change: Callable[[Array], Array]) -> Bias:
+        """The same after a change of every array, such as of units."""
+        (below, above), (less, more) = self.shift, self.deviation
+        return Bias((change(below), change(above)), (change(less), change(more)))
 
 
 @dataclass(frozen=True)
@@ -21,13 +44,21 @@ class Entries:
     sampling_error: Array
     noise_error: Array
     estimable: NDArray[np.bool_]  # whether the entry can be estimated at all
-    # lower and upper bounds, as a function of the confidence level
-    interval: Callable[[float], Bounds]
+    # lower and upper bounds, as a function of the confidence level and of whose value it is
+    bounds: Callable[[float, Target], Bounds]
     # what the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife
     law: str = "Gaussian rows"
-    # The bounds of the table's own value, if they are known: without the sampling error. Those of
-    # `interval` are of a population of which the rows are a sample.
-    table_interval: Callable[[float], Bounds] | None = None
+    # what is not known of the bias of clipping; it is part of the bounds. None for no bias.
+    unknown_bias: Bias | None = None
+
+    def interval(self, level: float, target: Target = "population") -> Bounds:
+        """Lower and upper bounds at a confidence level."""
+        return self.bounds(level, target)
+
+    @property
+    def bias(self) -> Bias:
+        """What is not known of the bias of clipping."""
+        return self.unknown_bias or Bias.none(self.estimate)
 
     @property
     def standard_error(self) -> Array:

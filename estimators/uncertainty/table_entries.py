@@ -22,8 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
+from gramercy.estimators.released_table import ReleasedTable, Shares
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import (
+    Bias,
+    Bounds,
+    Entries,
+    Target,
+    reach_of_matrix,
+)
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -33,14 +40,23 @@ from gramercy.estimators.uncertainty.jackknife import (
 )
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import LevelsFacts
 
 Array = NDArray[np.float64]
 
 _MOST_NOISE = 0.3  # largest standard deviation of the noise in a correlation that is known
+_FAR = 3.29  # standard deviations: an error of one in a thousand
 
 
 def table_means(evidence: Evidence, units: TableUnits) -> Entries:
-    """Means of the q columns without the intercept, in their units; arrays of shape (q,)."""
+    """Means of the q columns without the intercept, in their units; arrays of shape (q,).
+
+    Those of levels are their shares: see `estimators.released_table`.
+    """
+    return _with_shares(evidence, _numeric_means(evidence, units))
+
+
+def _numeric_means(evidence: Evidence, units: TableUnits) -> Entries:
     clipped = clipped_moments(evidence)
     if clipped is not None:
         return _clipped_means(evidence, units, clipped)
@@ -48,6 +64,46 @@ def table_means(evidence: Evidence, units: TableUnits) -> Entries:
     sampling = np.sqrt(np.maximum(variances, 0.0) / units.present / max(evidence.rows, 1.0))
     shape = gamma_shape(evidence.law, _linear(evidence, units))[0, 1:]
     return _entries(evidence, units, lambda moments: moments.mean, sampling, shape)
+
+
+def _with_shares(evidence: Evidence, entries: Entries) -> Entries:
+    """The means with the shares of levels in place of those of their indicators."""
+    known, columns = ReleasedTable(evidence), evidence.columns[1:]
+    found = {
+        facts: known.levels(facts)
+        for facts in dict.fromkeys(columns)
+        if isinstance(facts, LevelsFacts)
+    }
+    places = [(np.array([c == facts for c in columns]), found[facts]) for facts in found]
+
+    def replaced(values: Array, part: Callable[[Shares], Array]) -> Array:
+        values = values.copy()
+        for at, shares in places:
+            values[at] = part(shares)[:-1]
+        return values
+
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = entries.bounds(level, target)
+        return (
+            replaced(
+                lower, lambda each: np.nan_to_num(each.interval(level, target)[0], nan=-np.inf)
+            ),
+            replaced(
+                upper, lambda each: np.nan_to_num(each.interval(level, target)[1], nan=np.inf)
+            ),
+        )
+
+    estimable = entries.estimable.copy()
+    for at, shares in places:
+        estimable[at] = np.isfinite(shares.value[:-1])
+    return replace(
+        entries,
+        estimate=replaced(entries.estimate, lambda shares: shares.value),
+        sampling_error=replaced(entries.sampling_error, lambda shares: shares.sampling_error),
+        noise_error=replaced(entries.noise_error, lambda shares: shares.noise_error),
+        estimable=estimable,
+        bounds=bounds,
+    )
 
 
 def table_covariance(evidence: Evidence, units: TableUnits) -> Entries:
@@ -78,8 +134,8 @@ def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
     known &= np.diag(variances.estimable)
     deviation = np.sqrt(np.where(known, np.diag(variances.estimate), 1.0))
 
-    def interval(level: float) -> Bounds:
-        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level))
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level, target))
         return lower, upper
 
     return replace(
@@ -88,7 +144,7 @@ def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
         sampling_error=np.diag(variances.sampling_error) / (2 * deviation),
         noise_error=np.diag(variances.noise_error) / (2 * deviation),
         estimable=known,
-        interval=interval,
+        bounds=bounds,
     )
 
 
@@ -110,9 +166,9 @@ def _entries(
     estimable = np.isfinite(estimate) & np.isfinite(noise_error) & np.isfinite(sampling_error)
     estimable &= not weight_lost(raw, deviations)
 
-    def interval(level: float) -> Bounds:
+    def bounds(level: float, target: Target) -> Bounds:
         diagonal = np.eye(len(estimate), dtype=bool) if estimate.ndim == 2 else None
-        by_sampling, by_noise = sampling_error**2, noise_error**2
+        by_sampling, by_noise = sampling_error**2 * (target == "population"), noise_error**2
         if folds is None:
             z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
             below = above = z * np.sqrt(by_sampling + by_noise)
@@ -127,7 +183,7 @@ def _entries(
         return lower, np.where(estimable, estimate + above, np.inf)
 
     law = describe_sampling(evidence)
-    return Entries(estimate, sampling_error, noise_error, estimable, interval, law)
+    return Entries(estimate, sampling_error, noise_error, estimable, bounds, law)
 
 
 def _linear(evidence: Evidence, units: TableUnits) -> Array:
@@ -168,23 +224,39 @@ def _clipped_deviations(evidence: Evidence, units: TableUnits, clipped: ClippedM
     )
     deviation = np.sqrt(np.maximum(clipped.variance, 0.0))
 
-    def root_of(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def interval(level: float) -> Bounds:
-            lower, upper = (np.sqrt(np.maximum(each, 0.0)) for each in bounds(level))
-            return lower, upper
+    def root(level: float, target: Target) -> Bounds:
+        lower, upper = (
+            np.sqrt(np.maximum(each, 0.0)) for each in variances.interval(level, target)
+        )
+        return lower, upper
 
-        return interval
-
-    assert variances.table_interval is not None  # noqa: S101
     roots = replace(
         variances,
         estimate=deviation,
         sampling_error=variances.sampling_error / (2 * deviation),
         noise_error=variances.noise_error / (2 * deviation),
-        interval=root_of(variances.interval),
-        table_interval=root_of(variances.table_interval),
+        bounds=root,
+        unknown_bias=_bias_of_roots(variances),
     )
     return _rescaled(roots, units.scale)
+
+
+def _bias_of_roots(variances: Entries) -> Bias:
+    """The bias of standard deviations: with it, far errors are as far as those of the variances."""
+    deviation = np.sqrt(np.maximum(variances.estimate, 1e-24))
+    error, (below, above) = variances.standard_error, variances.bias.shift
+
+    def beyond(start: Array, direction: float, spread: Array) -> tuple[Array, Array]:
+        start = np.maximum(start, 0.0)
+        end = np.maximum(start + direction * _FAR * np.hypot(error, spread), 0.0)
+        all_errors = np.abs(np.sqrt(end) - np.sqrt(start)) / _FAR
+        bias = np.maximum(all_errors**2 - (error / (2 * deviation)) ** 2, 0.0)
+        return np.abs(np.sqrt(start) - deviation), np.sqrt(bias)
+
+    spread_below, spread_above = variances.bias.deviation
+    lower = beyond(variances.estimate - below, -1.0, spread_below)
+    upper = beyond(variances.estimate + above, 1.0, spread_above)
+    return Bias((lower[0], upper[0]), (lower[1], upper[1]))
 
 
 def _clipped_covariance(evidence: Evidence, units: TableUnits, clipped: ClippedMoments) -> Entries:
@@ -242,20 +314,15 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
     bias = np.where(diagonal, 0.0, clipped.correlation_bias)
     made = errors.entries(clipped.correlation, (bias, bias), (0.0, 0.0), known | diagonal)
 
-    def within(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def interval(level: float) -> Bounds:
-            lower, upper = (np.clip(each, -1.0, 1.0) for each in bounds(level))
-            return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
+    def within(level: float, target: Target) -> Bounds:
+        lower, upper = (np.clip(each, -1.0, 1.0) for each in made.interval(level, target))
+        return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
-        return interval
-
-    assert made.table_interval is not None  # noqa: S101
     return replace(
         made,
         sampling_error=np.where(diagonal, 0.0, made.sampling_error),
         noise_error=np.where(diagonal, 0.0, made.noise_error),
-        interval=within(made.interval),
-        table_interval=within(made.table_interval),
+        bounds=within,
     )
 
 
@@ -287,10 +354,10 @@ class _Errors:
     ) -> Entries:
         """Entries whose bounds are farther from the estimate by `shift` and by `bias`."""
 
-        def bounds(level: float, sampling: float) -> Bounds:
+        def bounds(level: float, target: Target) -> Bounds:
             z = student_quantile(level, np.inf)
             own = z * self.noise
-            if sampling:
+            if target == "population":
                 own = np.hypot(own, student_quantile(level, self.freedom) * self.sampling)
             below, above = (
                 moved + np.hypot(width * (z / Z95), own)
@@ -301,15 +368,10 @@ class _Errors:
                 np.where(known, estimate + above, np.inf),
             )
 
-        return Entries(
-            estimate,
-            self.sampling,
-            self.noise,
-            known & np.isfinite(self.sampling),
-            lambda level: bounds(level, 1.0),
-            self.law,
-            lambda level: bounds(level, 0.0),
-        )
+        estimable = known & np.isfinite(self.sampling)
+        distances = [np.broadcast_to(each, estimate.shape) for each in shift]
+        unknown = Bias((distances[0], distances[1]), (bias[0] / Z95, bias[1] / Z95))
+        return Entries(estimate, self.sampling, self.noise, estimable, bounds, self.law, unknown)
 
 
 def _pairs(values: Array) -> tuple[Array, Array]:
@@ -324,19 +386,15 @@ def _is_sign(evidence: Evidence, units: TableUnits) -> NDArray[np.bool_]:
 def _rescaled(entries: Entries, scale: Array, centre: Array | float = 0.0) -> Entries:
     """Entries in the columns' units."""
 
-    def interval(bounds: Callable[[float], Bounds]) -> Callable[[float], Bounds]:
-        def rescaled(level: float) -> Bounds:
-            lower, upper = bounds(level)
-            return centre + scale * lower, centre + scale * upper
+    def bounds(level: float, target: Target) -> Bounds:
+        lower, upper = entries.interval(level, target)
+        return centre + scale * lower, centre + scale * upper
 
-        return rescaled
-
-    assert entries.table_interval is not None  # noqa: S101
     return replace(
         entries,
         estimate=centre + scale * entries.estimate,
         sampling_error=scale * entries.sampling_error,
         noise_error=scale * entries.noise_error,
-        interval=interval(entries.interval),
-        table_interval=interval(entries.table_interval),
+        bounds=bounds,
+        unknown_bias=entries.bias.of(lambda each: scale * each),
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gramercy.api.tables import CrossTable, Description
     from gramercy.estimators import Estimate
     from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
+    from gramercy.estimators.uncertainty.entry_estimates import Target
     from gramercy.schemas.evidence import Evidence
 
 _OWN_CALLS = {  # estimators of requests and the command line that are methods in Python
@@ -185,7 +186,9 @@ class ReleaseAnalyses(ReleaseMatrices):
         settings = {"rows": rows, "columns": columns, "level": level}
         return CrossTable(analysis("tables", settings, self.evidence))
 
-    def describe(self, by: str | None = None, level: float = 0.95) -> Description:
+    def describe(
+        self, by: str | None = None, level: float = 0.95, target: Target = "population"
+    ) -> Description:
         """Means, standard deviations, quantiles and shares of all columns, with intervals.
 
         Parameters
@@ -194,6 +197,9 @@ class ReleaseAnalyses(ReleaseMatrices):
             Name of a column of levels: then also the means within each of its levels.
         level
             Confidence level of the intervals.
+        target
+            Whose means and standard deviations the intervals contain: ``population`` or ``table``,
+            see `WithErrors.interval`.
 
         Raises
         ------
@@ -203,7 +209,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         from gramercy.api.tables import Description
 
         self._needs_second_moment()
-        settings = {"by": by, "level": level}
+        settings = {"by": by, "level": level, "target": target}
         return Description(analysis("moments", settings, self.evidence))
 
     def compare(self, other: ReleaseAnalyses, level: float = 0.95) -> Comparison:

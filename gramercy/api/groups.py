@@ -55,12 +55,16 @@ class GroupRelease(ReleaseAnalyses):
     @property
     def rows(self) -> float:
         """Noisy number of rows or persons; see `rows_error`."""
-        return self.evidence.rows
+        return self._size[0]
 
     @property
     def rows_error(self) -> float:
         """Standard deviation of the noise on `rows`."""
-        return self.evidence.rows_sd
+        return self._size[1]
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        return self.evidence.size or (self.evidence.rows, self.evidence.rows_sd)
 
     def _repr_html_(self) -> str:
         rows = f"{self.rows:,.0f} (noise: {self.rows_error:.2g})"
@@ -78,11 +82,15 @@ class Groups(Named[GroupRelease]):
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The noisy number of rows or persons of every group, and its ``standard_error``."""
+        """The number of rows or persons of every group.
+
+        Returns ``rows`` with its ``standard_error`` by noise, and their ``share``. Numbers are not
+        negative, and add up to that of the release if it is public.
+        """
         numbers = {name: (group.rows, group.rows_error) for name, group in self.items()}
-        return pd.DataFrame.from_dict(
-            numbers, orient="index", columns=["rows", "standard_error"]
-        ).rename_axis("group")
+        table = pd.DataFrame.from_dict(numbers, orient="index", columns=["rows", "standard_error"])
+        total = max(float(table["rows"].sum()), 1.0)
+        return table.assign(share=table["rows"] / total).rename_axis("group")
 
     @property
     def means(self) -> pd.DataFrame:
@@ -138,7 +146,7 @@ class Groups(Named[GroupRelease]):
         return QuadraticClassifier(self.owner, estimate, columns)
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows.round(0), f"Groups of {self.owner}")
+        return html_table(self.rows[["rows", "standard_error"]].round(0), f"Groups of {self.owner}")
 
 
 Array = NDArray[np.float64]

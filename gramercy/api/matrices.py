@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 from gramercy.common.plotting import Picture
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import UnitRows
+from gramercy.schemas.errors import RequestError, UnitRows
 from gramercy.schemas.evidence import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gramercy.api.caveats import Caveats
     from gramercy.estimators.table_units import TableUnits
     from gramercy.estimators.uncertainty.entries import EntryKind
-    from gramercy.estimators.uncertainty.entry_estimates import Entries
+    from gramercy.estimators.uncertainty.entry_estimates import Entries, Target
+
+_WIDE = 0.12  # half width of an interval of a correlation that is uncertain
 
 
 class WithErrors:
@@ -31,8 +34,9 @@ class WithErrors:
 
     _plain: Callable[[NDArray[np.float64]], Any]  # the values as a plain pandas object
     _unchanged_entries: Callable[[], Entries]
+    _kinds: Callable[[], Mapping[str, str]]  # the kinds of the caveats of columns that have some
 
-    def _keep(self, entries: Callable[[], Entries]) -> None:
+    def _keep(self, entries: Callable[[], Entries], kinds: Callable[[], Mapping[str, str]]) -> None:
         """Keep the errors of the values as they are now: those of others are unknown."""
         frame: Any = self
         original, labels = frame.to_numpy().copy(), [list(axis) for axis in frame.axes]
@@ -48,6 +52,7 @@ class WithErrors:
 
         # A plain assignment would make pandas look for a column of this name.
         object.__setattr__(self, "_unchanged_entries", unchanged_entries)
+        object.__setattr__(self, "_kinds", kinds)
 
     def __getitem__(self, key: Any) -> Any:
         """As in pandas; the error of an unknown column names those that exist."""
@@ -93,22 +98,41 @@ class WithErrors:
         """
         return self._entries.law
 
-    def interval(self, level: float = 0.95) -> tuple[pd.DataFrame | pd.Series, ...]:
+    @property
+    def caveats(self) -> pd.Series:
+        """The kinds of each column's caveats, such as ``tail; hidden cells``; empty if none.
+
+        Their words are in `ReleaseMatrices.warnings`.
+        """
+        kinds, names = self._kinds(), list(self.index)  # type: ignore[attr-defined]
+        return pd.Series([kinds.get(name, "") for name in names], names, dtype="str")
+
+    def interval(
+        self, level: float = 0.95, target: Target = "population"
+    ) -> tuple[pd.DataFrame | pd.Series, ...]:
         """Lower and upper bounds of every entry; the full range if it is not estimable.
 
         Parameters
         ----------
         level
             Confidence level of each interval, greater than 0.5 and less than 1; not simultaneous.
+        target
+            ``population``: of which the rows are a sample, with the sampling error; ``table``: the
+            value that the table itself has, without it. Both contain the noise, and what is not
+            known of the rows that were clipped, if the release publishes what clipping took away.
 
         Raises
         ------
         RequestError
-            If `level` is out of range.
+            If `level` or `target` is out of range.
         """
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        lower, upper = self._entries.interval(level)
+        if target not in ("population", "table"):
+            raise families.ANALYSIS(
+                "'target' must be 'population' or 'table', not '{target}'.", target=str(target)
+            )
+        lower, upper = self._entries.interval(level, target)
         return self._plain(lower), self._plain(upper)
 
     def _frame(self, values: NDArray[np.float64]) -> Any:
@@ -130,8 +154,8 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         Shape (q, q); NaN for entries that cannot be estimated.
     names
         Names of the q columns.
-    entries
-        Computes the errors when they are first needed.
+    entries, kinds
+        Compute the errors, and the kinds of caveats by column, when they are first needed.
 
     Examples
     --------
@@ -141,14 +165,18 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
     (3, 3)
     >>> lower, upper = matrix.interval(0.99)
     >>> list(matrix.listed().columns)
-    ['row', 'column', 'estimate', 'standard_error', 'lower', 'upper']
+    ['row', 'column', 'estimate', 'standard_error', 'lower', 'upper', 'caveat']
     """
 
     def __init__(
-        self, matrix: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
+        self,
+        matrix: NDArray[np.float64],
+        names: Sequence[str],
+        entries: Callable[[], Entries],
+        kinds: Callable[[], Mapping[str, str]],
     ) -> None:
         super().__init__(np.array(matrix), index=list(names), columns=list(names))
-        self._keep(entries)
+        self._keep(entries, kinds)
 
     @property
     def _constructor(self) -> Any:
@@ -157,31 +185,37 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
 
-    def listed(self, level: float = 0.95) -> pd.DataFrame:
+    def listed(self, level: float = 0.95, target: Target = "population") -> pd.DataFrame:
         """One row per pair of columns, including each column with itself.
 
         Parameters
         ----------
-        level
+        level, target
             See `interval`.
 
         Returns
         -------
         DataFrame
-            ``row``, ``column``, ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+            ``row``, ``column``, ``estimate``, ``standard_error``, ``lower``, ``upper`` and
+            ``caveat``, the kinds of the caveats of both columns.
         """
         i, j = np.triu_indices(len(self))
         labels = self.index.to_numpy(dtype=object)
-        bounds = zip(("lower", "upper"), self.interval(level), strict=True)
+        bounds = zip(("lower", "upper"), self.interval(level, target), strict=True)
         estimate = self._frame(self._entries.estimate)
         frames = {"estimate": estimate, "standard_error": self.standard_error, **dict(bounds)}
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
-        return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
+        kinds = self.caveats.to_numpy()
+        caveat = ["; ".join(_each_once(pair)) for pair in zip(kinds[i], kinds[j], strict=True)]
+        found = {"row": labels[i], "column": labels[j], **numbers}
+        return pd.DataFrame({**found, "caveat": pd.Series(caveat, dtype="str")})
 
     def plot(self) -> Picture:
         """A heat map, with names and values on hover; unknown entries are grey.
 
-        See `plot_intervals`. For a figure of matplotlib, ``imshow`` draws the same data frame.
+        Correlations of which the table's own value may be off by more than 0.12 are hatched, and
+        grey among more than 64 columns. See `plot_intervals`. For a figure of matplotlib,
+        ``imshow`` draws the same data frame.
 
         Raises
         ------
@@ -189,16 +223,27 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
             If the packages that draw are not installed.
         """
         values = self._frame(self._entries.estimate).to_numpy()
-        return Picture.of_matrix(values, [str(name) for name in self.index])
+        lower, upper = self._entries.interval(0.95, "table")
+        correlations = bool((self._entries.estimate.diagonal() == 1).all())
+        uncertain = correlations & ((upper - lower) / 2 > _WIDE)
+        return Picture.of_matrix(values, [str(name) for name in self.index], uncertain)
 
-    def plot_intervals(self, ax: Axes | None = None, level: float = 0.95, pairs: int = 30) -> Axes:
+    def plot_intervals(
+        self,
+        ax: Axes | None = None,
+        level: float = 0.95,
+        pairs: int = 30,
+        target: Target = "population",
+    ) -> Axes:
         """Draw a forest plot of the entries off the diagonal that are largest in size.
+
+        Those of a column with caveats are hollow.
 
         Parameters
         ----------
         ax
             Axes to draw on; None for a new figure.
-        level
+        level, target
             See `interval`.
         pairs
             Number of pairs of columns to draw.
@@ -210,12 +255,13 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         """
         from gramercy.common.plotting import forest
 
-        listed = self.listed(level)
+        listed = self.listed(level, target)
         listed = listed[listed["row"] != listed["column"]]
         order = listed["estimate"].abs().sort_values(ascending=False, kind="stable").index
         listed = listed.loc[order[:pairs]]
         numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
-        return forest(numbers, [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()], ax)
+        labels = [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()]
+        return forest(numbers, labels, ax, list(listed["caveat"] != ""))
 
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
@@ -232,15 +278,19 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         Shape (q,); NaN for numbers that cannot be estimated.
     names
         Names of the q columns.
-    entries
-        The errors.
+    entries, kinds
+        The errors, and the kinds of caveats by column.
     """
 
     def __init__(
-        self, values: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
+        self,
+        values: NDArray[np.float64],
+        names: Sequence[str],
+        entries: Callable[[], Entries],
+        kinds: Callable[[], Mapping[str, str]],
     ) -> None:
         super().__init__(np.array(values), index=list(names))
-        self._keep(entries)
+        self._keep(entries, kinds)
 
     @property
     def _constructor(self) -> Any:
@@ -253,27 +303,47 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return pd.Series, (self.to_numpy(), self.index)
 
-    def listed(self, level: float = 0.95) -> pd.DataFrame:
-        """One row per column: ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+    def __repr__(self) -> str:
+        """The numbers, and which of them have caveats."""
+        shown = pd.Series.__repr__(self)
+        kinds = self.caveats
+        listed = [f"{name} ({kind})" for name, kind in kinds[kinds != ""].items()]
+        return (
+            f"{shown}\nCaveats, see .warnings of the release: {', '.join(listed)}"
+            if listed
+            else shown
+        )
+
+    def listed(self, level: float = 0.95, target: Target = "population") -> pd.DataFrame:
+        """One row per column: its estimate, error and interval, and the kinds of its caveats.
 
         Parameters
         ----------
-        level
+        level, target
             See `interval`.
+
+        Returns
+        -------
+        DataFrame
+            ``estimate``, ``standard_error``, ``lower``, ``upper`` and ``caveat``.
         """
-        lower, upper = self.interval(level)
+        lower, upper = self.interval(level, target)
         numbers = {"estimate": self._frame(self._entries.estimate)}
         numbers |= {"standard_error": self.standard_error, "lower": lower, "upper": upper}
-        return pd.DataFrame(numbers)
+        return pd.DataFrame({**numbers, "caveat": self.caveats})
 
-    def plot(self, ax: Axes | None = None, level: float = 0.95) -> Sequence[Axes]:
+    def plot(
+        self, ax: Axes | None = None, level: float = 0.95, target: Target = "population"
+    ) -> Sequence[Axes]:
         """Draw a forest plot: the interval of each column, in its own unit.
+
+        Columns with caveats are hollow, and their kinds follow their names.
 
         Parameters
         ----------
         ax
             Axes to draw all columns on; None for a new figure with axes for each column.
-        level
+        level, target
             See `interval`.
 
         Returns
@@ -288,24 +358,27 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         """
         from gramercy.common.plotting import forest, stacked_axes
 
-        listed = self.listed(level)
+        listed = self.listed(level, target)
         numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
+        marked = list(listed["caveat"] != "")
+        labels = [
+            f"{name}\n{kind}" if kind else str(name) for name, kind in listed["caveat"].items()
+        ]
         if ax is not None:
-            return [forest(numbers, list(listed.index), ax)]
+            return [forest(numbers, labels, ax, marked)]
         separate = stacked_axes(len(self), 6.0, min(40.0, 0.65 * len(self) + 0.4))
         return [
-            forest(numbers[:, k : k + 1], [name], each)
-            for k, (name, each) in enumerate(zip(listed.index, separate, strict=True))
+            forest(numbers[:, k : k + 1], [labels[k]], each, [marked[k]])
+            for k, each in enumerate(separate)
         ]
 
     def _plain(self, values: NDArray[np.float64]) -> pd.Series:
         return pd.Series(values, index=self.index)
 
 
-def measured(entries: Entries, names: Sequence[str]) -> Measured:
-    """The matrix of these entries; if they have no intercept, its name is left out."""
-    values = np.where(entries.estimable, entries.estimate, np.nan)
-    return Measured(values, names[len(names) - len(values) :], lambda: entries)
+def _each_once(kinds: Sequence[str]) -> list[str]:
+    """The kinds in these lists, each once."""
+    return list(dict.fromkeys(kind for each in kinds for kind in each.split("; ") if kind))
 
 
 class ReleaseMatrices(ABC):
@@ -320,11 +393,12 @@ class ReleaseMatrices(ABC):
     def __init__(self, id: str) -> None:
         self.id = id
         self._entries: dict[str, Entries] = {}
+        self._caveats: Caveats | None = None
         self._warned = False
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: errors are computed again when they are needed."""
-        return vars(self) | {"_entries": {}}
+        return vars(self) | {"_entries": {}, "_caveats": None}
 
     @property
     @abstractmethod
@@ -346,6 +420,27 @@ class ReleaseMatrices(ABC):
         """Refuse a release that has no second moment; a pool always has one."""
 
     @property
+    def warnings(self) -> Caveats:
+        """What the numbers do not say: caveats of columns, and of the whole release.
+
+        Such as a long tail of which the noise hides a part; each has words, a code and facts. Empty
+        for releases that have no means of columns.
+        """
+        from gramercy.api.caveats import Caveats
+        from gramercy.estimators.caveats import caveats
+
+        if self._caveats is None:
+            try:
+                self._needs_second_moment()
+            except RequestError:
+                return Caveats(())
+            self._caveats = Caveats(caveats(self.evidence))
+        return self._caveats
+
+    def _kinds(self) -> dict[str, str]:
+        return self.warnings.kinds
+
+    @property
     def _released(self) -> NDArray[np.float64]:
         """The second moment as released, with the mean of the noise."""
         return self.evidence.raw
@@ -363,7 +458,9 @@ class ReleaseMatrices(ABC):
             If the release is a precision matrix.
         """
         self._needs_second_moment()
-        return Measured(self._released, self.names, lambda: self._entries_of("second moment"))
+        return Measured(
+            self._released, self.names, lambda: self._entries_of("second moment"), self._kinds
+        )
 
     @property
     def means(self) -> MeasuredColumn:
@@ -404,7 +501,7 @@ class ReleaseMatrices(ABC):
         units = self._warn_or_own_units()
         if units is None:
             return self._measured("covariance")
-        return measured(self._own_entries("covariance", units), units.names)
+        return self._labelled_entries(self._own_entries("covariance", units), units.names)
 
     @property
     def correlation(self) -> Measured:
@@ -420,7 +517,8 @@ class ReleaseMatrices(ABC):
         entries, evidence = self._entries_of("correlation"), self.evidence
         unknown = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
         unknown &= ~np.eye(len(unknown), dtype=bool)
-        return measured(replace(entries, estimable=entries.estimable & ~unknown), units.names)
+        known = replace(entries, estimable=entries.estimable & ~unknown)
+        return self._labelled_entries(known, units.names)
 
     @property
     def partial_correlation(self) -> Measured:
@@ -456,7 +554,7 @@ class ReleaseMatrices(ABC):
         entries = self._own_entries(kind, units)
         values = np.where(entries.estimable, entries.estimate, np.nan)
         names = units.names[len(units.names) - len(values) :]  # without the intercept
-        return MeasuredColumn(values, names, lambda: entries)
+        return MeasuredColumn(values, names, lambda: entries, self._kinds)
 
     def _own_entries(self, kind: str, units: TableUnits) -> Entries:
         """Entries in own units with their errors, computed once."""
@@ -480,4 +578,10 @@ class ReleaseMatrices(ABC):
         return self._entries[kind]
 
     def _measured(self, kind: EntryKind) -> Measured:
-        return measured(self._entries_of(kind), self.names)
+        return self._labelled_entries(self._entries_of(kind), self.names)
+
+    def _labelled_entries(self, entries: Entries, names: Sequence[str]) -> Measured:
+        """The matrix of these entries; if they have no intercept, its name is left out."""
+        values = np.where(entries.estimable, entries.estimate, np.nan)
+        own = names[len(names) - len(values) :]
+        return Measured(values, own, lambda: entries, self._kinds)

@@ -172,8 +172,9 @@ class Periods(Mapping[str, Release]):
     def changes(self) -> pd.DataFrame:
         """Whether each number of `over_time` is the same in all periods.
 
-        The test knows the noise and the sampling error of each period; it is about the populations
-        behind the tables (`estimators.table_comparison`).
+        The test is about the populations behind the tables. It knows the noise and the sampling
+        error of each period, and how far clipping may have moved each number: a difference that
+        clipping can explain is no change (`estimators.table_comparison`).
 
         Returns
         -------

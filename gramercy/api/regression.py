@@ -179,7 +179,7 @@ class RegressionResult:
         predicted = np.full(len(frame), terms.iloc[0])
         levels = {
             each: _level_numbers(frame[each.name], each)
-            for each in facts
+            for each in dict.fromkeys(facts)
             if isinstance(each, LevelsFacts)
         }
         for index, each, slope in zip(self._design.regressors, facts, terms.iloc[1:], strict=True):

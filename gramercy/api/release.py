@@ -34,7 +34,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
-from gramercy.schemas.facts import ColumnFacts, GuaranteeFacts
+from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
 
@@ -201,11 +201,10 @@ class Release(ReleaseAnalyses):
         RequestError
             If the release publishes no histograms.
         """
-        from gramercy.estimators.marginals import marginals_frame, rows_counted
+        from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
-        histograms = self._bundle.marginals
-        return marginals_frame(histograms, rows_counted(self.manifest, histograms))
+        return ReleasedTable(self._bundle.evidence).frame(self.manifest.columns)
 
     def quantiles(
         self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), level: float = 0.95
@@ -230,7 +229,7 @@ class Release(ReleaseAnalyses):
         RequestError
             If the release publishes no histograms, or a number is out of range.
         """
-        from gramercy.estimators.marginals import quantiles, rows_counted
+        from gramercy.estimators.released_table import ReleasedTable
 
         self._needs_marginals()
         are_probabilities = False
@@ -240,15 +239,7 @@ class Release(ReleaseAnalyses):
             raise families.ANALYSIS("'at' must be numbers between 0 and 1.", "0.5 is the median.")
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        histograms = self._bundle.marginals
-        rows = rows_counted(self.manifest, histograms)
-        lines = [
-            (each.column, probability, found.value, found.lower, found.upper)
-            for each, column in zip(histograms, self.manifest.columns, strict=True)
-            if isinstance(column, ColumnFacts)
-            for probability, found in zip(at, quantiles(each, rows, at, level), strict=True)
-        ]
-        return pd.DataFrame(lines, columns=["column", "probability", "value", "lower", "upper"])
+        return ReleasedTable(self._bundle.evidence).quantiles(at, level)
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.

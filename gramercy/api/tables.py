@@ -42,8 +42,10 @@ class Description:
     columns
         DataFrame, one line for each numeric column: ``missing`` share, ``mean`` and ``deviation``
         (the standard deviation), each with its error and interval, ``clipping``, by which the mean
-        may at most differ from that of equally weighted rows, and the bounds to which cells are
-        clamped. NaN where noise hides the value, or it is not published.
+        may at most differ from that of equally weighted rows, the bounds to which cells are
+        clamped, and ``caveat``, the kinds of what no interval covers (`ReleaseMatrices.warnings`
+        has their words). ``target`` says whose means and standard deviations the intervals contain.
+        NaN where noise hides the value, or it is not published.
     levels
         DataFrame of counts and shares of the levels; None without columns of levels.
     quantiles
@@ -110,7 +112,7 @@ class Description:
 
     def summary(self) -> str:
         """The tables as text."""
-        parts = [self._head(), self.table().texts.T.to_string()]
+        parts = [self._head(), self.table().texts.T.to_string(), *self._caveats()]
         parts += [texts.to_string() for _, texts in self._further_texts()]
         return "\n\n".join(parts)
 
@@ -125,6 +127,13 @@ class Description:
         if self.groups is not None:
             error, columns = self.groups["standard_error"], ["mean", "lower", "upper"]
             yield "Means by level", _all_texts(self.groups[columns], error)
+
+    def _caveats(self) -> list[str]:
+        """A line that names the columns with caveats, if there are some."""
+        if self.columns is None or not (self.columns["caveat"] != "").any():
+            return []
+        shown = self.columns["caveat"][self.columns["caveat"] != ""]
+        return [f"Caveats: {', '.join(f'{name} ({kinds})' for name, kinds in shown.items())}"]
 
     def _head(self) -> str:
         weight = self.mean_weight
@@ -142,7 +151,8 @@ class Description:
         for _, texts in tables:
             if isinstance(texts.index, pd.MultiIndex):  # lines of two labels become lines of one
                 texts.index = pd.Index([" ".join(map(str, each)) for each in texts.index])
-        return "".join(html_table(texts, caption) for caption, texts in tables)
+        shown = "".join(html_table(texts, caption) for caption, texts in tables)
+        return shown + "".join(map(paragraph, self._caveats()))
 
     def plot(self, column: str, ax: Axes | None = None) -> Axes:
         """Means of a column within the levels that were given, with intervals.

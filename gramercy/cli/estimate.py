@@ -24,7 +24,7 @@ from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import check_estimable, check_group, check_other_releases
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.errors import RequestError, printable
 from gramercy.schemas.model import parse
 
 _ROWS, _EDGES = 20, 10
@@ -70,14 +70,26 @@ def estimate(
         terminal.warn(wordings.later_step_failed("The estimate is complete", problem))
     sealed = context.archive.estimate(*split_name(release.id), done)
     path = release.shown(sealed)
+    found = (release if chosen.group is None else release.groups[chosen.group]).warnings
     if json:
-        facts = {"release": release.id, "estimate": done, "path": path, "report": page}
+        facts: dict[str, Any] = {
+            "release": release.id,
+            "estimate": done,
+            "path": path,
+            "report": page,
+        }
         tables = estimate_facts(read_estimate(sealed))
-        terminal.print_json({**facts, "problems": failures, "tables": tables})
+        caveats = [each.described() for each in found]
+        facts |= {"problems": failures, "tables": tables, "caveats": caveats}
+        terminal.print_json(facts)
     else:
         terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")
-        print_estimate(read_estimate(sealed))
+        bundle = read_estimate(sealed)
+        print_estimate(bundle)
+        if found.kinds and "caveats" not in bundle.tables:
+            shown = ", ".join(f"{name} ({kinds})" for name, kinds in found.kinds.items())
+            terminal.say(f"Caveats: {printable(shown)}; gramercy show {release.id} has their words")
 
 
 def _chosen(estimator: str, settings: list[str]) -> Estimator:

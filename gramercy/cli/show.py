@@ -65,6 +65,13 @@ def show(
             "location": release.where,
         },
     )
+    if release.warnings:
+        shown = {
+            printable(f"{each.column or 'release'}: {each.kind}"): str(each.notice)
+            for each in release.warnings
+        }
+        terminal.say("")
+        terminal.facts_table("caveats", shown)
 
 
 def _noise(facts: ReleaseManifest) -> str:

@@ -75,15 +75,23 @@ def changes(deviations: Array, hidden: Mask, names: Sequence[str]) -> Markup:
     )
 
 
-def matrix_map(name: str, values: Array, names: Sequence[str]) -> Markup:
+def matrix_map(
+    name: str, values: Array, names: Sequence[str], uncertain: Mask | None = None
+) -> Markup:
     """A heat map of any symmetric matrix; unknown entries, which are NaN, are grey.
 
-    `name` distinguishes the figures of a page.
+    `name` distinguishes the figures of a page. Entries that are `uncertain` are hatched; among many
+    columns they are grey as well.
     """
     unknown = np.isnan(values)
+    wide = np.zeros_like(unknown) if uncertain is None else uncertain & ~unknown
+    if len(names) > _ALL_CELLS:
+        unknown, wide = unknown | wide, np.zeros_like(wide)
     limit = float(np.abs(values[~unknown]).max(initial=0.0)) or 1.0
     title = "Heat map of a matrix; unknown entries are grey."
-    drawing = _Map(name, title, limit, *_in_clusters(values, unknown, names), "unknown")
+    ordered = _in_clusters(values, unknown, names)
+    places = [list(names).index(each) for each in ordered[2]]
+    drawing = _Map(name, title, limit, *ordered, "unknown", wide[np.ix_(places, places)])
     ends = significant(-limit, 2), significant(limit, 2)
     return drawing.full(lambda value: significant(value, 3), *ends)
 
@@ -116,6 +124,7 @@ class _Map:
     hidden: Mask
     names: list[str]
     grey: str = "within the noise"
+    hatched: Mask | None = None
 
     def full(self, words: Callable[[float], str], low: str, high: str) -> Markup:
         """The map with names, values on hover and a colour scale."""
@@ -132,8 +141,8 @@ class _Map:
         ).format(self.name)
         scale = Markup(
             '<p class="scale"><span>{}</span><i class="range"></i><span>{}</span>'
-            '<i class="noise"></i><span>{}</span></p>'
-        ).format(low, high, self.grey)
+            '<i class="noise"></i><span>{}</span>{}</p>'
+        ).format(low, high, self.grey, self._hatching_key())
         return Markup(
             '<div class="map{}" id="{}" style="{}"><div class="pane" id="{}-large" role="region"'
             ' aria-label="{}" tabindex="0">{}</div>{}{}</div>'
@@ -188,11 +197,26 @@ class _Map:
     def _body(self, words: Callable[[float], str] | None) -> Markup:
         """The pixels, and areas with names and values."""
         p = len(self.names)
-        areas = "" if words is None else self._areas(words)
+        areas = self._hatching() + ("" if words is None else self._areas(words))
         return Markup(
             '<svg class="body" viewBox="0 0 {0} {0}" role="img" aria-label="{1}">'
             '<image width="{0}" height="{0}" href="{2}"/>{3}</svg>'
         ).format(p, self.title, self._pixels(), Markup(areas))  # noqa: S704  escaped below
+
+    def _hatching(self) -> str:
+        """Diagonal lines over the entries that are uncertain."""
+        if self.hatched is None or not self.hatched.any():
+            return ""
+        lines = "".join(
+            f"M{j} {i + 0.5}l.5-.5M{j} {i + 1}l1-1M{j + 0.5} {i + 1}l.5-.5"
+            for i, j in np.argwhere(self.hatched).tolist()
+        )
+        return f'<path class="hatching" d="{lines}"/>'
+
+    def _hatching_key(self) -> Markup:
+        if not self._hatching():
+            return Markup()
+        return Markup('<i class="hatched"></i><span>uncertain</span>')
 
     def _areas(self, words: Callable[[float], str]) -> str:
         names, p = [str(escape(name)) for name in self.names], len(self.names)
@@ -209,6 +233,7 @@ class _Map:
             rows, cols = np.concatenate([pairs, pairs[:, ::-1]]).T
         for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
             value = self.grey if self.hidden[i, j] else words(float(self.values[i, j]))
+            value += ", uncertain" if self.hatched is not None and self.hatched[i, j] else ""
             pair = names[i] if i == j else f"{names[i]} with {names[j]}"
             areas.append(f'<path d="M{j} {i}h1v1h-1z"><title>{pair}: {value}</title></path>')
         return "".join(areas)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,12 +100,20 @@ class Picture:
         )
 
     @classmethod
-    def of_matrix(cls, values: NDArray[np.float64], names: Sequence[str]) -> Picture:
-        """The heat map of a symmetric matrix, shape (p, p); NaN where unknown."""
+    def of_matrix(
+        cls,
+        values: NDArray[np.float64],
+        names: Sequence[str],
+        uncertain: NDArray[np.bool_] | None = None,
+    ) -> Picture:
+        """The heat map of a symmetric matrix, shape (p, p); NaN where unknown.
+
+        Entries that are `uncertain` are hatched.
+        """
         _require("PIL", "markupsafe")
         from gramercy.common.pictures import matrix_map
 
-        return cls("heat", matrix_map(f"matrix-{next(_NUMBERS)}", values, names))
+        return cls("heat", matrix_map(f"matrix-{next(_NUMBERS)}", values, names, uncertain))
 
     @classmethod
     def of_graph(cls, weights: NDArray[np.float64], names: Sequence[str]) -> Picture:
@@ -130,7 +138,12 @@ def _require(*packages: str) -> None:
         )
 
 
-def forest(numbers: Array, labels: Sequence[str], ax: Axes | None = None) -> Axes:
+def forest(
+    numbers: Array,
+    labels: Sequence[str],
+    ax: Axes | None = None,
+    marked: Sequence[bool] | None = None,
+) -> Axes:
     """Draw numbers and their intervals, one below the other; unknown ones have no mark.
 
     Parameters
@@ -141,14 +154,25 @@ def forest(numbers: Array, labels: Sequence[str], ax: Axes | None = None) -> Axe
         One label for each number; unknown ones get the addition "(unknown)".
     ax
         Axes to draw on; None for a new figure.
+    marked
+        Which numbers have caveats: their marks are hollow, and their intervals dashed.
     """
     count = numbers.shape[1]
     ax = axes(ax, 6.0, max(1.2, min(16.0, 0.3 * count + 0.8)))
     known = np.asarray(np.isfinite(numbers).all(axis=0))
     estimate, lower, upper = numbers[:, known]
     places = np.arange(count)
-    ax.hlines(places[known], lower, upper, color="tab:blue", lw=2)
-    ax.plot(estimate, places[known], "o", color="tab:blue", ms=5)
+    hollow = np.zeros(count, dtype=bool) if marked is None else np.asarray(marked, dtype=bool)
+    styles: tuple[tuple[NDArray[np.bool_], Literal["solid", "dashed"], str], ...] = (
+        (~hollow, "solid", "tab:blue"),
+        (hollow, "dashed", "white"),
+    )
+    for chosen, line, fill in styles:
+        own = chosen[known]
+        if own.any():
+            at = places[known][own]
+            ax.hlines(at, lower[own], upper[own], color="tab:blue", lw=2, linestyles=line)
+            ax.plot(estimate[own], at, "o", color="tab:blue", mfc=fill, ms=5)
     names = [
         str(name) if sure else f"{name} (unknown)" for name, sure in zip(labels, known, strict=True)
     ]

@@ -18,10 +18,10 @@ from markupsafe import Markup
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
-from gramercy.reports.marginal_tables import BARS, counts_in_bins, overlaid_bars
+from gramercy.estimators.released_table import ReleasedTable
+from gramercy.reports.marginal_tables import BARS, overlaid_bars
 from gramercy.reports.reader_notes import display_name
 from gramercy.reports.rendering import render
-from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.manifest import EstimateKind
 
 Part = Callable[[ReleaseBundle, EstimateBundle], dict[str, Any]]
@@ -251,14 +251,12 @@ def summary(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
 
 def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
     """Synthetic rows: their distributions and correlations, compared with the release."""
-    tables, histograms = estimate.tables, {each.column: each for each in release.marginals}
+    tables, known = estimate.tables, ReleasedTable(release.evidence)
     rows, marginals = tables["rows"], tables["marginals"]
     return {
         "rows": len(rows),
         "lines": [
-            _synthetic_column(
-                str(name), rows[name], marginals[marginals["column"] == name], histograms.get(name)
-            )
+            _synthetic_column(str(name), rows[name], marginals[marginals["column"] == name], known)
             for name in rows.columns[:60]
         ],
         "columns": len(rows.columns),
@@ -267,7 +265,7 @@ def synthetic(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any
 
 
 def _synthetic_column(
-    name: str, cells: pd.Series, marginals: pd.DataFrame, histogram: Histogram | None
+    name: str, cells: pd.Series, marginals: pd.DataFrame, known: ReleasedTable
 ) -> dict[str, Any]:
     """One column: its numbers in the release and in the synthetic rows, and both distributions.
 
@@ -285,12 +283,13 @@ def _synthetic_column(
         kept = quantities[: len(shares) - left_out] + quantities[len(shares) :]
         return {"column": name, "picture": picture, "quantities": kept, "more": left_out}
     picture, present = Markup(), cells.dropna().to_numpy(dtype=np.float64)
-    if histogram is not None and present.size:
+    distribution = known.distribution(name) if present.size else None
+    if distribution is not None:
         # Without the share of the synthetic cells at each end that would stretch the picture.
         low, high = np.quantile(present, [0.005, 1 - 0.005])
         edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
         drawn = np.histogram(present, edges)[0].astype(np.float64)
-        picture = overlaid_bars(counts_in_bins(histogram, edges), drawn)
+        picture = overlaid_bars(distribution.counts_within(edges), drawn)
     return {"column": name, "picture": picture, "quantities": quantities, "more": 0}
 
 

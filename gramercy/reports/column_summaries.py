@@ -12,6 +12,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
 from gramercy.common.pictures import small_heat_map
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.estimators.table_units import effect_of_missing_cells, mean_weight
 from gramercy.estimators.uncertainty.entry_estimates import Entries
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
@@ -34,8 +35,9 @@ class Known:
 
     estimate: float
     error: float  # standard error, from noise and sampling together
-    interval: tuple[float, float]  # of a population of which the rows are a sample
-    of_table: tuple[float, float] | None  # of the table itself; None if it is not known
+    # intervals of the table itself, and of a population of which its rows are a sample
+    of_table: tuple[float, float]
+    of_population: tuple[float, float]
 
     @property
     def pair(self) -> tuple[float, float]:
@@ -46,15 +48,9 @@ class Known:
 def _known(entries: Entries) -> list[Known]:
     """All entries of a vector."""
     estimate = np.where(entries.estimable, entries.estimate, np.nan)
-    columns = np.transpose([estimate, entries.standard_error, *entries.interval(LEVEL)])
-    of_table: list[tuple[float, float] | None] = [None] * len(columns)
-    if entries.table_interval is not None:
-        bounds = (each.tolist() for each in entries.table_interval(LEVEL))
-        of_table = list(zip(*bounds, strict=True))
-    return [
-        Known(estimate, error, (low, high), own)
-        for (estimate, error, low, high), own in zip(columns.tolist(), of_table, strict=True)
-    ]
+    bounds = [*entries.interval(LEVEL, "table"), *entries.interval(LEVEL, "population")]
+    columns = np.transpose([estimate, entries.standard_error, *bounds]).tolist()
+    return [Known(number, error, (a, b), (c, d)) for number, error, a, b, c, d in columns]
 
 
 @dataclass(frozen=True)
@@ -91,11 +87,6 @@ class OwnColumns:
     # Mean weight of the rows, and its standard deviation by noise; None if none were clipped
     weight: tuple[float, float] | None
 
-    @property
-    def with_table(self) -> bool:
-        """Whether there are intervals of the table itself."""
-        return any(each.mean.of_table is not None for each in self.columns)
-
 
 def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     """The columns in their own units; None if the release does not determine them."""
@@ -125,7 +116,8 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
     weight = mean_weight(evidence)
     weight_and_noise = None
     if weight is not None and evidence.radius is not None:
-        weight_and_noise = weight, evidence.radius**2 * float(evidence.deviations[0, 0])
+        noise = evidence.radius**2 * float(evidence.deviations[0, 0]) / evidence.rows_each
+        weight_and_noise = weight, noise
     return OwnColumns(columns, limits, sampling_law(bundle), missing, weight_and_noise)
 
 
@@ -188,7 +180,7 @@ def row_groups(bundle: ReleaseBundle) -> list[RowGroup]:
                 )
         shown = [] if own is None else own.columns[:MOST_COLUMNS]
         columns = {column.name: column for column in shown}
-        groups.append(RowGroup(name, (facts.rows.observed, facts.rows.sd), columns, picture))
+        groups.append(RowGroup(name, bundle.group_sizes[index], columns, picture))
     return groups
 
 
@@ -216,6 +208,7 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         return []
     columns = facts.source_columns
     present = bundle.evidence.present or (1.0,) * len(columns)
+    known = ReleasedTable(bundle.evidence)
     means_of_groups: list[LevelMeans] = []
     numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST_LINES]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
@@ -225,6 +218,9 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
         if within is None or len(means_of_groups) > _MOST_LINES:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
+        if isinstance(column, LevelsFacts):
+            shares, k = known.levels(column), at - columns.index(column)
+            share = float(shares.value[k]), float(shares.standard_error[k])
         in_units = {
             c.name: (
                 c.centre + c.scale * float(within.value[k]) / present[k],

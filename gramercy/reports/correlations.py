@@ -84,7 +84,7 @@ def _with_clipping(evidence: Evidence, clipped: ClippedMoments) -> Correlations:
     Those whose interval for the table itself contains zero are within the noise.
     """
     found = correlation(evidence)
-    lower, upper = (found.table_interval or found.interval)(LEVEL)
+    lower, upper = found.interval(LEVEL, "table")
     known = found.estimable.copy()
     np.fill_diagonal(known, clipped.known)
     return Correlations(

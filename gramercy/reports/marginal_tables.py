@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.common.notation import significant
-from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
-from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
+from gramercy.estimators.marginals import QUANTILES, Quantile
+from gramercy.estimators.released_table import ReleasedTable
+from gramercy.schemas.column import level_names
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 
@@ -67,31 +68,37 @@ def marginal_table(release: ReleaseBundle) -> MarginalTable | None:
     if not marginals:
         return None
     pairs = list(zip(marginals, facts.columns, strict=True))[:_MOST_COLUMNS]
-    rows = rows_counted(facts, marginals)
-    lines = [_line(each, column, rows) for each, column in pairs]
+    known = ReleasedTable(release.evidence)
+    lines = [_line(known, column) for _, column in pairs]
     return MarginalTable(lines, len(marginals), QUANTILES, marginals[0].sd)
 
 
-def _line(histogram: Histogram, column: ColumnFacts | LevelsFacts, rows: RowsFacts) -> MarginalLine:
-    name, missing = histogram.column, _percentage(share(histogram, -1, rows))
+def _line(known: ReleasedTable, column: ColumnFacts | LevelsFacts) -> MarginalLine:
     if isinstance(column, LevelsFacts):
-        shares = [share(histogram, k, rows) for k in range(histogram.count.size - 1)]
-        bars = _bars(np.array([each.value for each in shares]))
-        shown = zip(histogram.level[:_MOST_LEVELS], shares, strict=False)
-        levels = [f"{level}: {_percentage(each)}" for level, each in shown]
-        return MarginalLine(name, bars, missing, [], levels, len(shares) - len(levels))
+        shares = known.levels(column)
+        parts = list(zip(shares.value, shares.standard_error, strict=True))
+        bars, names = _bars(shares.value[:-1]), level_names(column.levels)[:_MOST_LEVELS]
+        levels = [
+            f"{level}: {_percentage(*each)}" for level, each in zip(names, parts, strict=False)
+        ]
+        more = len(column.levels) - len(levels)
+        return MarginalLine(column.name, bars, _percentage(*parts[-1]), [], levels, more)
+    distribution, missing = known.distribution(column.name), known.missing(column.name)
+    assert distribution is not None  # noqa: S101
+    assert missing is not None  # noqa: S101
     # Counts over equal bins of the central part of the distribution.
-    ends = [each.value for each in quantiles(histogram, rows, (_CENTRAL, 1 - _CENTRAL))]
+    ends = [each.value for each in distribution.quantiles((_CENTRAL, 1 - _CENTRAL))]
     reach = _REACH * column.scale
     low, high = np.clip(ends, column.centre - reach, column.centre + reach)
     edges = np.linspace(low, high if high > low else low + column.scale, BARS + 1)
-    bars = _bars(counts_in_bins(histogram, edges))
-    found = [_text(each, column) for each in quantiles(histogram, rows)]
-    return MarginalLine(name, bars, missing, found)
+    bars = _bars(distribution.counts_within(edges))
+    found = [_text(each, column) for each in distribution.quantiles()]
+    of_missing = _percentage(missing.value, missing.standard_error)
+    return MarginalLine(column.name, bars, of_missing, found)
 
 
-def _percentage(part: Share) -> str:
-    return f"{100 * part.value:.1f} ± {significant(100 * part.standard_error, 2)} %"
+def _percentage(value: float, error: float) -> str:
+    return f"{100 * value:.1f} ± {significant(100 * error, 2)} %"
 
 
 def _text(quantile: Quantile, column: ColumnFacts) -> QuantileText:
@@ -110,15 +117,6 @@ def _rounded(number: float, step: float) -> str:
     if 0 <= decimals <= _MOST_DECIMALS and abs(rounded) < _LARGEST:
         return f"{rounded:.{decimals}f}".replace("-", "−")
     return significant(rounded, len(str(abs(round(rounded / step)))))
-
-
-def counts_in_bins(histogram: Histogram, edges: Array) -> Array:
-    """A published histogram over other bins, spread evenly within its own; shape (bins,)."""
-    lower, upper = histogram.lower[:-1], histogram.upper[:-1]
-    overlap = np.minimum(upper[:, None], edges[1:]) - np.maximum(lower[:, None], edges[:-1])
-    parts = np.maximum(overlap, 0.0) / (upper - lower)[:, None]
-    counts: Array = np.maximum(histogram.count[:-1], 0) @ parts
-    return counts
 
 
 def _bars(heights: Array) -> Markup:

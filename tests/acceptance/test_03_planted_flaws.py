@@ -243,7 +243,7 @@ def test_missing_clipping_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_for(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(row_transform, "normalise", lambda scaled, normalisation: scaled)
+    monkeypatch.setattr(row_transform, "normalise", lambda scaled, *_: scaled)
     # The lattice keeps rows inside the ball, so this flaw alone is harmless ...
     assert largest_share(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... but not without the lattice.
@@ -265,7 +265,7 @@ def test_clipping_that_passes_nan_is_detected(
         repaired[np.isnan(cells)] = np.nan
         return repaired
 
-    def clip_ignoring_nan(scaled: Any, normalisation: Any) -> Any:
+    def clip_ignoring_nan(scaled: Any, *_: Any) -> Any:
         length = np.sqrt((scaled**2).sum(axis=0))
         return np.where(length > 1, scaled / length, scaled)
 
@@ -285,7 +285,7 @@ def test_scaling_by_the_largest_row_is_detected(
     monkeypatch.setattr(
         row_transform,
         "normalise",
-        lambda scaled, normalisation: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
+        lambda scaled, *_: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
     )
     CHANGES["long"] = ("5,5,5", "0,0,0")
     try:

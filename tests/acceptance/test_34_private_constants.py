@@ -162,7 +162,8 @@ def test_all_draws_together_are_within_the_charged_mu(
     """Hostile neighbours at equal published history: the charge is nearly attained.
 
     The noise is small, so that the constants fit the table, and some rows are far longer than the
-    radius: then what they lose by clipping moves as far as it may.
+    radius: then what they lose by clipping moves as far as it may. A row cannot have missing cells
+    and be as long in all others, so a matrix of missing cells is attained but for a little.
     """
     persons, folds = "persons" in case, 3 if "folds" in case else 1
     by = "kind" if "groups" in case else None
@@ -171,7 +172,7 @@ def test_all_draws_together_are_within_the_charged_mu(
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))
-    assert 0.99 < share <= 1.0
+    assert 0.985 < share <= 1.0
 
 
 # --- Planted flaws ----------------------------------------------------------------------------

@@ -8,10 +8,12 @@ import pytest
 from benchmarks.analyses.methods import FOLDED_EPSILONS
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.analyses.regressions import clipped_coefficients, clipped_coverage, with_and_without
-from benchmarks.analyses.releases import DELTA, private_constants, release_with
+from benchmarks.analyses.releases import private_constants
 from benchmarks.analyses.tables import MANY, SMALL, small_table
-from benchmarks.statistics.tables import Table, round_bounds
+from benchmarks.statistics.tables import Table
 from gramercy.pipeline.plan.calibration import FOLDS, folds_of_draft
+from tests.support.kinds_of_tables import round_bounds
+from tests.support.private_release import DELTA, clipped_moment
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(20_000, 2))
@@ -20,15 +22,16 @@ TABLE = Table(CELLS, np.array(round_bounds(CELLS)))
 
 
 def test_folds_are_parts_of_the_rows_with_noise_of_their_own() -> None:
+    whole = private_constants(TABLE, 20.0, np.random.default_rng(1)).release(RNG)
     scaled = private_constants(TABLE, 20.0, np.random.default_rng(1), folds=10)
-    whole = release_with(scaled, np.random.default_rng(2))
-    folded = release_with(scaled, np.random.default_rng(2), 10)
+    folded = scaled.release(np.random.default_rng(2))
     assert whole.folds == ()
     assert [each.rows for each in folded.folds] == [2000.0] * 10
     assert folded.law.sd_off_diagonal == pytest.approx(np.sqrt(10) * whole.law.sd_off_diagonal)
     mean = np.mean([each.moment for each in folded.folds], axis=0)
     assert folded.raw == pytest.approx(mean)
-    assert np.abs(folded.raw - whole.raw).max() < 8 * folded.law.sd_diagonal
+    exact = clipped_moment(scaled.rows, scaled.radius)
+    assert np.abs(folded.raw - exact).max() < 8 * folded.law.sd_diagonal
 
 
 def test_rows_that_are_not_clipped_keep_their_coefficients() -> None:

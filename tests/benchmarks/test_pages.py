@@ -35,6 +35,7 @@ def test_pages_of_papers_agree_with_stored_results() -> None:
         "statistics",
         "throughput",
         "utility",
+        "verdicts",
     ],
 )
 def test_pages_of_benchmarks_agree_with_stored_results(

@@ -14,11 +14,11 @@ from benchmarks.statistics import cells, page
 from benchmarks.statistics.cells import METHODS, measure
 from benchmarks.statistics.comparisons import comparisons
 from benchmarks.statistics.correlations import about_means, error, pairwise
-from benchmarks.statistics.methods import clipped_moment, scaled_rows
+from benchmarks.statistics.methods import scaled_rows
 from benchmarks.statistics.moments import errors_of
-from benchmarks.statistics.rule import privately_scaled
-from benchmarks.statistics.tables import Table, load, round_bounds
-from gramercy.scaling.shares import shares
+from benchmarks.statistics.tables import Table, load
+from tests.support.kinds_of_tables import round_bounds
+from tests.support.private_release import clipped_moment, privately_scaled
 
 RNG = np.random.default_rng(3)
 CELLS = RNG.normal(size=(3000, 4)) @ RNG.normal(size=(4, 4)) + [5, -3, 100, 0]
@@ -42,14 +42,12 @@ def test_a_moment_without_noise_or_clipping_gives_the_correlations() -> None:
 @pytest.mark.parametrize("bounded", [True, False])
 def test_private_constants_scale_columns_to_one(bounded: bool) -> None:
     table = Table(CELLS, np.array(round_bounds(CELLS)) if bounded else None)
-    planned = shares(table.n, table.p, 5.0)
-    assert planned is not None
-    scaled = privately_scaled(table, 5.0, planned, np.random.default_rng(1))
+    scaled = privately_scaled(table.cells, table.columns, 20.0, np.random.default_rng(1))
+    assert scaled is not None
     assert scaled.rows[:, 0] == pytest.approx(1.0)
     assert scaled.rows[:, 1:].std(axis=0) == pytest.approx(np.ones(4), rel=0.2)
     assert np.abs(scaled.rows[:, 1:].mean(axis=0)).max() < 0.3
     assert 1 < scaled.radius < 20
-    assert 0 < scaled.mu < 5
 
 
 def test_bounds_are_round_and_around_the_data() -> None:

@@ -48,6 +48,20 @@ def _r_squared(made: Survey) -> float:
     return 1 - float(residual.var() / cells[:, -1].var())
 
 
+def test_spikes_are_counted_apart() -> None:
+    made, rng = survey("purchases"), np.random.default_rng(1)
+    assert [len(values) for values in made.spikes] == [6, 1, 4, 1, 0, 0]
+    rows = made.sample(rng)
+    exact = made.scores(rows)
+    assert exact["spikes"] < 0.01
+    rows[:, 3] += 1e-6 * rng.normal(size=len(rows))  # half of the cells are no longer .5
+    smeared = made.scores(rows)
+    assert smeared["spikes"] == pytest.approx(0.5 / 12, rel=0.1)
+    assert smeared["marginals"] > 10 * exact["marginals"]
+    assert smeared["correlations"] == pytest.approx(exact["correlations"], rel=0.01)
+    assert "spikes" not in SMALL.scores(SMALL.cells)
+
+
 def test_total_variation_of_one_level_for_all_rows() -> None:
     cells = np.column_stack([np.repeat([0.0, 1.0], 50), np.tile([0.0, 1.0], 50)])
     made = Survey("two levels", 100, cells, (2, 2), np.array([[0.0, 0.0], [1.0, 1.0]]))

@@ -16,6 +16,7 @@ from gramercy.mechanisms.gaussian import GaussianIid
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.neighbours import Neighbours
 
 TITLES = WITH_NOISE | {"output": "1: output perturbation"}
 PURE = ("wishart", "output", "laplace")
@@ -46,19 +47,23 @@ def guarantee(method: str, n: int, p: int, epsilon: float) -> Guarantee:
     """The exact guarantee of the noise as published."""
     delta = delta_of(n)
     if method == "laplace":
-        return Laplace.published(p=p, n=n, neighbours="replace-one", epsilon=epsilon).guarantee
+        return Laplace.published(
+            p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon
+        ).guarantee
     if method == "wishart":
-        return Wishart.published(p=p, n=n, neighbours="replace-one", epsilon=epsilon).guarantee
+        return Wishart.published(
+            p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon
+        ).guarantee
     if method == "output":
         return Output.published(
-            p=p, n=n, neighbours="replace-one", epsilon=epsilon, penalty=PENALTY
+            p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, penalty=PENALTY
         ).guarantee
     if method == "gaussian":
         return GaussianIid.published(
-            p=p, n=n, neighbours="replace-one", epsilon=epsilon, delta=delta, paper="WX"
+            p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=delta, paper="WX"
         ).guarantee
     return Wishart.published(
-        p=p, n=n, neighbours="replace-one", epsilon=epsilon, delta=delta
+        p=p, n=n, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=delta
     ).guarantee
 
 

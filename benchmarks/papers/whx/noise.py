@@ -18,6 +18,7 @@ from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import NoiseLaw
 
 PENALTY = 0.005  # rho; the slides do not state it
@@ -93,7 +94,7 @@ def output_scale(n: int, p: int, epsilon: float) -> float:
 def scale(name: str, p: int, epsilon: float, delta: float | None = None) -> float:
     """Scale of Gramercy's mechanism on the Gram matrix (replace-one), independent of the rows."""
     made = registry[name].calibrated(
-        p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=delta
+        p=p, n=1000, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=delta
     )
     return float(made.constants()["scale"])
 
@@ -155,7 +156,9 @@ def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 @lru_cache
 def _wishart(p: int, epsilon: float) -> Wishart:
     """Return the Wishart mechanism; its scale on the Gram matrix is independent of the rows."""
-    return Wishart.calibrated(p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA)
+    return Wishart.calibrated(
+        p=p, n=1000, neighbours=Neighbours.REPLACE_ONE, epsilon=epsilon, delta=DELTA
+    )
 
 
 def independent_laplace(rows: Array, b: float, rng: Rng) -> Evidence:

@@ -17,6 +17,7 @@ from benchmarks.utility.matrices import goe
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.mechanisms.output_perturbation import Output
+from gramercy.schemas.neighbours import Neighbours
 
 PENALTIES = (0.01, 0.05, 0.2)
 
@@ -51,7 +52,12 @@ def measure(rng: Rng, *, epsilon: float) -> Figures:
     for penalty in PENALTIES:
         wanted = graphical_lasso(rows.T @ rows / N, penalty, penalize_diagonal=True).precision
         made = Output.calibrated(
-            p=P, n=N, neighbours="replace-one", epsilon=epsilon, delta=noise.DELTA, penalty=penalty
+            p=P,
+            n=N,
+            neighbours=Neighbours.REPLACE_ONE,
+            epsilon=epsilon,
+            delta=noise.DELTA,
+            penalty=penalty,
         )
         estimator = GraphicalLasso(penalty=penalty, penalize_diagonal=True)
         at = f"at {penalty:g}"

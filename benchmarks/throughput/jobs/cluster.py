@@ -67,7 +67,7 @@ def local_workers(counts: Sequence[int]) -> Iterator[list[str]]:
     memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "4GB"}
     with ExitStack() as open_, dask.config.set(memory):
-        clusters = [open_.enter_context(LocalCluster(n_workers=n, **options)) for n in counts]  # type: ignore[no-untyped-call]
+        clusters = [open_.enter_context(LocalCluster(n_workers=n, **options)) for n in counts]
         yield [cluster.scheduler_address for cluster in clusters]
 
 

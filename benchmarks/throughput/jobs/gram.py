@@ -58,7 +58,8 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
 
     def normalised() -> Array:
         unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return unit.T @ unit
+        gram: Array = unit.T @ unit
+        return gram
 
     large = is_large(cell.rows, cell.columns)  # else compiled only where it is loaded
     ours = {

@@ -129,7 +129,7 @@ def _gauss_frobenius(d: int, b: float) -> float:
 def _gauss_spectral(d: int, b: float) -> float:
     theta = min((math.log(d) / d) ** 0.3, 0.5)
     tail = 6 * math.sqrt(math.log(d)) / math.sqrt(math.log1p(theta))
-    return (1 + theta) * (2 * math.sqrt(d) + tail) + math.sqrt(2 * math.log(2 / b))
+    return float((1 + theta) * (2 * math.sqrt(d) + tail) + math.sqrt(2 * math.log(2 / b)))
 
 
 def _laplace_constant(d: float) -> float:
@@ -149,7 +149,7 @@ def _laplace_spectral(d: int, b: float) -> float:
     theta = min((math.log(d) / d) ** 0.3, 0.5)
     tail = 6 * math.log(d) / math.sqrt(math.log1p(theta))
     last = math.sqrt(2) * math.log(2 / b) * _laplace_constant(d * (d + 1) / 2)
-    return (1 + theta) * (2 * math.sqrt(d) + tail) + last
+    return float((1 + theta) * (2 * math.sqrt(d) + tail) + last)
 
 
 def _adaptive(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:

@@ -53,14 +53,14 @@ def lap_cov(moment: Array, n: int, epsilon: float, rng: Rng) -> Forms:
 def separate_cov(moment: Array, n: int, mu: float, rng: Rng) -> Forms:
     """SeparateCov: half of rho (mu / sqrt2) each for eigenvectors and eigenvalues."""
     half = mu / math.sqrt(2)
-    values = np.linalg.eigvalsh(moment)
+    values = np.linalg.eigvalsh(moment).astype(np.float64)
     values += rng.normal(0, gauss_scale(half) / n, values.size)
     return _separate(noisy_gauss(moment, n, half, rng), values)
 
 
 def separate_lap_cov(moment: Array, n: int, epsilon: float, rng: Rng) -> Forms:
     """Pure SeparateCov: half of epsilon each for eigenvectors and eigenvalues."""
-    values = np.linalg.eigvalsh(moment)
+    values = np.linalg.eigvalsh(moment).astype(np.float64)
     values += rng.laplace(0, 2 / (epsilon / 2) / n, values.size)
     return _separate(noisy_laplace(moment, n, epsilon / 2, rng), values)
 

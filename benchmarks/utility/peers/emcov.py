@@ -91,7 +91,8 @@ def bingham(matrix: Array, strength: float, rng: Rng) -> Array:
         log_ratio = q / 2 * np.log(squares @ omega) - squares @ a - log_bound
         accepted = np.flatnonzero(np.log(rng.random(16)) < log_ratio)
         if accepted.size:
-            return vectors @ u[accepted[0]]
+            found: Array = vectors @ u[accepted[0]]
+            return found
 
 
 METHODS = (

@@ -46,7 +46,8 @@ def shapes(p: int) -> Array:
         accepted = np.mean([_move(state, i, step, rng) for i in range(p)])
         if sweep < TUNING:
             step *= np.exp(accepted - 0.44)
-    return state / np.abs(state).sum(axis=1, keepdims=True)
+    scaled: Array = state / np.abs(state).sum(axis=1, keepdims=True)
+    return scaled
 
 
 def _move(state: Array, i: int, step: float, rng: Rng) -> float:

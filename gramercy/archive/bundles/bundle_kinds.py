@@ -61,6 +61,7 @@ from gramercy.archive.bundles.parquet_limits import bounded_bytes, codes_of, rea
 from gramercy.archive.seal.bundle import MOST_BYTES, ROWS, SUMS, check, check_file, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.common.disk import error_reason
+from gramercy.common.partition import Partition
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
@@ -90,6 +91,7 @@ Array = NDArray[np.float64]
 CARD = "CARD.md"
 # File stems of the further matrices; see `ReleaseSpec.further_rows`.
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
+_EXACT = 1e-12  # variance of a number without noise
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -112,6 +114,23 @@ class ReleaseBundle:
     histograms: tuple[Histogram, ...] = ()
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
     further: Mapping[str, Array] = field(default_factory=dict)  # the further matrices, if any
+    size: tuple[float, float] | None = None  # see `Evidence.size`
+
+    @cached_property
+    def group_sizes(self) -> list[tuple[float, float]]:
+        """The number of rows of every group, and the standard deviation of its noise.
+
+        They are not negative, and add up to the number of all rows if that is public.
+        """
+        rows = [each.rows for each in self.manifest.groups]
+        if self.manifest.rows.status != "public":
+            return [(max(each.observed, 0.0), each.sd) for each in rows]
+        variance = np.array([each.sd**2 for each in rows])
+        weight = 1 / np.maximum(variance, _EXACT)
+        observed = np.array([each.observed for each in rows])
+        fit = Partition.of(observed, weight, self.manifest.rows.value)
+        errors = np.sqrt(np.diag(fit.covariance(weight**2 * variance)))
+        return list(zip(fit.value.tolist(), errors.tolist(), strict=True))
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -150,6 +169,9 @@ class ReleaseBundle:
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
+            rows_each=facts.dataset.rows / facts.dataset.count,
+            persons=facts.privacy_unit == "person",
+            size=self.size,
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
             declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
@@ -166,6 +188,7 @@ class ReleaseBundle:
             sd=square * facts.noise.sd_off_diagonal,
             intercept=facts.intercept,
             cut=rows.cut,
+            rows_per_unit=self.manifest.dataset.rows / self.manifest.dataset.count,
         )
 
     @property
@@ -217,6 +240,7 @@ class ReleaseBundle:
             histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
             groups=(),
             further=group.further,
+            size=self.group_sizes[index],
         )
 
     @property

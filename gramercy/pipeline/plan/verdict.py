@@ -1,12 +1,14 @@
 """The verdict on a plan: whether the release would be of use, and what would help.
 
-Red needs certainty: the noise exceeds the largest possible matrix, or a favourable guess of a
-typical diagonal entry. Then `gramercy release` asks again. Orange and green are predictions, from
-public facts alone.
+Where constants are private, the verdict is what the report would say of a plain table: see
+`plain_table`. Otherwise red needs certainty: the noise exceeds the largest possible matrix, or a
+favourable guess of a typical diagonal entry. Before a red release, `gramercy release` asks again.
 
-Before a release nothing is known of how columns fill their bounds. So the error of correlations is
-simulated for several tables within them, whose columns are Gaussian or skewed and have correlations
-of 0.3:
+Orange and green are then predictions, from public facts alone. Nothing is known of how columns fill
+their bounds, so the error of correlations is simulated for several tables within them, whose
+columns are Gaussian or skewed and have correlations of 0.3. Green is shown only where the report
+can be green, too: not without an intercept, for rows that are divided by their length, or where
+shares of missing cells are not published.
 
 - constants from histograms, or declared for a column: the mean at the centre, the deviation equal
   to the scale;
@@ -17,7 +19,7 @@ of 0.3:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from gramercy.estimators.accuracy.clipped_accuracy import LARGEST, TYPICAL
 from gramercy.estimators.accuracy.row_simulation import (
     Law,
     Normalisation,
@@ -34,6 +37,7 @@ from gramercy.estimators.accuracy.row_simulation import (
     one_factor_rows,
 )
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.plain_table import PlainAccuracy, plain_accuracy
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.scaling.shares import shares
@@ -304,22 +308,28 @@ def plan_verdict(plan: Plan) -> Verdict | None:
         "largest_norm": _largest_norm(plan.spec),
         "noise_share_of_entry": share_of_typical_entry(plan),
     }
+    plain = plain_accuracy(plan)
+    if plain is not None:
+        facts |= _numbers(plain)
+        return _certainly_useless(plan, facts) or _of_plain_table(plan, plain, facts)
     expected = predicted_accuracy(plan.spec, plan.group_law)
     if expected is not None:
         facts |= {"noise": expected.noise, "bias": expected.bias, "error": expected.error}
-    return useless(plan, facts) or _prediction(plan, expected, facts)
+    return _certainly_useless(plan, facts) or _prediction(plan, expected, facts)
 
 
-def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | None:
-    """The verdict on a red plan; None if it is not red.
-
-    Parameters
-    ----------
-    facts
-        Numbers that the verdict should have besides those of the changes that would help.
-    """
+def useless(plan: Plan) -> Verdict | None:
+    """The verdict on a red plan; None if it is not red."""
     if not plan.mechanism.publishes.is_moment:
         return None
+    certain, plain = _certainly_useless(plan, {}), plain_accuracy(plan)
+    if certain is not None or plain is None or plain.level != "danger":
+        return certain
+    return _of_plain_table(plan, plain, _numbers(plain))
+
+
+def _certainly_useless(plan: Plan, facts: dict[str, Any]) -> Verdict | None:
+    """The verdict on a release that is noise for any table, with more facts; None for others."""
     share, largest = share_of_typical_entry(plan), _largest_norm(plan.spec)
     if plan.matrix_error > largest:
         reason = (
@@ -337,15 +347,67 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
         reason=reason,
         remedy=proposal(changes, _USEFUL_NOISE),
     )
-    return _of_notice("red", notice, {**(facts or {}), **changes})
+    return _of_notice("red", notice, facts | changes)
+
+
+def _numbers(plain: PlainAccuracy) -> dict[str, Any]:
+    """The errors of a plain table by name."""
+    return {
+        "noise": (plain.noise, plain.noise),
+        "bias": (plain.clipping, plain.clipping),
+        "error": (plain.typical, plain.typical),
+        "largest_error": plain.largest,
+        "lost_share": plain.lost_share,
+    }
+
+
+def _of_plain_table(plan: Plan, plain: PlainAccuracy, facts: dict[str, Any]) -> Verdict:
+    """What the report would say of a plain table, in one sentence."""
+    where = "" if plan.spec.by is None else ", within a group of equal size"
+    sentence = (
+        f"If the table is plain, correlations{where} are typically within {_text(plain.typical)} "
+        f"of its own, and none is off by more than about {_text(plain.largest)}."
+    )
+    if plain.level == "good":
+        return Verdict("green", f"{sentence} {_UNKNOWN}", facts=facts)
+    division = max(plain.typical / TYPICAL, plain.largest / LARGEST)
+    if not division < _LARGEST_DIVISION:
+        division = _LARGEST_OF_TYPICAL * share_of_typical_entry(plan) / LARGEST
+    # Bounds of the bias fall more slowly than the noise.
+    changes = sufficient_changes(plan, max(division, 1.0) ** _POWER)
+    changes.pop("columns", None)  # the bounds of fewer columns fall by less
+    if plain.level == "danger":
+        sentence = (
+            f"Even if the table is plain, correlations{where} are unreliable: typically off by "
+            f"{_text(plain.typical)}."
+        )
+    notice = families.NOISE(
+        "{sentence}",
+        "{remedy} {unknown}",
+        sentence=sentence,
+        remedy=proposal(changes, "A green verdict"),
+        unknown=_UNKNOWN,
+    )
+    level: Colour = "red" if plain.level == "danger" else "orange"
+    return _of_notice(level, notice, facts | changes)
+
+
+_UNKNOWN = "Long tails and missing cells, which a plan cannot know, make a report worse."
+_LARGEST_DIVISION, _POWER = 1e3, 1.4
+_LARGEST_OF_TYPICAL = 4.0  # errors
+
+
+def _text(error: float) -> str:
+    return f"{error:.2g}" if error < 1 else "1"
 
 
 def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str, Any]) -> Verdict:
     """Green or orange."""
     if expected is None:
         return Verdict("green", "The noise is below the diagonal of the matrix.", facts=facts)
-    unit = plan.spec.normalisation.unit_rows
-    if expected.error[1] <= _ACCURATE and not unit:
+    unit, unknown = plan.spec.normalisation.unit_rows, _missing_unknown(plan.spec)
+    bounded = plan.spec.intercept and not unit and not unknown
+    if expected.error[1] <= _ACCURATE and bounded:
         text = f"A correlation would typically be off by at most {expected.error[1]:.2g}."
         return Verdict("green", text, facts=facts)
     details = f"noise {_in_words(expected.noise)}, normalisation {_in_words(expected.bias)}"
@@ -367,6 +429,8 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         remedies.append("'scaling: private' does not depend on how columns fill their bounds.")
     elif unit and plan.request.scaling.kind == "declared":
         remedies.append("Rows that are clipped have a smaller bias.")
+    if unknown:
+        remedies.append("Shares of missing cells are published with 'scaling: private' alone.")
     if not plan.spec.intercept:
         remedies.append("With 'intercept: true' in the contract, means have no effect.")
     notice = families.NOISE(
@@ -377,6 +441,12 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         remedy=" ".join(remedies),
     )
     return _of_notice("orange", notice, facts | changes)
+
+
+def _missing_unknown(spec: ReleaseSpec) -> bool:
+    """Whether cells may be missing whose shares are not published."""
+    numeric = any(isinstance(column, ColumnFacts) for column in spec.columns)
+    return numeric and spec.scaling is None
 
 
 def _constants_pay(plan: Plan) -> bool:

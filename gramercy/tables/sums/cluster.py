@@ -135,7 +135,7 @@ def _tree_sum(client: Client, leaves: Sequence[Future], on_partition: Callable[[
     """The sum of all leaves, on the workers; neighbours are added first, to keep their order."""
     from distributed import as_completed
 
-    for _ in as_completed(leaves, loop=client.loop):  # type: ignore[no-untyped-call]
+    for _ in as_completed(leaves, loop=client.loop):
         on_partition()
     level = list(leaves)
     while len(level) > 1:
@@ -169,7 +169,7 @@ def _connect(scheduler: str | None) -> Iterator[Client]:
         )
     client = None
     with contextlib.suppress(Exception):  # messages of Dask may quote anything
-        client = distributed.Client(address, timeout=_TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = distributed.Client(address, timeout=_TIMEOUT, set_as_default=False)
     if client is None:
         raise families.DASK(
             "key 'engine.scheduler': no Dask scheduler answers at {address}.",

@@ -33,7 +33,10 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     groups = release.groups
     assert list(groups) == groups._ipython_key_completions_() == ["A", "B", OTHER]
     assert groups["A"].names == release.names == ["(intercept)", "x", "y"]
-    assert groups["A"].rows == release.manifest.groups[0].rows.value
+    assert groups.rows["rows"].sum() == pytest.approx(release.manifest.rows.value)
+    assert groups.rows["share"].between(0, 1).all()
+    assert groups.rows["share"].sum() == pytest.approx(1.0)
+    assert groups["A"].rows == groups.rows.loc["A", "rows"]
     assert groups["A"].second_moment.shape == (3, 3)
     assert list(groups.rows.index) == list(groups.means.index) == list(groups)
     assert pickle.loads(pickle.dumps(groups))["B"].rows == groups["B"].rows
@@ -46,7 +49,7 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
     again = gramercy.open(str(home / "archive"))[f"toy/{name}"]
     with patch.object(bundle_kinds, "Evidence", wraps=Evidence) as built:
         again.groups["B"].means.to_frame()
-        assert again.groups["B"].rows == again.groups["B"].evidence.rows
+        assert again.groups["B"].rows == groups["B"].rows
         assert built.call_count == 1  # of the one group
         assert again.evidence.of_group("B").rows == again.evidence.of_group("B").rows
         assert built.call_count == 1 + 1 + len(groups)

@@ -9,8 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.caveats import Caveat, caveats, kinds_of, of_column
-from gramercy.schemas.evidence import Evidence
-from tests.support.simulated_release import declared_columns, privately_scaled, released
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.uncertainty.entries import correlation, second_moment
+from gramercy.estimators.uncertainty.table_entries import (
+    table_covariance,
+    table_deviations,
+    table_means,
+)
+from gramercy.schemas.evidence import Evidence, Fold
+from tests.support.simulated_release import declared_columns, privately_scaled, released, units_of
 
 Array = NDArray[np.float64]
 ROWS = 20_000
@@ -55,8 +63,8 @@ def test_constant_column_is_told_apart() -> None:
     )
     kind = kinds_of(caveats(evidence), "c0")
     assert kind in {"sign", "constant"}
-    (told,) = of_column(caveats(evidence), "c0")
-    assert 0 < told.notice.facts["most"] < ROWS / 20
+    (stated,) = of_column(caveats(evidence), "c0")
+    assert 0 < stated.notice.facts["most"] < ROWS / 20
 
 
 def test_long_tail_says_how_large_its_deviation_may_be() -> None:
@@ -91,18 +99,18 @@ def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
     found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
-    (told,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
-    assert told.notice.facts["partner"] == "c1"
-    assert told.notice.facts["share"] == pytest.approx(50, abs=2)
+    (stated,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
+    assert stated.notice.facts["partner"] == "c1"
+    assert stated.notice.facts["share"] == pytest.approx(50, abs=2)
     assert not kinds_of(found, "c2")
 
 
 @pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
 def test_declared_number_that_counts_contradict(declared: int) -> None:
     evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0, declared=declared)
-    told = [each for each in caveats(evidence) if each.kind == "count"]
-    assert len(told) == (declared != ROWS)
-    for each in told:
+    stated = [each for each in caveats(evidence) if each.kind == "count"]
+    assert len(stated) == (declared != ROWS)
+    for each in stated:
         assert each.column is None
         assert each.notice.facts["declared"] == declared
         assert abs(each.notice.facts["counted"] - ROWS) < 4 * each.notice.facts["sd"] < ROWS / 50
@@ -118,3 +126,48 @@ def test_release_without_histograms_or_means() -> None:
     columns = declared_columns([(-5.0, 5.0)] * 4)
     assert caveats(released(normal(), columns, 9.0)) == ()
     assert caveats(released(normal(), columns, 9.0, intercept=False)) == ()
+
+
+def test_tables_of_estimates_name_the_kinds() -> None:
+    table = normal()
+    table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    kinds = [kinds_of(caveats(evidence), f"c{j}") for j in range(4)]
+    for target in ("population", "table"):
+        columns = SummaryTable(target=target).fit(evidence).tables["columns"]
+        assert list(columns["caveat"]) == kinds
+        assert set(columns["target"]) == {target}
+        pairs = Intervals(target=target).fit(evidence).tables["clearest"]
+        of = pairs.set_index(["row", "column"])["caveat"]
+        assert (of["c0", "c1"], of["c2", "c3"]) == (kinds[0], "")
+        assert set(pairs["target"]) == {target}
+
+
+@pytest.mark.parametrize("folds", [1, 10])
+@pytest.mark.parametrize("lost", [True, False])
+def test_intervals_of_the_table_leave_out_sampling(folds: int, lost: bool) -> None:
+    evidence = privately_scaled(normal(), [(-5.0, 5.0)] * 4, 2.0)
+    if not lost:
+        evidence = replace(evidence, lost=None)
+    if folds > 1:
+        stream, parts = np.random.default_rng(0), []
+        for _ in range(folds):
+            noise = stream.normal(scale=3e-3, size=evidence.raw.shape)
+            parts.append(Fold(evidence.raw + noise + noise.T, ROWS / folds))
+        evidence = replace(evidence, folds=tuple(parts))
+    units = units_of(evidence)
+    for entries in (
+        table_means(evidence, units),
+        table_deviations(evidence, units),
+        table_covariance(evidence, units),
+        correlation(evidence),
+        correlation(evidence, "partial-correlation"),
+        second_moment(evidence),
+    ):
+        own, wider = (entries.interval(0.95, target) for target in ("table", "population"))
+        widths, wider_widths = own[1] - own[0], wider[1] - wider[0]
+        sampled = entries.sampling_error > 0.1 * entries.noise_error
+        assert sampled.any()
+        assert (widths <= wider_widths + 1e-12).all()
+        assert (widths < wider_widths)[sampled].all()
+        assert (widths > 1.9 * entries.noise_error)[sampled].all()

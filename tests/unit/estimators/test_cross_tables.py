@@ -14,8 +14,9 @@ from scipy.stats import chi2_contingency
 
 from gramercy.api.tables import CrossTable
 from gramercy.estimators import Estimate, registry
-from gramercy.estimators.contingency import ALL, OTHER, independence, noisy_table
+from gramercy.estimators.contingency import ALL, OTHER, Independence, cross_shares, independence
 from gramercy.estimators.cross_tables import CrossTables
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.reports.analyses import heat_table
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
@@ -72,10 +73,16 @@ def independent_table(
         half = rng.normal(scale=sd / math.sqrt(2), size=moment.shape)
         noise = half + half.T
         law = NoiseLaw(family=family, sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
-    return Evidence(moment + noise, moment, law, float(rows), unit=False)
+    columns = (None, *[FIRST] * a, *[SECOND] * b)
+    return Evidence(moment + noise, moment, law, float(rows), columns=columns, unit=False)
 
 
-FIRST, SECOND = [1, 2, 3, 4], [5, 6, 7]
+FIRST = LevelsFacts(name="first", levels=("a", "b", "c", "d"))
+SECOND = LevelsFacts(name="second", levels=("x", "y", "z"))
+
+
+def independence_of(evidence: Evidence, rows: float) -> Independence:
+    return independence(cross_shares(ReleasedTable(evidence), FIRST, SECOND), rows)
 
 
 def test_without_noise_it_is_the_table_of_pandas() -> None:
@@ -154,8 +161,8 @@ def test_test_of_independence_keeps_its_level(family: Family, sd: float) -> None
     rng = np.random.default_rng(9)
     rejected = []
     for _ in range(200):
-        table = noisy_table(independent_table(rng, 4000, sd, family=family), FIRST, SECOND)
-        rejected.append(independence(table, 4000.0).p_value < 0.05)
+        found = independence_of(independent_table(rng, 4000, sd, family=family), 4000.0)
+        rejected.append(found.p_value < 0.05)
     assert 0.01 <= np.mean(rejected) <= 0.11
 
 
@@ -163,11 +170,10 @@ def test_dependence_is_found_and_measured() -> None:
     rng = np.random.default_rng(10)
     found = []
     for _ in range(40):
-        table = noisy_table(independent_table(rng, 20_000, 0.003, extra=0.05), FIRST, SECOND)
-        found.append(independence(table, 20_000.0))
+        found.append(independence_of(independent_table(rng, 20_000, 0.003, extra=0.05), 20_000.0))
     assert np.mean([each.p_value < 0.05 for each in found]) == 1
-    exact = noisy_table(independent_table(rng, 1_000_000, 1e-9, extra=0.05), FIRST, SECOND)
-    largest = independence(exact, 1e6).association
+    exact = independent_table(rng, 1_000_000, 1e-9, extra=0.05)
+    largest = independence_of(exact, 1e6).association
     assert np.mean([each.association for each in found]) == pytest.approx(largest, abs=0.05)
 
 
@@ -179,6 +185,7 @@ def test_levels_within_the_noise_leave_nothing_to_test() -> None:
     test = lost.tables["tests"].iloc[0]
     assert math.isnan(test["p_value"])
     assert test["column_levels"] == 0
+    assert test["left_out"] == "sex: f; sex: m"
     nothing = tables(replace(evidence, raw=raw * 0)).tables["cells"]
     assert nothing["count"].isna().all()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +11,29 @@ import pytest
 
 from gramercy.estimators.marginals import (
     QUANTILES,
+    Distribution,
     Quantile,
     counted_rows,
-    marginals_frame,
-    quantiles,
-    share,
+    missing_share,
+    roundest,
 )
+from gramercy.estimators.released_table import ReleasedTable
 from gramercy.scaling.column_constants import Constants, zoomed_grid
-from gramercy.schemas.evidence import Histogram
-from gramercy.schemas.facts import RowsFacts
+from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.noise import NoiseLaw
 from tests.support.histogram_tables import histogram, public
 
 Array = np.ndarray[Any, Any]
 Law = Callable[[np.random.Generator, int], Array]
 
 ROWS = 20_000
+
+
+def quantiles(
+    histogram: Histogram, rows: RowsFacts, at: Sequence[float] = QUANTILES
+) -> list[Quantile]:
+    return Distribution.of([histogram], rows).quantiles(at)
 
 
 UNIT = 1000.0  # laws of measurements are in thousands, so that they are not whole numbers
@@ -93,15 +101,21 @@ def test_noise_of_empty_bins_moves_no_quantile_far_out() -> None:
 
 def test_shares_have_their_standard_error() -> None:
     rng, sd, n, p = np.random.default_rng(2), 30.0, 4000, 0.2
-    counts = rng.binomial(n, p, 4000) + rng.normal(0, sd, 4000).round()
+    exact = rng.binomial(n, p, 4000)
+    counts = exact + rng.normal(0, sd, 4000).round()
+    others = n - exact + rng.normal(0, sd, 4000).round()
     rows = n + rng.normal(0, 100, 4000)
     found = [
-        share(one_bin(int(k)), 0, RowsFacts(value=each, observed=each, status="noisy", sd=100.0))
-        for k, each in zip(counts, rows, strict=True)
+        missing_share(
+            [one_bin(int(other), int(k), sd)],
+            RowsFacts(value=each, observed=each, status="noisy", sd=100.0),
+            None,
+        )
+        for k, other, each in zip(counts, others, rows, strict=True)
     ]
     values = np.array([each.value for each in found])
     assert values.mean() == pytest.approx(p, abs=0.002)
-    assert found[0].standard_error == pytest.approx(values.std(), rel=0.06)
+    assert found[0].standard_error == pytest.approx(values.std(), rel=0.1)
 
 
 def one_bin(count: int, missing: int = 0, sd: float = 30.0) -> Histogram:
@@ -111,7 +125,7 @@ def one_bin(count: int, missing: int = 0, sd: float = 30.0) -> Histogram:
 
 @pytest.mark.parametrize(("count", "value"), [(-50, 0.0), (5000, 1.0)])
 def test_shares_are_shares(count: int, value: float) -> None:
-    assert share(one_bin(count), 0, public(4000)).value == value
+    assert missing_share([one_bin(4000 - count, count)], public(4000), None).value == value
 
 
 @pytest.mark.slow
@@ -160,12 +174,26 @@ def test_frame_has_a_line_for_every_bin() -> None:
     levels = replace(
         one_bin(60, 5), lower=np.full(2, np.nan), upper=np.full(2, np.nan), level=("A", None)
     )
-    frame = marginals_frame([one_bin(100, 10), replace(levels, column="y")], public(110))
+    facts = (
+        ColumnFacts(name="x", lower=0.0, upper=1.0, centre=0.5, scale=0.5),
+        LevelsFacts(name="y", levels=("A",)),
+    )
+    none = np.zeros((0, 0))
+    evidence = Evidence(
+        none,
+        none,
+        NoiseLaw.none(),
+        110.0,
+        columns=facts,
+        histograms=(one_bin(100, 10), replace(levels, column="y")),
+    )
+    frame = ReleasedTable(evidence).frame(facts)
     assert frame["column"].tolist() == ["x", "x", "y", "y"]
     assert frame["level"].tolist()[2] == "A"
     assert frame["level"].isna().tolist() == [True, True, False, True]
     assert frame["lower"].isna().tolist() == [False, True, True, True]
-    assert frame["share"].tolist() == pytest.approx([100 / 110, 10 / 110, 60 / 110, 5 / 110])
+    assert frame["share"].tolist() == pytest.approx([100 / 110, 10 / 110, 82.5 / 110, 27.5 / 110])
+    assert frame["count"].tolist() == [100, 10, 60, 5]
     assert (frame["standard_error"] > 0).all()
 
 
@@ -197,3 +225,60 @@ def test_quantiles_of_shares_are_not_rounded() -> None:
     edges = zoomed_grid(Constants(0.5, 0.3, 1.0, bins=64), 0.0, 1.0).edges
     found = quantiles(histogram(rng.random(ROWS), edges, 20.0, rng), public(ROWS))
     assert [each.value for each in found] == pytest.approx(QUANTILES, abs=0.02)
+
+
+@pytest.mark.parametrize("bins", [16, 64])
+def test_half_of_the_cells_at_one_value_are_there(bins: int) -> None:
+    """Their value is the roundest number of its bin, and the interval is the bin."""
+    rng = np.random.default_rng(14)
+    edges = zoomed_grid(Constants(0.47, 0.17, 1.0, bins=bins), 0.0, 1.0).edges
+    cells = np.where(rng.random(ROWS) < 0.6, 0.5, rng.random(ROWS))
+    found = quantiles(histogram(cells, edges, 40.0, rng), public(ROWS))
+    assert [each.value for each in found[1:4]] == [0.5] * 3
+    assert all(each.lower <= 0.5 <= each.upper for each in found[1:4])
+    assert found[0].value == pytest.approx(0.125, abs=0.03)
+
+
+def test_answers_on_a_scale_are_whole_however_bins_lie() -> None:
+    rng = np.random.default_rng(15)
+    cells = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], ROWS, p=[0.1, 0.2, 0.4, 0.2, 0.1])
+    stages = [
+        histogram(cells, edges, 100.0, rng)
+        for edges in (
+            np.linspace(1, 5, 65),
+            zoomed_grid(Constants(3.1, 1.13, 1.0, bins=8), 1.0, 5.0).edges,
+        )
+    ]
+    found = Distribution.of(stages, public(ROWS)).quantiles()
+    assert [each.value for each in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_all_stages_make_quantiles_more_exact() -> None:
+    errors, rng = np.zeros((2, 40)), np.random.default_rng(16)
+    grids = [zoomed_grid(Constants(c, 1.0, 1.0, bins=32), -9.0, 9.0).edges for c in (0.0, 0.1, 0.2)]
+    for k in range(40):
+        cells = rng.normal(size=ROWS)
+        stages = [histogram(cells, edges, 300.0, rng) for edges in grids]
+        for j, used in enumerate((stages[-1:], stages)):
+            (found,) = Distribution.of(used, public(ROWS)).quantiles([0.3])
+            errors[j, k] = found.value - np.quantile(cells, 0.3)
+    last, every = np.sqrt((errors**2).mean(axis=1))
+    assert every < 0.75 * last
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "value"),
+    [
+        (0.4845, 0.5001, 0.5),
+        (0.2485, 0.2515, 0.25),
+        (-3.2, 8.0, 0.0),
+        (36.4, 37.3, 37.0),
+        (-0.52, -0.49, -0.5),
+        (1234.12, 1234.43, 1234.2),
+        (0.099, 0.1, 0.099),
+        (990.0, 1010.0, 1000.0),
+    ],
+)
+def test_roundest_number_of_a_bin(low: float, high: float, value: float) -> None:
+    assert roundest(low, high) == value
+    assert roundest(0.9999, 1.0, closed=True) == 1.0

@@ -80,10 +80,10 @@ def test_histograms_give_quantiles_and_missing_shares() -> None:
         counts = (
             np.append(np.histogram(TABLE.get(column.name, 0.0), edges)[0], 200)
             if (column.name in NUMERIC)
-            else np.array([2000, 2000])
+            else np.full(len(getattr(column, "levels", ())) + 1, 1000)
         )
-        lower = np.append(edges[:-1], np.nan) if len(counts) > 2 else np.full(2, np.nan)
-        upper = np.append(edges[1:], np.nan) if len(counts) > 2 else np.full(2, np.nan)
+        lower = np.append(edges[:-1], np.nan) if len(counts) > 9 else np.full(len(counts), np.nan)
+        upper = np.append(edges[1:], np.nan) if len(counts) > 9 else np.full(len(counts), np.nan)
         levels: tuple[str | None, ...] = (None,) * len(counts)
         marginals.append(Histogram(1, column.name, lower, upper, levels, counts, 2.0))
     last = Histogram(2, ROW_LENGTHS, np.ones(1), np.full(1, np.nan), (None,), np.ones(1, int), 2.0)

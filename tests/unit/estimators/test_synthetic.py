@@ -21,11 +21,13 @@ from gramercy.estimators.copula.released import (
     latent_correlations,
 )
 from gramercy.estimators.copula.rows import Copula, nearest_correlation
+from gramercy.estimators.marginals import Distribution
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.synthetic import Synthetic
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from tests.support.histogram_tables import public
 from tests.support.noisy_matrices import gaussian_law, goe
 from tests.support.problems import raises
 from tests.support.simulated_release import privately_scaled
@@ -271,7 +273,7 @@ def histogram(counts: list[float], edges: Array, sd: float) -> Histogram:
 def test_histogram_of_noise_alone_gives_no_distribution() -> None:
     noise = np.random.default_rng(1).normal(size=40) * 50
     empty = histogram(list(noise - noise.mean()), np.linspace(0, 1, 41), 50.0)
-    assert histogram_marginal(empty, 0.0, 1.0, 0.5) is None
+    assert histogram_marginal(Distribution.of([empty], public(1)), 0.0, 1.0) is None
 
 
 def test_tails_of_a_noisy_histogram_are_not_spread() -> None:
@@ -279,7 +281,8 @@ def test_tails_of_a_noisy_histogram_are_not_spread() -> None:
     rng = np.random.default_rng(6)
     edges = np.linspace(-20, 20, 81)
     counts = np.histogram(rng.normal(size=20_000), edges)[0] + rng.normal(size=80) * 30
-    found = histogram_marginal(histogram(list(counts), edges, 30.0), -20, 20, 1.0)
+    each = histogram(list(counts), edges, 30.0)
+    found = histogram_marginal(Distribution.of([each], public(20_000)), -20, 20)
     assert found is not None
     assert np.sqrt(hermite_coefficients(found)[-1]) == pytest.approx(1.0, abs=0.2)
     assert (np.diff(found.values(np.linspace(-5, 5, 501))) >= 0).all()

@@ -16,13 +16,16 @@ from gramercy.estimators.table_comparison import (
     Measurements,
     change,
     changes,
+    differences,
     is_in_own_units,
     measure,
     numbers,
+    over_time,
 )
+from gramercy.estimators.uncertainty.entry_estimates import Bias
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.simulated_release import declared_columns, released
+from tests.support.simulated_release import declared_columns, privately_scaled, released
 
 BOUNDS = [(-10.0, 30.0), (0.0, 8.0), (-5.0, 5.0)]
 MEANS, DEVIATIONS = np.array([10.0, 4.0, 0.0]), np.array([3.0, 1.0, 0.5])
@@ -80,7 +83,8 @@ def measurements(values: NDArray[np.float64]) -> Measurements:
     """The mean of a sample, with its standard error."""
     mean = np.array([values.mean()])
     error = np.array([values.std(ddof=1) / np.sqrt(values.size)])
-    return Measurements(mean, error, mean - error, mean + error, values.size - 1.0)
+    freedom = values.size - 1.0
+    return Measurements(mean, error, mean - error, mean + error, freedom, Bias.none(mean))
 
 
 def test_test_is_the_analysis_of_variance_of_welch() -> None:
@@ -129,3 +133,90 @@ def test_few_rows_and_other_divisors_have_no_test() -> None:
     first, second = noisy_release(1), noisy_release(2)
     assert change(first, replace(second, rows=9 * COUNT_SD)).p_value is None
     assert change(first, replace(second, divisor="itself")).p_value is None
+
+
+# Releases that clamp and clip at constants of their own.
+
+
+def tailed(seed: int, rows: int) -> NDArray[np.float64]:
+    """Columns with tails, a mostly zero one, and plain ones."""
+    stream = np.random.default_rng(seed)
+    base = stream.normal(size=(rows, 6)) + 0.7 * stream.normal(size=(rows, 1))
+    heavy = base[:, :2] / np.sqrt(stream.chisquare(2.5, (rows, 1)) / 2.5)
+    skewed = np.exp(1.5 * base[:, 2:3])
+    zeros = np.where(base[:, 3:4] > 1.2, np.exp(base[:, 3:4]), 0.0)
+    return np.column_stack([heavy, skewed, zeros, base[:, 4:]])
+
+
+LIMITS = [(-300.0, 300.0)] * 2 + [(0.0, 5000.0), (0.0, 500.0)] + [(-20.0, 20.0)] * 2
+
+
+def years(table: NDArray[np.float64], seed: int) -> dict[str, Evidence]:
+    """A release with private constants of each quarter of the rows."""
+    quarters = np.split(table, 4)
+    releases = [
+        privately_scaled(each, LIMITS, 1.0, 10 * seed + k) for k, each in enumerate(quarters)
+    ]
+    return {str(2020 + k): each for k, each in enumerate(releases)}
+
+
+def test_a_table_that_is_split_at_random_has_not_changed() -> None:
+    p_values = [
+        over_time(years(tailed(seed, 40_000), seed)).changes["p_value"].dropna()
+        for seed in range(3)
+    ]
+    tested = np.concatenate(p_values)
+    assert tested.size > 60
+    assert (tested < 0.001).sum() <= 1
+    assert (tested < 0.05).mean() <= 0.06
+
+
+def test_changes_of_several_errors_are_found_beside_tails() -> None:
+    table = tailed(1, 80_000)
+    table[60_000:, 4] += 0.15
+    table[60_000:, 5] *= 1.2
+    found = over_time(years(table, 1)).changes
+    changed = found[found["adjusted"] < 0.05]
+    assert set(changed["column"]) == {"c4", "c5"}
+    assert set(changed["kind"]) >= {MEAN, DEVIATION}
+
+
+def test_difference_of_two_halves_allows_for_their_bias() -> None:
+    table = tailed(3, 40_000)
+    halves = [
+        privately_scaled(each, LIMITS, 1.0, seed) for seed, each in enumerate(np.split(table, 2))
+    ]
+    found = differences(*halves).dropna(subset=["p_value"])
+    assert len(found) > 20
+    assert (found["lower"] <= 0).mean() > 0.95
+    assert (found["upper"] >= 0).mean() > 0.95
+    heavy = found[(found["kind"] == DEVIATION) & (found["column"] == "c0")].iloc[0]
+    assert heavy["upper"] - heavy["lower"] > 4 * 1.96 * heavy["standard_error"]
+
+
+def test_signs_are_not_compared_with_values() -> None:
+    release = privately_scaled(tailed(5, 10_000), LIMITS, 1.0)
+    found = differences(release, replace(release, signs=("c3",)))
+    of_sign = found[(found["column"] == "c3") | (found["other"] == "c3")]
+    assert of_sign["p_value"].isna().all()
+    assert found.drop(of_sign.index)["p_value"].notna().all()
+
+
+def test_unknown_bias_explains_differences_between_other_constants() -> None:
+    table = tailed(6, 20_000)
+    table[10_000:, 0] *= 3
+    one, two, three = (
+        privately_scaled(each, LIMITS, 1.0) for each in (*np.split(table, 2), tailed(7, 10_000))
+    )
+    plain = replace(two, lost=None)
+    assert one.columns != plain.columns
+    unknown = differences(one, plain)
+    heavy = unknown["column"].eq("c0") & unknown["kind"].ne(MEAN)
+    assert unknown[heavy]["p_value"].dropna().eq(1).all()
+    same = differences(plain, replace(two, lost=None))
+    assert np.allclose(same["difference"].dropna(), 0.0)
+    series = {"a": replace(three, lost=None), "b": plain, "c": plain}
+    # The two with equal constants are compared as they are; the third, within its bound.
+    assert over_time(series).changes["periods"].eq(3).any()
+    unit = replace(plain, unit=True, radius=None)
+    assert differences(unit, replace(three, unit=True, radius=None))["p_value"].isna().all()

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+import gramercy
 from gramercy.archive.bundles.bundle_kinds import (
     CARD,
     FURTHER,
@@ -22,6 +23,8 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.bundles.number_files import GroupMatrices, write_groups, write_matrix
 from gramercy.archive.bundles.package import write_descriptor
 from gramercy.archive.seal.bundle import seal
+from gramercy.estimators.table_units import table_units
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
@@ -147,6 +150,22 @@ def test_evidence_has_what_the_rows_lose(
     assert np.trace(expected) > 0.005
     np.testing.assert_allclose(lost.matrix, expected, atol=2e-2 * np.trace(expected))
     assert any("lattice" in each for each in verify(place))
+
+
+@pytest.mark.parametrize("declared", [PERSONS, round(1.2 * PERSONS)], ids=["right", "too many"])
+def test_moments_are_of_rows_where_persons_are_clipped(tmp_path: Path, declared: int) -> None:
+    """Also where the contract states too many persons, which the counts contradict."""
+    changes: dict[str, Any] = BY_PERSON | {"persons": declared}
+    _, bundle = published(tmp_path, mechanism=MECHANISM | {"epsilon": 40.0}, **changes)
+    evidence = bundle.evidence
+    units = table_units(evidence)
+    assert units is not None
+    means, deviations = table_means(evidence, units), table_deviations(evidence, units)
+    age = units.names.index("age")
+    assert means.estimate[age] == pytest.approx(50, abs=1)
+    assert deviations.estimate[age] == pytest.approx(10, rel=0.1)
+    lower, upper = deviations.interval(0.95, "table")
+    assert lower[age] < 10 < upper[age]
 
 
 def test_column_of_levels_and_no_intercept(tmp_path: Path) -> None:
@@ -378,3 +397,11 @@ def test_missing_file_is_found(tmp_path: Path) -> None:
     with raises(families.CONTENT):
         read_release(place)
     assert bundle.further["lost"] is not None
+
+
+@pytest.mark.parametrize("kind", ["rows", "persons"])
+def test_the_mean_weight_is_of_a_row(tmp_path: Path, kind: str) -> None:
+    """Of persons too, who have four rows each."""
+    place, _ = published(tmp_path, **UNITS[kind])
+    described = gramercy.open(place.parents[2])["toy/v1-r1"].describe()
+    assert described.mean_weight == pytest.approx(0.95, abs=0.1)

@@ -37,7 +37,12 @@ def with_marginals(
     bundle: ReleaseBundle, histograms: list[Histogram], columns: tuple[Any, ...]
 ) -> ReleaseBundle:
     """The release with these marginals instead of its own."""
-    facts = bundle.manifest.model_copy(update={"columns": columns})
+    scaling = bundle.manifest.scaling
+    assert scaling is not None
+    present = scaling.model_copy(
+        update={"present": (0.9,) * len(columns), "bounds": (None,) * len(columns)}
+    )
+    facts = bundle.manifest.model_copy(update={"columns": columns, "scaling": present})
     lengths = replace(histograms[0], stage=histograms[0].stage + 1, column=ROW_LENGTHS)
     return replace(bundle, manifest=facts, histograms=(*histograms, lengths))
 

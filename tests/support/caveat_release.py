@@ -1,0 +1,55 @@
+"""A release with a caveat of most kinds: its table, and its publication by the pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.support.factories import write_request
+
+ROWS = 12_000
+COLUMNS: dict[str, Any] = {
+    "fine": {"lower": -5.0, "upper": 5.0},
+    "rare": {"lower": 0.0, "upper": 1e6},
+    "tail": {"lower": 0.0, "upper": 1e5},
+    "first": {"lower": -50.0, "upper": 50.0},
+    "second": {"lower": -50.0, "upper": 50.0},
+    "ward": {"levels": ["A", "B", "C"]},
+}
+
+
+def caveat_table() -> pd.DataFrame:
+    """`rare` is almost always zero, `tail` has one, and `first` and `second` miss together."""
+    stream = np.random.default_rng(11)
+    shared = stream.normal(size=ROWS)
+    missing = stream.random(ROWS) < 0.3
+
+    def mixed() -> Any:
+        return 0.6 * shared + 0.8 * stream.normal(size=ROWS)
+
+    return pd.DataFrame(
+        {
+            "fine": mixed(),
+            "rare": np.where(np.arange(ROWS) % 400 == 0, 1e5, 0.0),
+            "tail": np.exp(2 + 2 * mixed()),
+            "first": np.where(missing, np.nan, 10 + 5 * mixed()),
+            "second": np.where(missing, np.nan, 10 + 5 * mixed()),
+            "ward": stream.choice(["A", "B", "C"], size=ROWS, p=[0.5, 0.3, 0.2]),
+        }
+    )
+
+
+def caveat_request(folder: Path, **changes: Any) -> Path:
+    """Write the table, its contract, and a request with private constants."""
+    caveat_table().to_csv(folder / "table.csv", index=False)
+    request = {
+        "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
+        "scaling": "private",
+        "estimates": [{"name": "moments"}, {"name": "intervals"}, {"name": "graphical-lasso"}],
+    }
+    facts = {"rows": ROWS, "columns": COLUMNS, "intercept": True}
+    budget = {"epsilon": 20.0, "delta": 1e-5}
+    return write_request(folder, request=request, budget=budget, **facts | changes)

@@ -1,0 +1,226 @@
+"""A release with private constants in memory: exact counts and sums, and seeded noise.
+
+The rule, the shares of the budget and the size of the noise are those of the pipeline. Only the
+passes over a file and the sampler are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.publish.drawing import release_manifest
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
+from gramercy.scaling.column_constants import LevelGrid
+from gramercy.scaling.shares import shares
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.neighbours import Neighbours
+from gramercy.schemas.normalisation import Clip
+from gramercy.schemas.request_parts import ScalingFacts
+from gramercy.tables.sums.row_transform import normalise
+from tests.support.noisy_matrices import goe
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Rng = np.random.Generator
+Facts = ColumnFacts | LevelsFacts
+Limits = tuple[float, float] | None
+DELTA = 1e-6
+
+
+def numeric_columns(bounds: Sequence[Limits]) -> tuple[ColumnFacts, ...]:
+    """Columns of numbers with declared bounds, or without."""
+    return tuple(starting_facts(f"c{j}", each) for j, each in enumerate(bounds))
+
+
+def level_column(name: str, levels: int) -> LevelsFacts:
+    """A column of levels, whose cells are their numbers from 0."""
+    return LevelsFacts(name=name, levels=tuple(map(float, range(levels))))
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A table in scaled units, by constants from its own noisy histograms."""
+
+    spec: ReleaseSpec  # with constants and radius
+    cells: Array  # of the table
+    rows: Array  # the intercept first, missing cells zero; shape (n, q)
+    histograms: tuple[Histogram, ...]
+
+    @property
+    def radius(self) -> float:
+        """The clipping radius."""
+        assert isinstance(self.spec.normalisation, Clip)
+        return self.spec.normalisation.length
+
+    def of(self, cells: Array) -> Array:
+        """Other rows in the same units."""
+        return _scaled(cells, self.spec.columns)
+
+    def release(self, rng: Rng) -> Evidence:
+        """Draw the noise of the matrices. Folds are blocks of consecutive rows."""
+        spec, n = self.spec, len(self.rows)
+        calibration = calibrate(spec)
+        rows = normalise(self.rows.T, spec.normalisation)
+        blocks = np.array_split(rows, spec.folds, axis=1)
+        noise = calibration.mechanism.law.sd_off_diagonal
+        sums = [_gram(block, noise, rng) for block in blocks]
+        sizes = [block.shape[1] for block in blocks]
+        further = {}
+        for name, facts in spec.further_rows.items():
+            own = normalise(self.rows.T, facts, cells=self.cells.T)
+            noise = calibration.further[name].law.sd_off_diagonal
+            further[name] = _gram(own, noise, rng) * (facts.norm / n)
+        manifest = release_manifest(
+            spec,
+            release="v1-r1",
+            published="2026-11-01",
+            row_counts=sizes if spec.folds > 1 else [n],
+            versions={},
+            histograms=self.histograms,
+        )
+        raw = np.sum(sums, axis=0) / n
+        bundle = ReleaseBundle(
+            manifest=manifest,
+            raw=raw,
+            projected=raw,
+            denoised=denoise(raw, manifest.noise, rows=float(n), unit=False),
+            folds=tuple(s / size for s, size in zip(sums, sizes, strict=True))
+            if spec.folds > 1
+            else (),
+            sha256="",
+            histograms=self.histograms,
+            further=further,
+        )
+        return bundle.evidence
+
+
+def _gram(rows: Array, sd: float, rng: Rng) -> Array:
+    """The noisy sum of the outer products of rows, shape (q, n)."""
+    gram: Array = rows @ rows.T + goe(rng, len(rows), sd)
+    return gram
+
+
+def privately_scaled(
+    cells: Array, columns: Sequence[Facts], epsilon: float, rng: Rng, folds: int = 1
+) -> Scaled | None:
+    """Choose all constants of a table from noisy histograms, at delta = 1e-6 under replace-one.
+
+    Parameters
+    ----------
+    cells
+        Shape (n, columns); NaN where missing.
+    columns
+        Declared facts; see `numeric_columns` and `level_column`.
+    epsilon
+        Of everything that is released.
+    rng
+        Of the noise.
+    folds
+        Their noise matters for the radius.
+
+    Returns
+    -------
+    Scaled or None
+        None if the noise is too large for private constants.
+    """
+    spec = _spec(len(cells), columns, epsilon, folds)
+    if spec is None:
+        return None
+    calibration = calibrate(spec)
+    noise, of_sum = calibration.constants_noise, calibration.noise_of_sum(spec)
+    assert noise is not None
+    chain, histograms = ConstantsChain.start(spec, of_sum), list[Histogram]()
+    ordered = [np.sort(each[~np.isnan(each)]) for each in cells.T]
+    for law in noise.stages:
+        counts = [
+            _noisy(_counts(each, grid, len(cells)), law.sd, rng)
+            for each, grid in zip(ordered, chain.grids, strict=True)
+        ]
+        histograms += chain.histograms(counts, law.sd)
+        chain = chain.after(counts, law.sd)
+    rows, edges = _scaled(cells, chain.scaled.columns), lengths_of(chain.scaled)
+    bins = np.searchsorted(edges, np.linalg.norm(rows, axis=1), side="right") - 1
+    exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
+    lengths = chain.length_histogram(_noisy(exact, noise.lengths.sd, rng), noise.lengths.sd)
+    clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
+    return Scaled(clipped, cells, rows, (*histograms, lengths))
+
+
+def _spec(n: int, columns: Sequence[Facts], epsilon: float, folds: int) -> ReleaseSpec | None:
+    """The public facts before the first histogram; None if constants cannot be estimated."""
+    p = sum(len(each.levels) if isinstance(each, LevelsFacts) else 1 for each in columns)
+    planned = shares(n, p, gdp_mu(epsilon, DELTA))
+    if planned is None:
+        return None
+    return ReleaseSpec(
+        dataset=DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=n),
+        columns=tuple(columns),
+        intercept=True,
+        neighbours=Neighbours.REPLACE_ONE,
+        privacy_unit="row",
+        normalisation=Clip(),
+        mechanism={"name": "gaussian", "epsilon": epsilon, "delta": DELTA},
+        folds=folds,
+        budget=BudgetFacts.of(Budget(epsilon=epsilon, delta=DELTA)),
+        scaling=ScalingFacts(
+            kind="private",
+            bounds=tuple(_limits(each) for each in columns),
+            stages=planned.stages,
+            lengths=planned.lengths,
+            lost=planned.lost,
+        ),
+    )
+
+
+def _limits(column: Facts) -> Limits:
+    if isinstance(column, LevelsFacts) or column == starting_facts(column.name, None):
+        return None
+    return column.lower, column.upper
+
+
+def _counts(ordered: Array, grid: AnyGrid, rows: int) -> Counts:
+    """Exact counts of the cells with a value, in order, and of missing cells."""
+    if isinstance(grid, LevelGrid):
+        ends = np.searchsorted(ordered, np.arange(1, grid.levels))
+    else:
+        ends = np.searchsorted(ordered, grid.edges[1:-1], side="left")
+    places = np.concatenate([[0], ends, [len(ordered), rows]])
+    counts: Counts = np.diff(places)
+    return counts
+
+
+def _noisy(counts: Counts, sd: float, rng: Rng) -> Counts:
+    noisy: Counts = counts + np.rint(rng.normal(size=counts.size) * sd).astype(np.int64)
+    return noisy
+
+
+def _scaled(cells: Array, columns: Sequence[Facts]) -> Array:
+    """Rows in scaled units, the intercept first; missing cells are zero."""
+    parts = [np.ones(len(cells))]
+    for own, each in zip(cells.T, columns, strict=True):
+        if isinstance(each, LevelsFacts):
+            parts += [(own == level).astype(np.float64) for level in range(len(each.levels))]
+        else:
+            parts.append((np.clip(own, each.lower, each.upper) - each.centre) / each.scale)
+    return np.nan_to_num(np.column_stack(parts))
+
+
+def clipped_moment(rows: Array, radius: float | None) -> Array:
+    """The second moment of rows in the unit ball: clipped at a radius, or of length one."""
+    squares = np.maximum((rows * rows).sum(axis=1), 1e-300)
+    weights = 1 / squares
+    if radius is not None:
+        weights = np.minimum(weights, 1 / radius**2)
+    result: Array = (rows * weights[:, None]).T @ rows / len(rows)
+    return result

@@ -1,0 +1,78 @@
+"""Moments of releases that publish what clipping took away: groups, pools and sampling errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from gramercy.estimators.lost_moments import clipped_moments
+from gramercy.estimators.table_comparison import DEVIATION, measure, numbers
+from gramercy.estimators.uncertainty.column_kurtosis import column_kurtosis
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence
+from tests.support.simulated_release import privately_scaled
+
+Array = NDArray[np.float64]
+
+
+def as_group(release: Evidence) -> Evidence:
+    """The release as if it were one of four groups with equal rows: lengths are of all rows."""
+    (lengths,) = (each for each in release.histograms if each.column == ROW_LENGTHS)
+    of_all = replace(lengths, count=4 * lengths.count)
+    return replace(release, histograms=(of_all,), declared=None)
+
+
+def deviations(release: Evidence) -> tuple[Array, Array, Array]:
+    """Estimate and bounds of every standard deviation."""
+    lines, found = numbers(release), measure(release)
+    of_kind = lines["kind"].eq(DEVIATION).to_numpy()
+    return found.estimate[of_kind], found.lower[of_kind], found.upper[of_kind]
+
+
+def test_groups_have_the_moments_of_releases() -> None:
+    stream = np.random.default_rng(1)
+    table = stream.normal(size=(20_000, 6)) / np.sqrt(stream.chisquare(4, (20_000, 1)) / 4)
+    release = privately_scaled(table, [(-50.0, 50.0)] * 6, 1.0)
+    estimate, lower, upper = deviations(release)
+    of_group, least, most = deviations(as_group(release))
+    assert np.abs(of_group / estimate - 1).max() < 0.06
+    assert (least < np.sqrt(2)).all()
+    assert (most > 0.95 * table.std(axis=0)).all()
+    assert np.mean((most - least) / (upper - lower)) < 2
+
+
+def test_group_with_all_the_tails_is_covered() -> None:
+    """Where the lengths of all rows say less than the group's own lost moments."""
+    stream = np.random.default_rng(2)
+    table = stream.normal(size=(20_000, 6))
+    release = privately_scaled(table, [(-50.0, 50.0)] * 6, 1.0)
+    assert release.lost is not None
+    assert release.radius is not None
+    more = release.lost.matrix + 0.3 * np.diag([0.0, *[1.0] * 6])
+    tailed = as_group(replace(release, lost=replace(release.lost, matrix=more)))
+    squares = [moments.variance for each in (release, tailed) if (moments := clipped_moments(each))]
+    assert (squares[1] > squares[0] + 0.1).all()
+
+
+def two_values(cells: Array) -> Array:
+    return np.where(cells > 0, 1.0, 0.0) + 0.05 * cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "least", "most"),
+    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.6), (np.exp, 9.0, 70.0)],
+)
+def test_kurtosis_is_that_of_the_cells(
+    cells: Callable[[Array], Array], least: float, most: float
+) -> None:
+    table = cells(np.random.default_rng(3).normal(size=(20_000, 5)))
+    release = privately_scaled(table, [(-100.0, 100.0)] * 5, 1.0)
+    moments = clipped_moments(release)
+    assert moments is not None
+    found = column_kurtosis(release, moments.variance)
+    assert (found > least).all()
+    assert (found < most).all()
