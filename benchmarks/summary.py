@@ -228,7 +228,7 @@ def _intervals() -> Iterator[str]:
         by_folds = (here[here["folds"] == folds] for folds in resampled.LAYOUTS)
         cells = (
             f"{each['held'].mean():.1%}"
-            + (f" / {each['own'].mean():.1%}" if each["own"].notna().any() else "")
+            + (f" / {each['own'].mean():.1%}" if each["own"].notna().all() else "")
             for each in by_folds
         )
         body.append((str(quantity).replace("-", " "), *cells))

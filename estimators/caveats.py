@@ -29,7 +29,7 @@ from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.scaling.column_constants import Grid
-from gramercy.scaling.column_scan import ColumnScan, Stage
+from gramercy.scaling.column_scan import ColumnScan, NoisyCells, Stage
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
@@ -41,7 +41,9 @@ Kind = Literal[
     "constant",
     "clamped",
     "tail",
+    "far cells",
     "missing together",
+    "not at random",
     "hidden cells",
     "hidden rows",
     "count",
@@ -49,6 +51,8 @@ Kind = Literal[
 
 _LONG = 1.15  # upper bound of a standard deviation relative to the estimate, by clipping alone
 _TOGETHER = 0.05  # change of a correlation if cells are missing in the same rows
+_VISIBLE, _CLEAR, _GAP = 3.5, 5.0, 4.0  # deviations of counts of bins; ratio of distances
+_CONFIDENCE = 0.95
 _SURE = 3.0  # standard deviations of the noise
 
 
@@ -62,8 +66,10 @@ class Caveat:
         ``sign``: only which cells differ from one value is published; ``constant``: no cell is seen
         to differ from one value; ``clamped``: cells near or beyond the bounds in use; ``tail``: a
         standard deviation that may be larger, by long rows of which the noise hides a part;
-        ``missing together``: correlations that depend on which cells are missing together; ``hidden
-        cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
+        ``far cells``: some that are far from all others, as a code for missing values is;
+        ``missing together``: correlations that depend on which cells are missing together, where
+        that is not published; ``not at random``: rows with missing cells are unlike the others;
+        ``hidden cells`` and ``hidden rows``: how many may be unlike all others and leave no trace;
         ``count``: the declared number of rows or persons contradicts the published counts.
     notice
         Its words, the code of their family, and the names and numbers in them.
@@ -96,22 +102,46 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     Parameters
     ----------
     evidence
-        A release with an intercept. Other releases have no means, and no caveats.
+        A release. Without an intercept it has no means, and no caveats of columns.
     """
     units = table_units(evidence)
     if units is None:
-        return ()
+        return contradicted_count(evidence)
     hidden = _hidden(evidence, units)
     found = [
         *_nearly_constant(evidence),
         *_clamped(evidence),
         *_tails(evidence, units, hidden),
-        *_missing_together(evidence),
+        *_far_cells(evidence),
+        *(_missing_together(evidence) if evidence.missing is None else _not_at_random(evidence)),
         *_hidden_cells(evidence, hidden),
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
     found.sort(key=lambda each: order[each.column or ""])
-    return (*found, *_hidden_rows(evidence), *_count(evidence))
+    return (*found, *_hidden_rows(evidence), *contradicted_count(evidence))
+
+
+def contradicted_count(evidence: Evidence) -> tuple[Caveat, ...]:
+    """Whether the declared number of rows or persons is off by more than the noise; also alone."""
+    counted, declared = evidence.counted, evidence.declared
+    if counted is None or declared is None or abs(counted[0] - declared) <= _SURE * counted[1]:
+        return ()
+    number, sd = counted
+    notice = families.READING(
+        "The contract states {declared} {unit}, and the published counts give {counted}, with "
+        "noise of standard deviation {sd:.2g}.",
+        "Numbers are computed for those that were counted. Correct the contract for the next "
+        "release.",
+        declared=round(declared),
+        unit=_unit(evidence),
+        counted=round(number),
+        sd=sd,
+    )
+    return (Caveat("count", notice),)
+
+
+def _unit(evidence: Evidence) -> str:
+    return "persons" if evidence.persons else "rows"
 
 
 def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
@@ -199,19 +229,67 @@ class UsualValue:
     @classmethod
     def of(cls, evidence: Evidence, column: str) -> UsualValue | None:
         """The bin with the most cells by all stages; None without histograms."""
-        stages = tuple(
-            Stage(each.count, Grid(np.append(each.lower[:-1], each.upper[-2])), each.sd)
-            for each in evidence.histograms
-            if each.column == column
-        )
-        if not stages:
+        found = _cells(evidence, column)
+        if found is None:
             return None
-        found, _ = ColumnScan(None, None, stages).cells(max(evidence.rows, 1.0))
         most = int(np.argmax(found.counts))
         others, sd = found.others(most)
         reach = math.ceil(max(others, 0.0) + _SURE * sd)
         lower, upper = float(found.edges[most]), float(found.edges[most + 1])
         return cls(lower, upper, round(found.cells), min(reach, round(found.cells)))
+
+
+def _cells(evidence: Evidence, column: str) -> NoisyCells | None:
+    """The histogram of a column by all stages; None without one."""
+    stages = tuple(
+        Stage(each.count, Grid(np.append(each.lower[:-1], each.upper[-2])), each.sd)
+        for each in evidence.histograms
+        if each.column == column
+    )
+    return ColumnScan(None, None, stages).cells(max(evidence.rows, 1.0))[0] if stages else None
+
+
+def _far_cells(evidence: Evidence) -> Iterator[Caveat]:
+    """Columns with cells in one place, far from all others, which have many values."""
+    for column in evidence.columns:
+        cells = _cells(evidence, column.name) if isinstance(column, ColumnFacts) else None
+        if column is None or cells is None:
+            continue
+        for outwards in (1, -1):
+            found = _isolated(cells, outwards)
+            if found is None:
+                continue
+            notice = families.TAILS(
+                "About {cells} cells of {column} are from {lower:.6g} to {upper:.6g}, far from all "
+                "others.",
+                "If that is a code for missing values, such as 99999 or -9, list it for this "
+                "column in the contract: 'missing: [99999]'.",
+                column=column.name,
+                cells=round(float(cells.counts[found])),
+                lower=float(cells.edges[found]),
+                upper=float(cells.edges[found + 1]),
+            )
+            yield Caveat("far cells", notice, column.name)
+
+
+def _isolated(cells: NoisyCells, outwards: int) -> int | None:
+    """The bin beyond a gap behind all others, on one side; None if there is none.
+
+    A gap ends more than four times as far from the most frequent bin as it begins. The bins inside
+    it are several: a column of two values has no code for a missing one.
+    """
+    most = int(np.argmax(cells.counts))
+    middle = cells.edges[most] / 2 + cells.edges[most + 1] / 2
+    last = len(cells.counts) if outwards > 0 else -1
+    inside, body, found = abs(cells.edges[most + 1] - middle), 1, None
+    for k in range(most + outwards, last, outwards):
+        near, far = sorted(abs(cells.edges[k : k + 2] - middle))
+        evidence = cells.counts[k] / cells.deviations[k]
+        if evidence < _VISIBLE:
+            continue
+        alone = near > _GAP * inside and body > 1 and evidence > _CLEAR
+        found, body, inside = k if alone else None, body + 1, far
+    return found
 
 
 def _clamped(evidence: Evidence) -> Iterator[Caveat]:
@@ -244,23 +322,51 @@ def _tails(
     ratios = np.where(known, _largest_ratio(moments), 0.0)
     deviations = units.scale * np.sqrt(np.maximum(moments.variance, 0.0))
     bounded = _bounds(evidence).keys() & {each.column for each in evidence.marginals}
-    for column, deviation, ratio in zip(evidence.columns[1:], deviations, ratios, strict=True):
+    possible_ones = _largest_deviations(evidence, units)
+    for column, deviation, ratio, most in zip(
+        evidence.columns[1:], deviations, ratios, possible_ones, strict=True
+    ):
         if not isinstance(column, ColumnFacts) or ratio <= _LONG:
             continue
-        possible = float(deviation * ratio)
-        if column.name in bounded and (
-            column.name not in hidden or possible >= hidden[column.name].possible
+        possible = min(float(deviation * ratio), most)
+        if possible <= _LONG * deviation or (
+            column.name in bounded
+            and (column.name not in hidden or possible >= hidden[column.name].possible)
         ):
             continue
         notice = families.TAILS(
             "Clipping shortens long rows, and the noise hides how much of that is due to {column}: "
             "its standard deviation is {deviation:.3g}, and may be as large as {possible:.3g}.",
-            "Use quantiles, or publish a transformed column with a shorter tail.",
+            "{remedy}",
             column=column.name,
             deviation=float(deviation),
             possible=possible,
+            remedy="Its two values could be declared as levels, whose shares are counted."
+            if _has_two_values(evidence, column.name)
+            else "Use quantiles, or publish a transformed column with a shorter tail.",
         )
         yield Caveat("tail", notice, column.name)
+
+
+def _largest_deviations(evidence: Evidence, units: TableUnits) -> Array:
+    """Largest standard deviations within the declared bounds, given the means; else infinite."""
+    lower, upper = table_means(evidence, units).interval(_CONFIDENCE, "table")
+    limits = dict.fromkeys(units.names, (-np.inf, np.inf)) | _bounds(evidence)
+    low, high = np.array([limits[name] for name in units.names]).T
+    with np.errstate(invalid="ignore"):
+        mean = np.clip((low + high) / 2, np.maximum(lower, low), np.minimum(upper, high))
+        most: Array = np.sqrt((high - mean) * (mean - low))
+    return np.where(np.isfinite(most), most, np.inf)
+
+
+def _has_two_values(evidence: Evidence, column: str) -> bool:
+    """Whether two bins have all cells, as far as the noise can tell."""
+    cells = _cells(evidence, column)
+    if cells is None:
+        return False
+    largest = np.argsort(cells.counts)[-2:]
+    others = cells.cells - float(cells.counts[largest].sum())
+    return others <= _SURE * float(np.hypot.reduce(cells.deviations[largest]))
 
 
 def _largest_ratio(moments: ClippedMoments) -> Array:
@@ -291,6 +397,27 @@ def _missing_together(evidence: Evidence) -> Iterator[Caveat]:
                 change=float(changes[k, partner]),
             )
             yield Caveat("missing together", notice, name)
+
+
+def _not_at_random(evidence: Evidence) -> Iterator[Caveat]:
+    moments = clipped_moments(evidence)
+    if moments is None:
+        return
+    names, changes = _names(evidence), moments.correlation_missing
+    for k, share in enumerate(evidence.present[1:]):
+        partner = int(np.argmax(changes[k]))
+        if share < 1 and changes[k, partner] > _TOGETHER:
+            notice = families.READING(
+                "{share:.3g} % of the cells of {column} are missing, in rows that are unlike the "
+                "others. Its correlation with {partner} is that of the rows with both; that of all "
+                "rows may differ by {change:.2g}.",
+                "Ask why cells are missing before you speak of all rows.",
+                column=names[k],
+                share=100 * (1 - share),
+                partner=names[partner],
+                change=float(changes[k, partner]),
+            )
+            yield Caveat("not at random", notice, names[k])
 
 
 def _hidden(evidence: Evidence, units: TableUnits) -> dict[str, Traceless]:
@@ -329,27 +456,11 @@ def _hidden_rows(evidence: Evidence) -> Iterator[Caveat]:
     rows = traceless_rows(evidence)
     if rows is not None:
         notice = families.NOISE(
-            "Up to {hidden} of {rows} rows may be unlike all others and leave no trace in what is "
-            "published.",
-            "No interval and no verdict is about them. A larger epsilon or more rows would tell.",
-            hidden=rows,
+            "Up to {hidden} of {rows} {unit} may be unlike all others and leave no trace in what "
+            "is published.",
+            "No interval and no verdict is about them. A larger epsilon or more {unit} would tell.",
+            hidden=min(rows, round(evidence.rows)),
             rows=round(evidence.rows),
+            unit=_unit(evidence),
         )
         yield Caveat("hidden rows", notice)
-
-
-def _count(evidence: Evidence) -> Iterator[Caveat]:
-    counted, declared = evidence.counted, evidence.declared
-    if counted is None or declared is None or abs(counted[0] - declared) <= _SURE * counted[1]:
-        return
-    number, sd = counted
-    notice = families.READING(
-        "The contract states {declared} rows or persons, and the published counts give {counted}, "
-        "with noise of standard deviation {sd:.2g}.",
-        "Constants are chosen for the number that was counted. Correct the contract for the next "
-        "release.",
-        declared=round(declared),
-        counted=round(number),
-        sd=sd,
-    )
-    yield Caveat("count", notice)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
+from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
@@ -148,6 +149,8 @@ class ClippedMoments:
     correlation_noise: Array
     correlation_bias: Array  # half width of an interval of 95 %
     correlation_spread: Array  # standard deviation of the bias
+    # at most by rows in which only one cell of a pair is missing, and which are unlike the others
+    correlation_missing: Array
     # standard deviations by sampling, of rows with the kurtosis of the published histograms
     mean_sampling: Array
     variance_sampling: Array
@@ -155,7 +158,7 @@ class ClippedMoments:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """The columns whose variance stands out of the noise, shape (p,)."""
+        """The columns whose variance exceeds the noise, shape (p,)."""
         below, _ = self.variance_shift
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
@@ -201,7 +204,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         evidence.raw * square,
         evidence.repaired * square,
         evidence.typical_noise * square,
-        units.present,
+        units.together,
         losses,
         lost,
         rows * divisor,
@@ -240,7 +243,7 @@ def moments_of(
     raw: Array,
     denoised: Array,
     nu: float,
-    present: Array,
+    presence: Presence,
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
@@ -248,12 +251,11 @@ def moments_of(
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
 
-    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `present` is
-    of the columns, shape (p,), and `kurtosis_of` gives their kurtosis from their variances.
+    The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `kurtosis_of`
+    gives the kurtosis of the columns from their variances.
     """
-    o, s = present, lost.sd
-    pairs, products = np.outer(o, o), np.outer(o, o)
-    np.fill_diagonal(products, o)
+    o, s = np.diag(presence.share), lost.sd
+    pairs = products = presence.share
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
     losses = Losses.of(lengths, lost, 1 - weight, power)
@@ -280,9 +282,10 @@ def moments_of(
     np.fill_diagonal(lost_pairs, d)
 
     # Correlations: half with what was lost, half of what was kept.
-    covariance = (denoised[1:, 1:] + lost_pairs) / products - np.outer(mean, mean)
+    shifted = mean[:, None] + presence.shift
+    covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
     with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
-    correlation = (with_lost + _kept_correlation(denoised, weight, products, o)) / 2
+    correlation = (with_lost + _kept_correlation(denoised, weight, presence)) / 2
     np.fill_diagonal(correlation, 1.0)
 
     # Noise and bias of correlations.
@@ -290,7 +293,9 @@ def moments_of(
     squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
     squares = squares + np.outer(mean**2, (nu / o) ** 2)
     relative = (variance_noise / variance) ** 2 / 4
+    squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
+    unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
     of_lost = np.sqrt(trust_pair) * s / pairs / deviations
 
@@ -310,17 +315,19 @@ def moments_of(
         correlation=correlation,
         correlation_noise=noise,
         correlation_bias=np.hypot(Z95 * of_lost, unseen),
-        correlation_spread=np.hypot(of_lost, unseen / 2),
+        correlation_spread=np.hypot(of_lost, unseen / 4),
+        correlation_missing=(unlike + unlike.T) / 2,
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
     )
 
 
-def _kept_correlation(denoised: Array, weight: float, products: Array, o: Array) -> Array:
+def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Array:
     """Correlations of the clipped rows alone."""
-    mean = denoised[0, 1:] / weight / o
-    covariance = denoised[1:, 1:] / weight / products - np.outer(mean, mean)
+    mean = denoised[0, 1:] / weight / np.diag(presence.share)
+    shifted = mean[:, None] + presence.shift
+    covariance = denoised[1:, 1:] / weight / presence.share - shifted * shifted.T
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
     kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
     return kept

@@ -34,14 +34,15 @@ Flags = NDArray[np.bool_]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EXPLAINED = 2.0  # standard deviations of noise that explain a difference
 UNIT = 1.0  # of whole numbers
-_NARROW = 1e-3  # share of the width of a neighbour
+_NARROW = 1e-2  # share of the width of a neighbour
 _CERTAINLY = 4.0  # standard deviations that the sum of empty bins hardly ever exceeds
 _FEW, _CLEARLY = 0.01, 4.0  # share of cells that need not be whole; times what noise explains
 _OCCUPIED = 4.0  # standard deviations
-_UNEVEN = 0.25
+_UNEVEN = (0.25, 0.12, 0.06)  # expected differences of neighbouring counts, by their size
 _EXACT = 1e-3  # deviation of a number that is known, in those of counts
 _ATOM, _WIDE, _ALONE = 5.0, 2.0, 3.0  # deviations; typical widths; deviations of a narrow bin
-_MOST_WHOLE = 64  # whole numbers of a bin that are told apart
+_MOST_JOINED = 12  # narrow bins around one value
+_MOST_WHOLE = 64  # whole numbers of a bin that are kept apart
 
 
 @dataclass(frozen=True)
@@ -105,37 +106,11 @@ class Distribution:
         cls, stages: Sequence[Histogram], rows: RowsFacts, present: float | None = None
     ) -> Distribution:
         """The fit to all stages; `rows`, `present` are as in `missing_share`."""
-        edges, bins_of = _common_edges(stages)
-        bins, least = len(edges) - 1, max(min(each.sd for each in stages), 1e-3)
-        information: Array = np.zeros((bins + 1, bins + 1))
-        score = np.zeros(bins + 1)
-        most = np.full(bins, np.inf)  # count of the smallest bin of which a bin is a part
-        for each, (own, counts, joined) in zip(stages, bins_of, strict=True):
-            # Missing cells come last.
-            places = np.append(np.searchsorted(own, edges[:-1], side="right") - 1, len(own) - 1)
-            weights = 1 / np.append(joined, 1) / max(each.sd, 1e-3) ** 2
-            information += weights[places] * (places[:, None] == places)
-            score += (weights * np.append(counts, each.count[-1]))[places]
-            most = np.minimum(most, np.maximum(counts[places[:-1]], 0))
-        weight = 1 / (rows.sd**2 + (_EXACT * least) ** 2)
-        information += weight
-        score += weight * rows.value
-        cells = rows.value * (1 - missing_share(stages, rows, present).value)
-        if present == 1:  # nothing is missing
-            information[-1, -1] += 1 / (_EXACT * least) ** 2
-        information[:-1, :-1] += _evenness(most, np.diff(edges), least)
-        covariance: Array = np.linalg.inv(information).astype(np.float64)
-        unbiased: Array = (covariance @ score)[:-1]
-        root = np.linalg.cholesky(information)
-        target = scipy.linalg.solve_triangular(root, score, lower=True)
-        fitted: Array = scipy.optimize.nnls(root.T, target, maxiter=100 * len(score))[0][:-1]
-        fitted = fitted * (cells / max(float(fitted.sum()), 1e-300))
-        lower = np.tri(bins + 1, bins, -1)
-        if not any(each.sd for each in stages):
-            covariance = np.zeros_like(covariance)
-        own_covariance = covariance[:-1, :-1]
-        errors: Array = lower @ own_covariance @ lower.T
-        return cls(edges, fitted, unbiased, own_covariance, errors, _joined(edges, stages[-1]))
+        counted = _Counted.of(stages, rows, present)
+        # Bins that may have atoms say nothing about their neighbours.
+        _, atoms = counted.fitted(_UNEVEN[0], narrow(np.diff(counted.edges))).atoms
+        best = max(_UNEVEN, key=lambda uneven: counted.evidence(uneven, atoms > 0))
+        return counted.fitted(best, atoms > 0)
 
     @property
     def published(self) -> tuple[Array, Array]:
@@ -182,7 +157,7 @@ class Distribution:
         Cells are spread evenly within a part.
         """
         found: list[tuple[float, float, float, int]] = []
-        values, atoms = self._atoms
+        values, atoms = self.atoms
         for k, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
             if self.whole and (numbers := self._whole_numbers(k)) is not None:
                 found += [(x, x, 1 / len(numbers), k) for x in numbers]
@@ -197,7 +172,7 @@ class Distribution:
         return np.array(lower), np.array(upper), np.array(share), np.array(of_bin, dtype=np.intp)
 
     def _whole_numbers(self, k: int) -> Array | None:
-        """The whole numbers of a bin that are told apart; None if there are none, or many."""
+        """The whole numbers of a bin that are kept apart; None if there are none, or many."""
         low, high = float(self.edges[k]), float(self.edges[k + 1])
         last = math.floor(high) if k == len(self.counts) - 1 else math.ceil(high) - 1
         if not math.ceil(low) <= last or last - low > _MOST_WHOLE:
@@ -205,7 +180,7 @@ class Distribution:
         return np.arange(math.ceil(low), last + 1, dtype=np.float64) + 0.0
 
     @cached_property
-    def _atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> tuple[Array, Array]:
         """The value that an atom in each bin has, and its share of the bin's cells; 0 if none."""
         widths, counts, sd = self.widths, self.counts, self.deviations
         thin = narrow(widths)
@@ -348,6 +323,70 @@ class Distribution:
         return low + min(max(part, 0.0), 1.0) * (high - low)
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """What the counts of all stages say about the cells between all edges; missing cells last."""
+
+    edges: Array
+    information: Array  # shape (bins + 1, bins + 1)
+    score: Array
+    most: Array  # count of the smallest bin of which a bin is a part, shape (bins,)
+    least: float  # the smallest deviation of a count
+    cells: float  # with a value
+    noise: bool
+    last: NDArray[np.intp]  # see `Distribution`
+
+    @classmethod
+    def of(cls, stages: Sequence[Histogram], rows: RowsFacts, present: float | None) -> _Counted:
+        edges, bins_of = _common_edges(stages)
+        bins, least = len(edges) - 1, max(min(each.sd for each in stages), 1e-3)
+        information: Array = np.zeros((bins + 1, bins + 1))
+        score, most = np.zeros(bins + 1), np.full(bins, np.inf)
+        for each, (own, counts, joined) in zip(stages, bins_of, strict=True):
+            places = np.append(np.searchsorted(own, edges[:-1], side="right") - 1, len(own) - 1)
+            weights = 1 / np.append(joined, 1) / max(each.sd, 1e-3) ** 2
+            information += weights[places] * (places[:, None] == places)
+            score += (weights * np.append(counts, each.count[-1]))[places]
+            most = np.minimum(most, np.maximum(counts[places[:-1]], 0))
+        weight = 1 / (rows.sd**2 + (_EXACT * least) ** 2)
+        information += weight
+        score += weight * rows.value
+        if present == 1:  # nothing is missing
+            information[-1, -1] += 1 / (_EXACT * least) ** 2
+        cells = rows.value * (1 - missing_share(stages, rows, present).value)
+        noise, last = any(each.sd for each in stages), _joined(edges, stages[-1])
+        return cls(edges, information, score, most, least, cells, noise, last)
+
+    def fitted(self, uneven: float, alone: Flags) -> Distribution:
+        """The fit, if neighbouring counts differ by `uneven`; apart from bins that are `alone`."""
+        bins = len(self.most)
+        information = self._with_evenness(uneven, alone)
+        covariance: Array = np.linalg.inv(information).astype(np.float64)
+        unbiased: Array = (covariance @ self.score)[:-1]
+        root = np.linalg.cholesky(information)
+        target = scipy.linalg.solve_triangular(root, self.score, lower=True)
+        fitted: Array = scipy.optimize.nnls(root.T, target, maxiter=100 * bins)[0][:-1]
+        fitted = fitted * (self.cells / max(float(fitted.sum()), 1e-300))
+        covariance = covariance[:-1, :-1] * float(self.noise)
+        errors: Array = np.zeros((bins + 1, bins + 1))
+        errors[1:, 1:] = np.cumsum(np.cumsum(covariance, axis=0), axis=1)
+        return Distribution(self.edges, fitted, unbiased, covariance, errors, self.last)
+
+    def evidence(self, uneven: float, alone: Flags) -> float:
+        """Logarithm of the probability of the counts, up to a constant."""
+        root = np.linalg.cholesky(self._with_evenness(uneven, alone))
+        explained = scipy.linalg.solve_triangular(root, self.score, lower=True)
+        pairs = max(int((~alone).sum()) - 1, 0)
+        volume = float(np.log(np.diag(root)).sum()) + pairs * math.log(uneven)
+        return float(explained @ explained) / 2 - volume
+
+    def _with_evenness(self, uneven: float, alone: Flags) -> Array:
+        information = self.information.copy()
+        evenness = _evenness(self.most, np.diff(self.edges), self.least, alone)
+        information[:-1, :-1] += evenness / uneven**2
+        return information
+
+
 def roundest(low: float, high: float, closed: bool = False) -> float:
     """The number with the fewest digits in [low, high), or in [low, high] if it is `closed`."""
     if low <= 0 and (high > 0 or (closed and high == 0)):
@@ -388,13 +427,15 @@ def _common_edges(
     Narrow bins around one value differ in width from stage to stage; they become one.
     """
     edges = np.unique(np.concatenate([_edges(each) for each in stages]))
-    thin, start, kept = narrow(np.diff(edges)), 0, np.ones(len(edges), dtype=bool)
-    while start < thin.size:
-        end = start
-        while end < thin.size and thin[end]:
-            end += 1
-        kept[start + 1 : end] = False
-        start = end + 1
+    widths, start, kept = np.diff(edges), 0, np.ones(len(edges), dtype=bool)
+    while start < widths.size:
+        longest = start + 1
+        for end in range(start + 2, min(start + _MOST_JOINED, widths.size) + 1):
+            outside = max([*widths[max(start - 1, 0) : start], *widths[end : end + 1]], default=0.0)
+            if edges[end] - edges[start] <= _NARROW * outside:
+                longest = end
+        kept[start + 1 : longest] = False
+        start = longest
     common: Array = edges[kept]
     found: list[tuple[Array, Array, Array]] = []
     for each in stages:
@@ -426,16 +467,12 @@ def _joined(common: Array, histogram: Histogram) -> NDArray[np.intp]:
     return nearest
 
 
-def _evenness(counts: Array, widths: Array, sd: float) -> Array:
-    """Information about counts: neighbouring densities are hardly ever of very different sizes.
-
-    A narrow bin says nothing about its neighbours.
-    """
-    information, kept = np.zeros((counts.size, counts.size)), np.flatnonzero(~narrow(widths))
+def _evenness(counts: Array, widths: Array, sd: float, alone: Flags) -> Array:
+    """Information about counts whose neighbouring densities differ by their size at most."""
+    information, kept = np.zeros((counts.size, counts.size)), np.flatnonzero(~alone)
     for i, j in pairwise(kept):
         share = widths[j] / (widths[i] + widths[j])
-        scale = _UNEVEN * max(counts[i] + counts[j], sd)
-        difference = np.array([share, share - 1]) / scale
+        difference = np.array([share, share - 1]) / max(counts[i] + counts[j], sd)
         information[np.ix_([i, j], [i, j])] += np.outer(difference, difference)
     return information
 
@@ -446,24 +483,24 @@ def _around(density: Array, noise: Array, k: int) -> float:
     On each side it goes on as from the second bin to the first, if it grows.
     """
     most = 0.0
-    for near, next_to_it in ((k - 1, k - 2), (k + 1, k + 2)):
+    upper = np.maximum(density, 0.0) + EXPLAINED * noise
+    for near, further in ((k - 1, k - 2), (k + 1, k + 2)):
         if 0 <= near < len(density):
-            second = (
-                max(density[next_to_it], 0.0) + noise[next_to_it]
-                if 0 <= next_to_it < len(density)
-                else math.inf
-            )
-            first = float(density[near])
-            most = max(most, first * max(first / second if second > 0 else 1.0, 1.0))
+            beyond = float(upper[further]) if 0 <= further < len(density) else 0.0
+            first = float(upper[near])
+            most = max(most, first * max(first / beyond if beyond > 0 else 1.0, 1.0))
     return most
 
 
 def _outermost(sums: Array, deviations: Array) -> int | None:
-    """First bin of the first run with a significant sum; `deviations` are of all sums of bins."""
+    """First bin of the first run with a significant sum; `deviations` are of all sums of bins.
+
+    Of all runs up to the first bin where one is significant, it is the most significant one.
+    """
     for end in range(1, sums.size):
-        significant = sums[end] - sums[:end] > _CERTAINLY * deviations[end, :end]
-        if significant.any():
-            return end - 1 - int(np.argmax(significant[::-1]))
+        size = (sums[end] - sums[:end]) / np.maximum(deviations[end, :end], 1e-12)
+        if (size > _CERTAINLY).any():
+            return int(np.argmax(size))
     return None
 
 

@@ -119,7 +119,7 @@ class ReleasedTable:
     def rows(self) -> RowsFacts:
         """The number of rows or persons by which everything is divided.
 
-        It is the public one, or pooled from all counts. Nobody compares a declared number of
+        It is the public one, or pooled from all counts. No one compares a declared number of
         persons with the table: the counts replace it if they contradict it.
         """
         seen = self.evidence

@@ -13,8 +13,10 @@ m_j = T_0j / o_j,   M_ij = T_ij / (o_i o_j),   M_ii = T_ii / o_i,
 
 for cells that are missing completely at random **and independently between columns**: then the
 moments are those of the cells that are present. Where cells of two columns are missing together,
-M_ij is too large: with 40 % of both missing jointly, a correlation of .5 becomes .83. The corrected
-matrix may be indefinite.
+M_ij is too large: with 40 % of both missing jointly, a correlation of .5 becomes .83. So if it is
+published which cells are missing together, the measured share of rows with both is the divisor of
+T_ij, and covariances are about the means of these rows: see `estimators.missing_cells`. The
+corrected matrix may be indefinite.
 
 Unit rows have no such moments: their lengths are not published.
 """
@@ -26,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.missing_cells import Presence, independent, presence
 from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts
 
@@ -67,6 +70,12 @@ class TableUnits:
     scale: Array
     # share of rows with a value, 1 for levels and where it is unknown; positive, shape (q,)
     present: Array
+    measured: Presence | None = None  # of two cells together; None if it is not published
+
+    @property
+    def together(self) -> Presence:
+        """Shares of rows in which two cells are present."""
+        return independent(self.present) if self.measured is None else self.measured
 
     def moments(self, matrix: Array) -> TableMoments:
         """Means and covariances: a smooth function of the matrix.
@@ -76,7 +85,9 @@ class TableUnits:
         of all rows, S_00, is not positive.
         """
         m, second = self._about_centres(matrix)
-        return TableMoments(self.centre + self.scale * m, self._scales * (second - np.outer(m, m)))
+        shifted = m[:, None] + self.together.shift
+        covariance = second - shifted * shifted.T
+        return TableMoments(self.centre + self.scale * m, self._scales * covariance)
 
     def noise(
         self, matrix: Array, deviations: Array, terms: tuple[NoiseTerm, ...] = ()
@@ -165,10 +176,8 @@ class TableUnits:
 
     @property
     def _divisors(self) -> Array:
-        """The shares by which second moments were shrunk: o_i o_j, and o_i on the diagonal."""
-        divisors = np.outer(self.present, self.present)
-        np.fill_diagonal(divisors, self.present)
-        return divisors
+        """The shares by which second moments were shrunk: o_ij, and o_i on the diagonal."""
+        return self.together.share
 
     def _about_centres(self, matrix: Array) -> tuple[Array, Array]:
         """Means and second moments about the public centres, in scaled units."""
@@ -186,12 +195,14 @@ def table_units(evidence: Evidence) -> TableUnits | None:
         return None
     columns = evidence.columns[1:]
     numeric = [column if isinstance(column, ColumnFacts) else None for column in columns]
-    present = np.array(evidence.present[1:] or [1.0] * len(columns))
+    shares = np.array(evidence.present[1:] or [1.0] * len(columns))
+    present = np.where(shares > 0, shares, np.nan)  # nothing is known of an empty column
     return TableUnits(
         tuple(evidence.names[1:]) or tuple(str(i) for i in range(1, len(columns) + 1)),
         np.array([0.0 if column is None else column.centre for column in numeric]),
         np.array([1.0 if column is None else column.scale for column in numeric]),
-        np.where(present > 0, present, np.nan),  # nothing is known of an empty column
+        present,
+        presence(evidence, present),
     )
 
 

@@ -88,7 +88,7 @@ def _summary(lines: pd.DataFrame) -> Iterator[str]:
         here = judged(every)
         if not len(here):
             continue
-        held, own, cost = here["held"], here["own"].dropna(), here["cost"].dropna()
+        held, own, cost = here["held"], here["own"], here["cost"].dropna()
         body.append(
             (
                 of.replace("-", " "),
@@ -96,8 +96,8 @@ def _summary(lines: pd.DataFrame) -> Iterator[str]:
                 f"{held.mean():.1%}",
                 f"{held.min():.1%} to {held.max():.1%}",
                 f"{here['worst'].min():.0%}",
-                f"{own.mean():.1%}" if len(own) else "-",
-                f"{here['own_worst'].min():.0%}" if len(own) else "-",
+                f"{own.mean():.1%}" if own.notna().all() else "-",
+                f"{here['own_worst'].min():.0%}" if own.notna().all() else "-",
                 _spread(here["width"]),
                 _spread(cost) if folds > 1 and len(cost) else "",
                 str(len(every) - len(here)),

@@ -93,6 +93,13 @@ def _with_shares(evidence: Evidence, entries: Entries) -> Entries:
             ),
         )
 
+    def of_bias(shares: Shares) -> Array:
+        return shares.bias / Z95
+
+    def none(shares: Shares) -> Array:
+        return np.zeros_like(shares.value)
+
+    (below, above), (less, more) = entries.bias.shift, entries.bias.deviation
     estimable = entries.estimable.copy()
     for at, shares in places:
         estimable[at] = np.isfinite(shares.value[:-1])
@@ -103,6 +110,10 @@ def _with_shares(evidence: Evidence, entries: Entries) -> Entries:
         noise_error=replaced(entries.noise_error, lambda shares: shares.noise_error),
         estimable=estimable,
         bounds=bounds,
+        unknown_bias=Bias(
+            (replaced(below, none), replaced(above, none)),
+            (replaced(less, of_bias), replaced(more, of_bias)),
+        ),
     )
 
 
@@ -311,7 +322,8 @@ def clipped_correlation(evidence: Evidence, units: TableUnits, clipped: ClippedM
     known = ~np.logical_or.outer(~clipped.known, ~clipped.known)
     known &= clipped.correlation_noise <= _MOST_NOISE
     diagonal = np.eye(len(known), dtype=bool)
-    bias = np.where(diagonal, 0.0, clipped.correlation_bias)
+    unlike = clipped.correlation_missing  # rows with one of both cells
+    bias = np.where(diagonal, 0.0, np.hypot(clipped.correlation_bias, unlike))
     made = errors.entries(clipped.correlation, (bias, bias), (0.0, 0.0), known | diagonal)
 
     def within(level: float, target: Target) -> Bounds:

@@ -207,8 +207,9 @@ class CrossTable:
         DataFrame in long form: cells and margins, counts with intervals that cover the noise, and
         shares with intervals that cover noise and sampling.
     test
-        Series with the test of independence: ``chi_squared``, ``freedom``, ``p_value``, and
-        ``cramers_v``; None for one column.
+        Series with the test of independence of the declared levels: ``chi_squared``, ``freedom``,
+        ``p_value``, ``cramers_v``, and ``left_out``, the levels that noise hides; None for one
+        column.
     mean_weight
         Mean weight of a row: 1 if none was clipped. Below 1, longer rows count less than others.
         None for releases that clip no rows.
@@ -287,27 +288,34 @@ class CrossTable:
             f"Independence: chi-squared {self.test['chi_squared']:.2f}, "
             f"{self.test['freedom']:.0f} degrees of freedom, p = {self.test['p_value']:.3g}; "
             f"Cramer's V {self.test['cramers_v']:.2f}"
+            + (f"; left out: {self.test['left_out']}" if self.test["left_out"] else "")
         )
 
     @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Heat map of the counts of two columns, or bars with intervals of one."""
-        drawn, counts = axes(ax), self.counts
+        """Counts with their intervals: bars of one column, a heat map of two.
+
+        A heat map also has the cells of no declared level.
+        """
+        drawn = axes(ax)
         rows, columns = self._names
         if not columns:
-            values = counts["count"].to_numpy()
+            values = self.counts["count"].to_numpy()
             lower, upper = (each.to_numpy().ravel() for each in self.conf_int())
             reach = np.abs([values - lower, upper - values])
-            drawn.bar([str(x) for x in counts.index], values, yerr=reach, capsize=3)
+            drawn.bar([str(x) for x in self.counts.index], values, yerr=reach, capsize=3)
             drawn.set(xlabel=rows, ylabel="count")
             return drawn
+        counts, lower, upper = (
+            self.table(value, margins=True).iloc[:-1, :-1]
+            for value in ("count", "count_lower", "count_upper")
+        )
         drawn.imshow(counts, aspect="auto", cmap="Blues", vmin=0)
-        for i, line in enumerate(counts.to_numpy()):
-            for j, value in enumerate(line):
-                dark = value > np.nanmax(counts.to_numpy()) / 2
-                drawn.text(
-                    j, i, f"{value:.0f}", ha="center", va="center", color="w" if dark else "k"
-                )
+        darkest = np.nanmax(counts.to_numpy())
+        for (i, j), value in np.ndenumerate(counts.to_numpy()):
+            text = f"{value:.0f}\n{lower.iloc[i, j]:.0f} to {upper.iloc[i, j]:.0f}"
+            colour = "w" if value > darkest / 2 else "k"
+            drawn.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
         drawn.set_xticks(range(counts.shape[1]), list(counts.columns))
         drawn.set_yticks(range(counts.shape[0]), list(counts.index))
         drawn.set(xlabel=columns, ylabel=rows)

@@ -104,9 +104,13 @@ def in_symbols(text: str, verbatim: Iterable[str] = ()) -> str:
     return re.sub(f"({kept})|{_NAMED}", in_symbol, text)
 
 
+_THOUSANDS = r"(?<![\w.])\d(?:\.\d+)?e\+0\d(?!\w)"  # such as 2.23e+04
+
+
 def message_in_symbols(problem: GramercyError | Notice) -> str:
-    """The sentence and the hint of a problem, for a page."""
-    return in_symbols(problem.message, _texts(problem.facts.values()))
+    """The sentence and the hint of a problem, for a page: large numbers have all their digits."""
+    text = in_symbols(problem.message, _texts(problem.facts.values()))
+    return re.sub(_THOUSANDS, lambda found: f"{float(found[0]):.0f}", text)
 
 
 def _texts(facts: Iterable[object]) -> Iterator[str]:

@@ -101,6 +101,8 @@ def cross_tables(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, 
             heat_table(str(names[0]), str(names[1]), frame, tests) for names, frame in grouped[:10]
         ],
         "total": len(grouped),
+        # Otherwise what clipping took away is published, and counted.
+        "weighted": release.evidence.lost is None,
     }
 
 
@@ -128,11 +130,11 @@ def heat_table(
             heat = 0 if plain else round(darkest * each["count"] / largest)
             cells.append({"count": each["count"], **bounds, "heat": heat})
         lines.append((row, cells))
-    test = None
+    test: dict[str, Any] | None = None
     if columns and tests is not None:
         found = tests[(tests["rows"] == rows) & (tests["columns"] == columns)].iloc[0]
         keys = ("chi_squared", "freedom", "p_value", "cramers_v", "least_expected")
-        test = {key: float(found[key]) for key in keys}
+        test = {key: float(found[key]) for key in keys} | {"left_out": str(found["left_out"])}
     cut = len(heads) > most_lines or len(firsts) > most_lines
     names = {"rows": rows, "columns": columns}
     return names | {"head": shown, "lines": lines, "cut": cut, "test": test}
@@ -217,6 +219,7 @@ def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
         "unknown": int((coefficients["known"] == "no").sum()),
         "references": list(zip(references["column"], references["level"], strict=True)),
         "corrected": any(share < 1 for share in release.evidence.present),
+        "together": release.evidence.missing is not None,
     }
 
 

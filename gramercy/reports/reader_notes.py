@@ -121,7 +121,7 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
 
 def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     """The verdict on correlations whose errors are bounded, in one sentence and its numbers."""
-    level, without, shown = accuracy.level, accuracy.but_for, accuracy.accurate
+    level, without, shown = accuracy.level, accuracy.excepted, accuracy.accurate
     of_rest = " of the other columns" if without else ""
     sentence = (
         f"Correlations{of_rest} are typically within {shown.typical:.2g} of the table's own, and "
@@ -130,7 +130,9 @@ def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     numbers = tuple(_numbers(shown, evidence))
     if level == "good":
         names = listed(without, " and ")
-        head = "The correlations are accurate" + (f", but for those of {names}" if without else "")
+        head = "The correlations are accurate" + (
+            f", except for those of {names}" if without else ""
+        )
         return Note(level, head, sentence, numbers=numbers)
     if math.isinf(shown.typical):
         sentence = "The noise hides the correlations of all pairs of columns."
@@ -159,7 +161,7 @@ def _numbers(accuracy: ClippedAccuracy, evidence: Evidence) -> Iterator[tuple[st
         yield "by noise", f"{accuracy.noise:.2g}"
         yield "by clipping of long rows", f"{accuracy.clipping:.2g}"
         if accuracy.missing.any():
-            yield "by cells that are missing together", f"{accuracy.together:.2g}"
+            yield "by missing cells", f"{accuracy.together:.2g}"
         yield "largest error, as far as this release can tell", f"{accuracy.largest:.2g}"
     yield "pairs of columns hidden by the noise", f"{100 * accuracy.lost_share:.3g} %"
     apart = [name for name, is_one in zip(accuracy.names, accuracy.apart, strict=True) if is_one]
@@ -185,8 +187,7 @@ def _remedy(accuracy: ClippedAccuracy) -> str:
     return {
         "noise": f"More rows, a larger epsilon or fewer columns make them more accurate.{worst}",
         "clipping": f"Long rows are clipped, and the noise hides a part of what they lose.{worst}",
-        "together": "They depend on whether cells are missing in the same rows, which is not "
-        f"published.{worst}",
+        "together": f"They depend on which cells are missing, and why.{worst}",
     }[max(causes, key=causes.__getitem__)]
 
 
@@ -195,7 +196,9 @@ _LIMITS: dict[Kind, str] = {
     "constant": "Columns that are constant as far as the noise can tell",
     "clamped": "Columns with clamped cells",
     "tail": "Columns with long tails",
+    "far cells": "Cells that may be codes for missing values",
     "missing together": "Columns with missing cells",
+    "not at random": "Columns whose cells are not missing at random",
     "count": "The number of rows in the contract seems to be wrong",
 }
 
@@ -228,7 +231,8 @@ def long_tails_notes(accuracy: CorrelationAccuracy, evidence: Evidence) -> list[
     notice = families.TAILS(
         "Columns with long tails: {columns}.",
         "Long rows count less, so the standard deviations are probably too small, by a tenth or "
-        "more. The logarithm of such a column has shorter tails.",
+        "more. Where cells are positive and of many sizes, as incomes are, their logarithm has "
+        "shorter tails.",
         columns=listed(names),
     )
     return [warning("Columns with long tails", notice)]

@@ -6,7 +6,6 @@ all counts are fixed by their seeds.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +16,25 @@ import pytest
 
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
+from tests.support.factories import FULL
 from tests.support.kinds_of_tables import KINDS, round_bounds
 from tests.support.private_release import Array, numeric_columns, privately_scaled
 from tests.support.verdict_truth import WRONG, VerdictTruth
 
-FULL = bool(os.environ.get("GRAMERCY_FULL"))
+pytestmark = pytest.mark.slow
+
+
 LEVEL = 0.95
 PLAIN = ("normal", "uniform", "off-centre", "two modes", "Likert")
 MISLEADING = (
     "rare ones", "1.3 % lognormal", "1.3 % Pareto", "Student 4", "lognormal", "another law",
     "spikes", "atoms", "codes", "scattered 30 %", "block", "missing where high",
 )  # fmt: skip
-MORE = ("counts", "10 % lognormal", "10 % Pareto")
+TWENTY = (
+    "normal", "off-centre", "Likert", "rare ones", "counts", "50 % lognormal", "10 % lognormal",
+    "1.3 % lognormal", "10 % Pareto", "1.3 % Pareto", "Student 4", "Student 2.5", "lognormal",
+    "joint outliers", "another law", "spikes", "atoms", "codes", "scattered 30 %", "block",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,15 @@ class Released:
     deviations: list[bool]
 
 
-def _released(kind: str, n: int, epsilon: float) -> Released:
+def _released(kind: str, n: int, epsilon: float) -> Released | None:
+    """None where the noise is too large for private constants."""
     seed = zlib.crc32(f"{kind} {n} {epsilon:g}".encode())
     cells = KINDS[kind].build(n, np.random.default_rng([48, seed]))
     columns = numeric_columns(list(zip(*map(np.ndarray.tolist, round_bounds(cells)), strict=True)))
     rng = np.random.default_rng(seed)
     scaled = privately_scaled(cells, columns, epsilon, rng)
-    assert scaled is not None
+    if scaled is None:
+        return None
     release = scaled.release(rng)
     units = table_units(release)
     assert units is not None
@@ -76,11 +84,12 @@ def _released(kind: str, n: int, epsilon: float) -> Released:
 
 @pytest.fixture(scope="module")
 def releases() -> list[Released]:
-    kinds = (*PLAIN, *MISLEADING, *(MORE if FULL else ()))
+    kinds = TWENTY if FULL else (*PLAIN, *MISLEADING)
     sizes, epsilons = (
         ((2000, 20_000, 200_000), (0.5, 1.0, 2.0, 4.0)) if FULL else ((20_000,), (2.0,))
     )
-    return [_released(*each) for each in product(kinds, sizes, epsilons)]
+    found = [_released(*each) for each in product(kinds, sizes, epsilons)]
+    return [each for each in found if each is not None]
 
 
 def _share(values: Sequence[bool]) -> float:

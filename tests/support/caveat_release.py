@@ -22,10 +22,10 @@ COLUMNS: dict[str, Any] = {
 
 
 def caveat_table() -> pd.DataFrame:
-    """`rare` is almost always zero, `tail` has one, and `first` and `second` miss together."""
+    """`rare` is almost always zero, `tail` has one, and where `fine` is high others are missing."""
     stream = np.random.default_rng(11)
     shared = stream.normal(size=ROWS)
-    missing = stream.random(ROWS) < 0.3
+    missing = stream.random(ROWS) < 1 / (1 + np.exp(1 - 2 * shared))
 
     def mixed() -> Any:
         return 0.6 * shared + 0.8 * stream.normal(size=ROWS)

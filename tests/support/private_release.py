@@ -69,7 +69,7 @@ class Scaled:
 
     def release(self, rng: Rng) -> Evidence:
         """Draw the noise of the matrices. Folds are blocks of consecutive rows."""
-        spec, n = self.spec, len(self.rows)
+        spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
         rows = normalise(self.rows.T, spec.normalisation)
         blocks = np.array_split(rows, spec.folds, axis=1)
@@ -112,7 +112,12 @@ def _gram(rows: Array, sd: float, rng: Rng) -> Array:
 
 
 def privately_scaled(
-    cells: Array, columns: Sequence[Facts], epsilon: float, rng: Rng, folds: int = 1
+    cells: Array,
+    columns: Sequence[Facts],
+    epsilon: float,
+    rng: Rng,
+    folds: int = 1,
+    declared: int | None = None,
 ) -> Scaled | None:
     """Choose all constants of a table from noisy histograms, at delta = 1e-6 under replace-one.
 
@@ -128,13 +133,15 @@ def privately_scaled(
         Of the noise.
     folds
         Their noise matters for the radius.
+    declared
+        Number of rows in the contract, if it is not that of the table; without folds.
 
     Returns
     -------
     Scaled or None
         None if the noise is too large for private constants.
     """
-    spec = _spec(len(cells), columns, epsilon, folds)
+    spec = _spec(declared or len(cells), columns, epsilon, folds)
     if spec is None:
         return None
     calibration = calibrate(spec)

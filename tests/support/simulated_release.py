@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_units import TableUnits, table_units
-from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
-from gramercy.scaling.column_constants import Grid
-from gramercy.scaling.shares import shares
-from gramercy.schemas.budget import Budget
-from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
-from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts
-from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.normalisation import Clip, Lost
-from gramercy.schemas.request_parts import ScalingFacts
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
+from tests.support import private_release
 from tests.support.noisy_matrices import gaussian_law, goe
+from tests.support.private_release import numeric_columns
 
 Array = NDArray[np.float64]
 
 
 def declared_columns(bounds: Sequence[tuple[float, float]]) -> list[ColumnFacts]:
     """Columns with the middle and half width of their bounds as constants."""
-    return [starting_facts(f"c{j}", each) for j, each in enumerate(bounds)]
+    return list(numeric_columns(bounds))
 
 
 def scaled_rows(table: Array, columns: Sequence[ColumnFacts], intercept: bool) -> Array:
@@ -98,87 +90,13 @@ def privately_scaled(
     seed: int = 0,
     declared: int | None = None,
 ) -> Evidence:
-    """A release with ``scaling: private``, and with what clipping takes away.
+    """A release with ``scaling: private``, with all of its matrices.
 
     `declared`: the number of rows in the contract, if it is not that of the table.
     """
-    rows, p = declared or len(table), table.shape[1]
-    stream, mu = np.random.default_rng(seed), gdp_mu(epsilon, 1e-6)
-    planned = shares(rows, p, mu)
-    assert planned is not None
-    facts = ScalingFacts(
-        kind="private",
-        bounds=tuple(bounds),
-        stages=planned.stages,
-        lengths=planned.lengths,
-        lost=planned.lost,
+    stream = np.random.default_rng(seed)
+    scaled = private_release.privately_scaled(
+        table, numeric_columns(bounds), epsilon, stream, declared=declared
     )
-    dataset = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=rows)
-    spec = ReleaseSpec(
-        dataset=dataset,
-        columns=tuple(declared_columns(bounds)),
-        intercept=True,
-        neighbours="replace-one",
-        privacy_unit="row",
-        normalisation=Clip(),
-        mechanism={"name": "gaussian"},
-        budget=BudgetFacts.of(Budget(epsilon=1.0, delta=1e-6)),
-        scaling=facts,
-    )
-    noise, lost_noise = (1 / (mu * math.sqrt(each)) for each in (planned.left, planned.lost))
-    chain, histograms = ConstantsChain.start(spec, noise), list[Histogram]()
-    for share in planned.stages:
-        sd = math.sqrt(2 * p / share) / mu
-        grids = [grid for grid in chain.grids if isinstance(grid, Grid)]
-        counts = [
-            _counts(table[:, j], grid) + np.rint(stream.normal(size=grid.size) * sd).astype(int)
-            for j, grid in enumerate(grids)
-        ]
-        histograms += chain.histograms(counts, sd)
-        chain = chain.after(counts, sd)
-    columns = [column for column in chain.scaled.columns if isinstance(column, ColumnFacts)]
-    scaled = scaled_rows(table, columns, intercept=True)
-    edges, sd = lengths_of(chain.scaled), math.sqrt(2 / planned.lengths) / mu
-    bins = np.searchsorted(edges, np.linalg.norm(scaled, axis=1), side="right") - 1
-    counts_of_lengths = np.bincount(np.maximum(bins, 0), minlength=edges.size)
-    counts_of_lengths += np.rint(stream.normal(size=edges.size) * sd).astype(int)
-    histograms.append(chain.length_histogram(counts_of_lengths, sd))
-    spec = chain.clipped(histograms[-1], noise, lost_noise)
-    assert isinstance(spec.normalisation, Clip)
-    assert spec.lost_rows is not None
-    assert spec.scaling is not None
-    evidence = released(
-        table, columns, spec.normalisation.radius, noise / rows, True, spec.present_shares, seed
-    )
-    return replace(
-        evidence,
-        rows=float(rows),
-        bounds=spec.declared_bounds,
-        declared=float(rows),
-        names=tuple(spec.names),
-        columns=spec.source_columns,
-        histograms=tuple(histograms),
-        lost=lost_matrix(scaled, spec.lost_rows, lost_noise, stream),
-        signs=spec.scaling.signs,
-    )
-
-
-def lost_matrix(scaled: Array, lost: Lost, noise: float, stream: np.random.Generator) -> LostMatrix:
-    """What clipping takes from scaled rows, with Gaussian noise of the sum in the unit ball."""
-    squares = (scaled**2).sum(axis=1)
-    share = 1 - np.minimum(1.0, lost.radius**2 / squares)
-    y = np.column_stack([np.full(len(scaled), lost.intercept), scaled[:, 1:]])
-    norms = np.maximum(share * (y**2).sum(axis=1), 1e-300)
-    weight, sd = share * np.minimum(1.0, lost.largest / norms), noise * lost.largest / len(scaled)
-    matrix = (y * weight[:, None]).T @ y / len(scaled)
-    return LostMatrix(matrix + goe(stream, len(matrix), sd), sd, lost.intercept, lost.cut)
-
-
-def _counts(cells: Array, grid: Grid) -> NDArray[np.int64]:
-    missing = np.isnan(cells)
-    inside = np.clip(cells[~missing], grid.edges[0], grid.edges[-1])
-    last = len(grid.edges) - 2
-    bins = np.minimum(np.searchsorted(grid.edges, inside, side="right") - 1, last)
-    counts = np.bincount(bins, minlength=grid.size)
-    counts[-1] += np.count_nonzero(missing)
-    return counts.astype(np.int64)
+    assert scaled is not None
+    return scaled.release(stream)

@@ -28,7 +28,7 @@ class VerdictTruth:
     ----------
     level
         ``good`` (green), ``warning`` or ``danger``.
-    but_for
+    excepted
         Number of columns that a green verdict sets aside; the others are accurate, it says.
     error
         Root mean square error of all correlations that are not lost.
@@ -44,7 +44,7 @@ class VerdictTruth:
     """
 
     level: str
-    but_for: int
+    excepted: int
     error: float
     largest: float
     visible: float
@@ -69,7 +69,8 @@ class VerdictTruth:
     def of(cls, release: Evidence, scaled: Scaled, cells: Array) -> VerdictTruth:
         """The verdict of a release of these cells, shape (n, p)."""
         accuracy = ClippedAccuracy.of(release)
-        assert accuracy is not None  # a release of two columns or more, with lost moments
+        if accuracy is None:  # the noise hides all
+            return cls("danger", 0, 1.0, 1.0, 1.0, 1.0, 1.0)
         columns = [each for each in scaled.spec.columns if isinstance(each, ColumnFacts)]
         estimate = accuracy.moments.correlation
         errors = np.abs(estimate - correlations(cells))
@@ -80,7 +81,7 @@ class VerdictTruth:
         about = accuracy.accurate.pairs & finite if accuracy.level == "good" else pairs
         return cls(
             accuracy.level,
-            len(accuracy.but_for) if accuracy.level == "good" else 0,
+            len(accuracy.excepted) if accuracy.level == "good" else 0,
             float(np.sqrt((errors[pairs] ** 2).mean())) if pairs.any() else 1.0,
             _largest(errors, about),
             min(_largest(errors, about), _largest(of_others, about)),

@@ -82,7 +82,9 @@ def test_results_are_shown_as_text_html_and_plots() -> None:
     assert crossed.mean_weight == pytest.approx(1, abs=0.01)
     assert "Mean weight of a row: " in crossed.summary()
     assert "(no declared level)" in crossed._repr_html_()
-    assert len(crossed.plot().texts) == len(WARDS) * len(SEXES)
+    drawn = crossed.plot().texts
+    assert len(drawn) == (len(WARDS) + 1) * (len(SEXES) + 1)  # with cells of no declared level
+    assert all(" to " in each.get_text() for each in drawn)
     one = CrossTable(registry["tables"](name="tables", rows="sex").fit(EVIDENCE))
     assert len(one.plot().patches) == len(SEXES)
     assert one.test is None

@@ -57,7 +57,7 @@ def test_column_of_few_other_cells_says_how_many_they_may_be() -> None:
     assert "sign" not in kinds_of(caveats(evidence), "c1")
 
 
-def test_constant_column_is_told_apart() -> None:
+def test_constant_column_is_set_apart() -> None:
     evidence = privately_scaled(
         with_column(np.full(ROWS, 7.0)), [(0.0, 100.0), *[(-5.0, 5.0)] * 4], 1.0
     )
@@ -96,13 +96,27 @@ def test_cells_that_noise_hides_are_counted_where_bounds_are_wide() -> None:
 
 
 def test_missing_cells_name_the_column_that_may_be_missing_with_them() -> None:
+    """Unless it is published which cells are missing together."""
     table = normal()
     table[np.random.default_rng(0).random(ROWS) < 0.5, :2] = np.nan
-    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    evidence = privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0)
+    assert not kinds_of(caveats(evidence), "c0")
+    found = caveats(replace(evidence, missing=None))
     (stated,) = (each for each in of_column(found, "c0") if each.kind == "missing together")
     assert stated.notice.facts["partner"] == "c1"
     assert stated.notice.facts["share"] == pytest.approx(50, abs=2)
     assert not kinds_of(found, "c2")
+
+
+def test_cells_that_are_missing_where_another_column_is_high() -> None:
+    table = normal()
+    table[table[:, 3] > 0.5, :2] = np.nan
+    found = caveats(privately_scaled(table, [(-5.0, 5.0)] * 4, 8.0))
+    for name in ("c0", "c1"):
+        (stated,) = of_column(found, name)
+        assert stated.kind == "not at random"
+        assert stated.notice.facts["partner"] == "c3"
+    assert not kinds_of(found, "c3")
 
 
 @pytest.mark.parametrize("declared", [ROWS, int(1.1 * ROWS), int(0.9 * ROWS)])
@@ -171,3 +185,29 @@ def test_intervals_of_the_table_leave_out_sampling(folds: int, lost: bool) -> No
         assert (widths <= wider_widths + 1e-12).all()
         assert (widths < wider_widths)[sampled].all()
         assert (widths > 1.9 * entries.noise_error)[sampled].all()
+
+
+@pytest.mark.parametrize(("code", "bounds"), [(99_999.0, (0.0, 1e5)), (-9.0, (-10.0, 10.0))])
+def test_cells_far_from_all_others_may_be_a_code(code: float, bounds: tuple[float, float]) -> None:
+    stream = np.random.default_rng(5)
+    cells = np.clip(np.round(3 + stream.normal(size=ROWS)), 1, 5)
+    cells[stream.random(ROWS) < 0.05] = code
+    evidence = privately_scaled(with_column(cells), [bounds, *[(-5.0, 5.0)] * 4], 2.0)
+    facts = first(evidence, "far cells").notice.facts
+    assert facts["lower"] <= code <= facts["upper"]
+    assert facts["cells"] == pytest.approx((cells == code).sum(), rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["two values", "mostly zero", "long tail"])
+def test_tails_and_atoms_are_not_taken_for_codes(kind: str) -> None:
+    stream = np.random.default_rng(6)
+    sizes = np.exp(7 + stream.normal(size=ROWS))
+    cells = {
+        "two values": (stream.random(ROWS) < 0.1).astype(float),
+        "mostly zero": np.where(stream.random(ROWS) < 0.9, 0.0, sizes),
+        "long tail": sizes * np.exp(stream.normal(size=ROWS)),
+    }[kind]
+    top = 1.0 if kind == "two values" else 1e6
+    for seed in range(3):
+        evidence = privately_scaled(with_column(cells), [(0.0, top), *[(-5.0, 5.0)] * 4], 2.0, seed)
+        assert "far cells" not in kinds_of(caveats(evidence), "c0")

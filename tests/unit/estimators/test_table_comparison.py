@@ -212,7 +212,7 @@ def test_unknown_bias_explains_differences_between_other_constants() -> None:
     assert one.columns != plain.columns
     unknown = differences(one, plain)
     heavy = unknown["column"].eq("c0") & unknown["kind"].ne(MEAN)
-    assert unknown[heavy]["p_value"].dropna().eq(1).all()
+    assert unknown[heavy]["p_value"].dropna().gt(0.999).all()
     same = differences(plain, replace(two, lost=None))
     assert np.allclose(same["difference"].dropna(), 0.0)
     series = {"a": replace(three, lost=None), "b": plain, "c": plain}

@@ -13,6 +13,9 @@ import pytest
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.opening import open_archive
 from gramercy.common.home import Home
+from gramercy.estimators.table_units import table_units
+from gramercy.estimators.uncertainty.entries import correlation
+from gramercy.estimators.uncertainty.table_entries import table_means
 from gramercy.reports.column_summaries import meaning_notes, own_columns, row_groups
 from gramercy.reports.correlations import correlations
 from gramercy.reports.release_report import release_page
@@ -169,3 +172,54 @@ def test_report_shows_every_group_in_own_units(tmp_path: Path) -> None:
     assert page.count("<svg") >= 5
     assert "&lt;C&gt; &amp; $D$" in page
     assert "<C>" not in page
+
+
+@pytest.mark.slow
+def test_page_of_private_constants_has_the_numbers_of_all_interfaces(
+    tmp_path: Path, home: Path
+) -> None:
+    stream = np.random.default_rng(8)
+    frame = pd.DataFrame({"x": stream.normal(50, 10, 20_000)})
+    frame["y"] = frame["x"] + stream.normal(0, 10, 20_000)
+    frame["rare"] = np.where(np.arange(20_000) % 500 == 0, 3e4, 0.0)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    limits = {"x": 200.0, "y": 300.0, "rare": 1e6}
+    run_release(
+        write_request(
+            tmp_path,
+            rows=20_000,
+            columns={name: {"lower": -high, "upper": high} for name, high in limits.items()},
+            intercept=True,
+            budget={"epsilon": 9.0, "delta": 1e-5},
+            request={
+                "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
+                "scaling": "private",
+            },
+        )
+    )
+    bundle = read_release(home / "archive/toy/v1-r1/release")
+    evidence, own, found = bundle.evidence, own_columns(bundle), correlations(bundle)
+    assert own is not None
+    entries = correlation(evidence)
+    known = ~np.isnan(found.matrix)
+    assert known[0, 1]
+    np.testing.assert_array_equal(found.matrix[known], entries.estimate[known])
+    lower, upper = entries.interval(0.95, "table")
+    assert lower[0, 1] < frame["x"].corr(frame["y"]) < upper[0, 1]
+    assert not found.hidden[0, 1]
+    means = table_means(evidence, table_units(evidence))
+    assert [each.mean.estimate for each in own.columns[:2]] == means.estimate[:2].tolist()
+    for column in own.columns[:2]:
+        low, high = column.mean.of_table
+        assert low < frame[column.name].mean() < high
+        assert column.mean.of_population[0] < low
+    rare = own.columns[2]
+    assert evidence.signs == ("rare",)
+    assert np.isnan([rare.mean.estimate, rare.deviation.estimate]).all()
+    (sign,) = (each for each in own.limits if each.column == "rare")
+    assert 40 <= sign.notice.facts["most"] < 1000
+    page = release_page(bundle, [])
+    check_ids(page)
+    assert f"At most {sign.notice.facts['most']} of 20000" in page
+    assert "rare ≠ 0" in page
+    assert "nan" not in page.split("<h2>Columns</h2>")[1].split("</section>")[0]
