@@ -21,7 +21,7 @@ from tests.support.private_release import privately_scaled
 from tests.support.verdict_truth import VerdictTruth
 
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
-DRAWS, QUICK_DRAWS = {2000: 3, 20_000: 3, 200_000: 1}, 1
+DRAWS, QUICK_DRAWS = {2000: 5, 20_000: 5, 200_000: 3}, 1
 QUICK = ("normal", "10 % lognormal", "codes")
 POPULATION = 200_000
 
