@@ -121,11 +121,13 @@ def _off(release: Evidence, table: Table, found: dict[str, Estimated], spread: A
     means, stated = found["mean"], found["standard-deviation"]
     bounds = {each.name: (each.lower, each.upper) for each in table.columns}
     deviations = np.where(stated.known, stated.estimate, np.nan)
-    told = {each.column for each in traceless_cells(release, deviations, means.estimate, bounds)}
+    reported = {
+        each.column for each in traceless_cells(release, deviations, means.estimate, bounds)
+    }
     with np.errstate(divide="ignore"):
         factors = np.abs(np.log10(deviations / spread))
     names = np.array([each.name for each in table.columns])
-    return int(((factors > 1) & ~np.isin(names, list(told))).sum())
+    return int(((factors > 1) & ~np.isin(names, list(reported))).sum())
 
 
 def _held(found: Estimated, truth: Array, *, own: bool = False) -> str:

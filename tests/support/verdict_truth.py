@@ -28,7 +28,7 @@ class VerdictTruth:
     ----------
     level
         ``good`` (green), ``warning`` or ``danger``.
-    but_for
+    set_aside
         Number of columns that a green verdict sets aside; the others are accurate, it says.
     error
         Root mean square error of all correlations that are not lost.
@@ -44,7 +44,7 @@ class VerdictTruth:
     """
 
     level: str
-    but_for: int
+    set_aside: int
     error: float
     largest: float
     visible: float
