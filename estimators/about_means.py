@@ -145,6 +145,7 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         names=evidence.names[1:],
         columns=evidence.columns[1:],
         present=evidence.present[1:],
+        missing=None,
     )
     matrix = raw if source == "raw" else repaired
     if any(weight_lost(each, evidence.deviations) for each in (raw, repaired)):

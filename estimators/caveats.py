@@ -102,11 +102,11 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     Parameters
     ----------
     evidence
-        A release with an intercept. Other releases have no means, and no caveats.
+        A release. Without an intercept it has no means, and no caveats of columns.
     """
     units = table_units(evidence)
     if units is None:
-        return ()
+        return contradicted_count(evidence)
     hidden = _hidden(evidence, units)
     found = [
         *_nearly_constant(evidence),
@@ -118,7 +118,30 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     ]
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
     found.sort(key=lambda each: order[each.column or ""])
-    return (*found, *_hidden_rows(evidence), *_count(evidence))
+    return (*found, *_hidden_rows(evidence), *contradicted_count(evidence))
+
+
+def contradicted_count(evidence: Evidence) -> tuple[Caveat, ...]:
+    """Whether the declared number of rows or persons is off by more than the noise; also alone."""
+    counted, declared = evidence.counted, evidence.declared
+    if counted is None or declared is None or abs(counted[0] - declared) <= _SURE * counted[1]:
+        return ()
+    number, sd = counted
+    notice = families.READING(
+        "The contract states {declared} {unit}, and the published counts give {counted}, with "
+        "noise of standard deviation {sd:.2g}.",
+        "Numbers are computed for those that were counted. Correct the contract for the next "
+        "release.",
+        declared=round(declared),
+        unit=_unit(evidence),
+        counted=round(number),
+        sd=sd,
+    )
+    return (Caveat("count", notice),)
+
+
+def _unit(evidence: Evidence) -> str:
+    return "persons" if evidence.persons else "rows"
 
 
 def of_column(all_caveats: Sequence[Caveat], column: str) -> tuple[Caveat, ...]:
@@ -433,27 +456,11 @@ def _hidden_rows(evidence: Evidence) -> Iterator[Caveat]:
     rows = traceless_rows(evidence)
     if rows is not None:
         notice = families.NOISE(
-            "Up to {hidden} of {rows} rows may be unlike all others and leave no trace in what is "
-            "published.",
-            "No interval and no verdict is about them. A larger epsilon or more rows would tell.",
-            hidden=rows,
+            "Up to {hidden} of {rows} {unit} may be unlike all others and leave no trace in what "
+            "is published.",
+            "No interval and no verdict is about them. A larger epsilon or more {unit} would tell.",
+            hidden=min(rows, round(evidence.rows)),
             rows=round(evidence.rows),
+            unit=_unit(evidence),
         )
         yield Caveat("hidden rows", notice)
-
-
-def _count(evidence: Evidence) -> Iterator[Caveat]:
-    counted, declared = evidence.counted, evidence.declared
-    if counted is None or declared is None or abs(counted[0] - declared) <= _SURE * counted[1]:
-        return
-    number, sd = counted
-    notice = families.READING(
-        "The contract states {declared} rows or persons, and the published counts give {counted}, "
-        "with noise of standard deviation {sd:.2g}.",
-        "Constants are chosen for the number that was counted. Correct the contract for the next "
-        "release.",
-        declared=round(declared),
-        counted=round(number),
-        sd=sd,
-    )
-    yield Caveat("count", notice)

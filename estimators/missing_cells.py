@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 _DISTINCT = 2.5  # standard deviations of the noise
 _LEAST = 1e-3  # a smaller share of rows is none
+_MOST_FACTOR = 10.0  # by which few rows with both cells multiply an entry and its noise
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,30 @@ class Presence:
         noise: Array = np.sqrt((self.sd * second / self.share) ** 2 + of_means**2 + of_means.T**2)
         return noise
 
+    def as_independent(self, matrix: Array) -> Array:
+        """A second moment as it would be if the same cells were missing independently.
+
+        `matrix`: with the intercept first, like the released one; shape (q + 1, q + 1). Methods
+        that divide by products of shares then have the covariances of rows with both cells. Where
+        these are less than a tenth of what independence gives, they are taken as a tenth: hardly
+        anything is known of such a pair. The noise changes as the entries do, and what is stated of
+        it does not: it is too large for cells that are missing together.
+        """
+        weight = float(matrix[0, 0])
+        if not weight > 0:
+            return matrix
+        present = np.diag(self.share)
+        products = np.outer(present, present)
+        share = np.maximum(self.share, products / _MOST_FACTOR)
+        means = matrix[0, 1:] / weight / present
+        shifted = means[:, None] - self.excess / share
+        added = weight * (np.outer(means, means) - shifted * shifted.T)
+        adjusted: Array = matrix.copy()
+        adjusted[1:, 1:] = products * (matrix[1:, 1:] / share + added)
+        diagonal = np.diag_indices(len(matrix))
+        adjusted[diagonal] = matrix[diagonal]
+        return adjusted
+
 
 def independent(present: Array) -> Presence:
     """The shares if cells are missing independently; `present` are those of the columns."""
@@ -64,17 +89,16 @@ def presence(evidence: Evidence, present: Array) -> Presence | None:
 
     `present`: published share of rows with a value of every column without the intercept.
     """
-    found, missing, radius = independent(present), evidence.missing, evidence.radius
+    missing, radius = evidence.missing, evidence.radius
     if missing is None or radius is None:
         return None
     holes = np.array(missing.columns) - 1
     weight = max(float(evidence.raw[0, 0]) * radius**2, _LEAST)
     means = evidence.raw[0, 1:] * radius**2 / weight / present
-    return measured(found.share, present, holes, missing, means)
+    return measured(present, holes, missing, means)
 
 
 def measured(
-    products: Array,
     present: Array,
     holes: NDArray[np.intp],
     missing: MissingMatrix,
@@ -85,6 +109,7 @@ def measured(
     `holes`: the columns with missing cells. `means`: of the cells that are present, in scaled
     units.
     """
+    products = independent(present).share
     absent, cells = 1 - present[holes], np.ix_(holes, holes)
     # Rows with very many missing cells were cut; the trace tells by how much, on average.
     cut = max(float(np.trace(missing.together) / absent.sum()), 1 / len(holes))

@@ -31,6 +31,7 @@ from pydantic import ValidationError
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.archive import Archive
 from gramercy.common.home import Home
+from gramercy.estimators.caveats import contradicted_count
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
@@ -186,6 +187,8 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
         }
     _table("privacy", dataset, f"Privacy parameters of {name}", privacy)
     log_fact(f"Guarantee of {name}: {_in_words(facts)}.")
+    for caveat in contradicted_count(bundle.evidence):
+        log_fact(str(caveat.notice))
     before, after = ledger.statements_around(dataset, release)
     budget = {
         "budget: epsilon": after.budget.epsilon,

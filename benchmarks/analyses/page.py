@@ -372,9 +372,12 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield (
         "MST and AIM draw their rows independently from the model that they fit; SmartNoise's own "
         "`sample` rounds, which with mbi 1.1 correlates independent columns, by up to .3. Their "
-        "figures are of one release a cell, and ours of ten. An empty cell was not measured. "
-        "`the sample` is resampling, without privacy.\n"
+        "figures are of one release a cell, and ours of ten. `the sample` is resampling, without "
+        "privacy. An empty cell was not measured.\n"
     )
+    left_out = [name for name in SURVEYS if not _is_measured(results, name, "synthetic, MST")]
+    if left_out:
+        yield f"MST was not run on {', '.join(left_out)}: the library was not installed then.\n"
     for of in _SYNTHETIC:
         yield f"`{of}`:\n"
         body = []
@@ -396,6 +399,10 @@ def synthetic_section(results: Mapping[Cell, Result]) -> Iterator[str]:
     yield "Tables:\n"
     yield from (f"- {name}: {TITLES[name]}." for name in SURVEYS)
     yield ""
+
+
+def _is_measured(results: Mapping[Cell, Result], table: str, method: str) -> bool:
+    return any((cell.table, cell.method) == (table, method) for cell in results)
 
 
 MARKS = {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.design import Design
+from gramercy.estimators.missing_cells import Presence, presence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
@@ -68,6 +69,7 @@ class Centring:
     # shares that are kept of 1 - s, and of the means; shape (1 + k,)
     weight_share: float
     mean_share: Array
+    together: Presence | None  # which cells are missing together, if it is published
 
     @classmethod
     def of(cls, evidence: Evidence, design: Design) -> Centring | None:
@@ -91,10 +93,15 @@ class Centring:
         mean_share[0] = _kept(float(mean[0]), noise, 1)
         shares = np.array(evidence.present or [1.0] * len(raw))[columns]
         present = np.where(shares > 0, shares, 1.0)
-        return cls(columns, factor, present, noise, least_weight, weight_share, mean_share)
+        together = presence(evidence, np.array(evidence.present[1:]))
+        return cls(
+            columns, factor, present, noise, least_weight, weight_share, mean_share, together
+        )
 
     def moments(self, matrix: Array) -> Moments:
         """Moments from a second moment like ``evidence.raw``, shape (p, p)."""
+        if self.together is not None:
+            matrix = self.together.as_independent(matrix)
         scaled = self.factor * matrix
         weight = min(1.0, max(self.least_weight, float(scaled[0, 0])))
         weight = 1 - self.weight_share * (1 - weight)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.missing_cells import presence
 from gramercy.estimators.uncertainty.entry_covariance import (
     EntryCovariance,
     congruence,
@@ -236,8 +237,12 @@ def completed_moments(evidence: Evidence, matrix: Array) -> Array:
     weight of all rows is not positive.
 
     As in `estimators.table_units`: if cells are missing independently, and a share o_j of those of
-    column j is present, moments are divided by o_i o_j off the diagonal and by o_i on it.
+    column j is present, moments are divided by o_i o_j off the diagonal and by o_i on it. If it is
+    published which cells are missing together, the matrix is first made as if they were not.
     """
+    measured = presence(evidence, np.array(evidence.present[1:]))
+    if measured is not None:
+        matrix = measured.as_independent(matrix)
     centred = about_means(evidence, matrix)
     if not incomplete(evidence):
         return centred

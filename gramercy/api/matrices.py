@@ -423,19 +423,25 @@ class ReleaseMatrices(ABC):
     def warnings(self) -> Caveats:
         """What the numbers do not say: caveats of columns, and of the whole release.
 
-        Such as a long tail of which the noise hides a part; each has words, a code and facts. Empty
-        for releases that have no means of columns.
+        Such as a long tail of which the noise hides a part; each has words, a code and facts. Of
+        releases that have no means of columns, only whether the declared number of rows is off.
         """
         from gramercy.api.caveats import Caveats
-        from gramercy.estimators.caveats import caveats
+        from gramercy.estimators.caveats import caveats, contradicted_count
 
         if self._caveats is None:
+            find = caveats
             try:
                 self._needs_second_moment()
             except RequestError:
-                return Caveats(())
-            self._caveats = Caveats(caveats(self.evidence))
+                find = contradicted_count
+            self._caveats = Caveats(find(self._all_evidence))
         return self._caveats
+
+    @property
+    def _all_evidence(self) -> Evidence:
+        """The evidence of a release of any kind."""
+        return self.evidence
 
     def _kinds(self) -> dict[str, str]:
         return self.warnings.kinds

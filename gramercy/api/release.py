@@ -324,6 +324,10 @@ class Release(ReleaseAnalyses):
         self._needs_matrix()
         return self._bundle.evidence
 
+    @property
+    def _all_evidence(self) -> Evidence:
+        return self._bundle.evidence
+
     @cached_property
     def groups(self) -> Groups:
         """The groups of rows by name, each with the matrices and the analyses of a release.

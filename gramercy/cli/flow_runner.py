@@ -103,6 +103,9 @@ def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: l
 
             sampler.self_test()
             done = _run(release_as_planned(context, plan), request)
+        for caveat in Release(context.archive, *split_name(done)).warnings:
+            if caveat.kind == "count":
+                terminal.warn(caveat.notice)
         with collect_problems(problems):
             _run(estimate_flow, done, request.estimates)
         with collect_problems(problems):

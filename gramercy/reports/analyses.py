@@ -219,6 +219,7 @@ def regression(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, An
         "unknown": int((coefficients["known"] == "no").sum()),
         "references": list(zip(references["column"], references["level"], strict=True)),
         "corrected": any(share < 1 for share in release.evidence.present),
+        "together": release.evidence.missing is not None,
     }
 
 

@@ -18,7 +18,8 @@ from gramercy.common.home import Home
 from gramercy.common.plotting import Picture, forest
 from gramercy.schemas import families
 from tests.support.caveat_release import COLUMNS, ROWS, caveat_request, caveat_table
-from tests.support.factories import home_at, run_command, run_json, run_pipeline
+from tests.support.factories import home_at, run_command, run_json, run_pipeline, run_release
+from tests.support.histogram_tables import marginals_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -152,3 +153,38 @@ def test_commands_print_caveats(
         assert code == 0
         assert all(column in out for column in kinds)
         assert "not at random" in " ".join(out.split())
+
+
+def test_declared_persons_that_counts_contradict(
+    tmp_path: Path,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """There are 1,000 persons, and 1,300 are declared: known before estimates are made."""
+    unit = {"privacy_unit": "person", "persons": 1300}
+    request = {"scaling": "private", "estimates": [{"name": "moments"}]}
+    mechanism = {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6}
+    facts = {"rows": 2000, "intercept": True, "budget": {"epsilon": 80.0, "delta": 1e-5}}
+    path = marginals_request(tmp_path, request | {"mechanism": mechanism}, **facts | unit)
+    code, _, err = run_command("release", path, "--yes", capsys=capsys)
+    assert code == 0, err
+    release = gramercy.open(home / "archive").latest("toy")
+    (found,) = (each for each in release.warnings if each.kind == "count")
+    stated = found.notice.facts
+    assert (stated["declared"], stated["unit"]) == (1300, "persons")
+    assert abs(stated["counted"] - 1000) < 5 * stated["sd"] < 200
+    assert found.notice.sentence in " ".join(err.split())
+    logged = " ".join(caplog.messages)
+    assert logged.index(str(found.notice)) < logged.index("Estimating")
+
+
+def test_release_of_marginals_has_no_other_caveats(tmp_path: Path, home: Path) -> None:
+    for persons in (1000, 700):
+        unit = {"privacy_unit": "person", "persons": persons}
+        folder = tmp_path / str(persons)
+        folder.mkdir()
+        changes = {"id": f"toy{persons}", "budget": {"epsilon": 80.0, "delta": 1e-5}}
+        run_release(marginals_request(folder, **unit, **changes))
+        found = gramercy.open(home / "archive").latest(f"toy{persons}").warnings
+        assert [each.kind for each in found] == ["count"] * (persons == 700)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.missing_cells import independent, measured
+from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.table_entries import table_covariance
@@ -100,6 +101,30 @@ def test_covariances_agree_with_correlations() -> None:
     np.testing.assert_allclose(table_covariance(evidence, units).estimate, truth, atol=0.15)
 
 
+@pytest.mark.parametrize("kind", ["block", "exclusive", "where another is high"])
+def test_regression_and_partial_correlations_use_rows_with_both_cells(kind: str) -> None:
+    full = cells(rows=100_000)
+    evidence = released(missing_at(kind, full), 4.0)
+    x = np.column_stack([np.ones(len(full)), full[:, : P - 1]])
+    slopes = np.linalg.lstsq(x, full[:, -1], rcond=None)[0][1:]
+    inverse = np.linalg.inv(np.corrcoef(full.T))
+    root = np.sqrt(np.diag(inverse))
+    partial = -inverse / np.outer(root, root)
+    model = LinearRegression(formula="c5 ~ c0 + c1 + c2 + c3 + c4")
+
+    def errors(release: Evidence) -> tuple[float, float]:
+        table = model.fit(release).tables["coefficients"].set_index("term")
+        found = table["coefficient"][[f"c{k}" for k in range(P - 1)]].to_numpy()
+        off = correlation(release, "partial correlation").estimate - partial
+        return float(np.abs(found - slopes).max()), float(np.abs(off[PAIRS]).max())
+
+    for with_matrix, without in zip(
+        errors(evidence), errors(replace(evidence, missing=None)), strict=True
+    ):
+        assert with_matrix < (0.1 if kind == "where another is high" else 0.05)
+        assert not without < 2 * with_matrix  # also if it is unknown
+
+
 def test_means_and_deviations_have_no_other_shape() -> None:
     moments = clipped_moments(released(missing_at("block", cells())))
     assert moments is not None
@@ -145,7 +170,7 @@ def test_shares_stay_within_their_bounds() -> None:
         together = np.full((3, 3), noise)
         np.fill_diagonal(together, 1 - present[holes])
         missing = MissingMatrix(together, np.zeros((5, 3)), (1, 2, 4), 1e-6, 1e-6)
-        found = measured(independent(present).share, present, holes, missing, np.zeros(4))
+        found = measured(present, holes, missing, np.zeros(4))
         share = found.share
         assert (share <= np.minimum.outer(present, present) + 1e-12).all()
         assert (share >= np.add.outer(present, present) - 1 - 1e-12).all()
@@ -160,6 +185,6 @@ def test_loud_noise_leaves_independent_shares() -> None:
     noise = rng.normal(size=(8, 8))
     noise = np.tril(noise) + np.tril(noise, -1).T
     missing = MissingMatrix(noise, rng.normal(size=(9, 8)), tuple(range(1, 9)), 1.0, 1.0)
-    found = measured(independent(present).share, present, holes, missing, np.zeros(8))
+    found = measured(present, holes, missing, np.zeros(8))
     spread = np.abs(found.share - independent(present).share).max()
     assert spread < 0.4 * np.abs(noise).max()
