@@ -260,8 +260,8 @@ def _far_cells(evidence: Evidence) -> Iterator[Caveat]:
             if found is None:
                 continue
             notice = families.TAILS(
-                "About {cells} cells of {column} lie between {lower:.6g} and {upper:.6g}, far from "
-                "all others.",
+                "About {cells} cells of {column} are from {lower:.6g} to {upper:.6g}, far from all "
+                "others.",
                 "If that is a code for missing values, such as 99999 or -9, list it for this "
                 "column in the contract: 'missing: [99999]'.",
                 column=column.name,

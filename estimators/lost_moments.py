@@ -227,7 +227,7 @@ class ClippedMoments:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """The columns whose variance stands out of the noise, shape (p,)."""
+        """The columns whose variance exceeds the noise, shape (p,)."""
         below, _ = self.variance_shift
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear

@@ -80,7 +80,7 @@ def _counts(lines: pd.DataFrame) -> tuple[str, ...]:
     numbers = (
         len(lines),
         lines["green"].sum(),
-        (lines["but_for"] > 0).sum(),
+        (lines["excepted"] > 0).sum(),
         len(false),
         (false["visible"] > WRONG).sum(),
         lines["fine"].sum(),
@@ -128,7 +128,7 @@ def _false(lines: pd.DataFrame) -> Iterator[str]:
             line.kind,
             f"{line.n:,}",
             f"{line.epsilon:g}",
-            str(line.but_for),
+            str(line.excepted),
             f"{line.largest:.2f}",
             f"{line.visible:.2f}",
             f"{line.clamped:.2f}",

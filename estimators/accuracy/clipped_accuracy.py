@@ -3,7 +3,7 @@
 Every correlation has a bound: two standard deviations of the noise, and the bias of clipping and of
 missing cells, together. The verdict looks at the largest of these bounds, so it needs no law of the
 rows. Columns of which only the sign is published, and columns that are constant as far as the noise
-can tell, are set apart: nobody can use their correlations by mistake, because none are shown.
+can tell, are set apart: no one can use their correlations by mistake, because none are shown.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ class ClippedAccuracy:
 
     @property
     def level(self) -> Level:
-        """Green, orange or red: green also if it is so without the columns `but_for`."""
+        """Green, orange or red: green also if it is so without the columns `excepted`."""
         level = self._level_of_all
-        return "good" if level != "good" and self.but_for else level
+        return "good" if level != "good" and self.excepted else level
 
     @cached_property
-    def but_for(self) -> tuple[str, ...]:
+    def excepted(self) -> tuple[str, ...]:
         """The columns without which all correlations are accurate.
 
         Empty if all are accurate as they are, or if there are too many such columns.
@@ -141,8 +141,8 @@ class ClippedAccuracy:
 
     @property
     def accurate(self) -> ClippedAccuracy:
-        """The accuracy of the columns that the verdict is about: without those of `but_for`."""
-        apart = self.apart | np.isin(self.names, self.but_for)
+        """The accuracy of the columns that the verdict is about: without those of `excepted`."""
+        apart = self.apart | np.isin(self.names, self.excepted)
         return replace(self, apart=apart)
 
     @property
@@ -194,7 +194,7 @@ class Traceless:
     cells: int
     share: float
     deviation: float  # the standard deviation, in the column's units
-    possible: float  # the same if all of these cells lay at the farther declared bound
+    possible: float  # the same if all of these cells were at the farther declared bound
 
 
 def traceless_cells(

@@ -121,7 +121,7 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
 
 def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     """The verdict on correlations whose errors are bounded, in one sentence and its numbers."""
-    level, without, shown = accuracy.level, accuracy.but_for, accuracy.accurate
+    level, without, shown = accuracy.level, accuracy.excepted, accuracy.accurate
     of_rest = " of the other columns" if without else ""
     sentence = (
         f"Correlations{of_rest} are typically within {shown.typical:.2g} of the table's own, and "
@@ -130,7 +130,9 @@ def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     numbers = tuple(_numbers(shown, evidence))
     if level == "good":
         names = listed(without, " and ")
-        head = "The correlations are accurate" + (f", but for those of {names}" if without else "")
+        head = "The correlations are accurate" + (
+            f", except for those of {names}" if without else ""
+        )
         return Note(level, head, sentence, numbers=numbers)
     if math.isinf(shown.typical):
         sentence = "The noise hides the correlations of all pairs of columns."

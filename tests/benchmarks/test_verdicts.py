@@ -42,7 +42,7 @@ def test_coverage_is_counted_by_entry_and_by_quantity(measured: cells.Result) ->
 def test_false_verdicts_are_counted_and_listed(tmp_path: Path, measured: cells.Result) -> None:
     right = VerdictTruth("good", 0, 0.01, 0.02, 0.02, 0.02, 0.0)
     wrong = replace(right, largest=0.3, visible=0.05, clamped=0.2)
-    aside = replace(wrong, but_for=1, visible=0.3)
+    aside = replace(wrong, excepted=1, visible=0.3)
     lost = replace(right, level="danger")
     draws = [replace(measured.draws[0], verdict=each) for each in (right, wrong, aside, lost)]
     append(tmp_path / "results.jsonl", replace(measured, draws=draws))

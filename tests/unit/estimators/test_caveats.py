@@ -57,7 +57,7 @@ def test_column_of_few_other_cells_says_how_many_they_may_be() -> None:
     assert "sign" not in kinds_of(caveats(evidence), "c1")
 
 
-def test_constant_column_is_told_apart() -> None:
+def test_constant_column_is_set_apart() -> None:
     evidence = privately_scaled(
         with_column(np.full(ROWS, 7.0)), [(0.0, 100.0), *[(-5.0, 5.0)] * 4], 1.0
     )
@@ -199,7 +199,7 @@ def test_cells_far_from_all_others_may_be_a_code(code: float, bounds: tuple[floa
 
 
 @pytest.mark.parametrize("kind", ["two values", "mostly zero", "long tail"])
-def test_tails_and_atoms_are_no_codes(kind: str) -> None:
+def test_tails_and_atoms_are_not_taken_for_codes(kind: str) -> None:
     stream = np.random.default_rng(6)
     sizes = np.exp(7 + stream.normal(size=ROWS))
     cells = {

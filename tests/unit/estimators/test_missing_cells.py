@@ -147,7 +147,7 @@ def test_rows_that_are_unlike_others_are_not_green(epsilon: float) -> None:
     table = missing_at("where another is high", full)
     accuracy = ClippedAccuracy.of(released(table, epsilon))
     assert accuracy is not None
-    assert accuracy.level != "good" or accuracy.but_for == ("c0",)
+    assert accuracy.level != "good" or accuracy.excepted == ("c0",)
     assert (accuracy.bounds[0, 3:] > 0.12).all()
     change = np.abs(own(table) - own(full))
     assert change[PAIRS].max() > 0.05

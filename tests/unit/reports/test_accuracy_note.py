@@ -183,13 +183,13 @@ def with_heavy_column() -> Array:
     return table
 
 
-def test_green_but_for_one_column_names_it() -> None:
+def test_green_except_for_one_column_names_it() -> None:
     table = with_heavy_column()
     reach = np.abs(table).max(axis=0)
     evidence = privately_scaled(table, list(zip(-reach, reach, strict=True)), 4.0)
     accuracy, note = verdict(evidence)
     assert accuracy.largest > 0.12 > accuracy.accurate.largest
-    assert (note.level, accuracy.but_for) == ("good", ("c3",))
+    assert (note.level, accuracy.excepted) == ("good", ("c3",))
     assert "c3" in note.head
     assert not accuracy.accurate.pairs[3].any()
 
@@ -202,7 +202,7 @@ def test_columns_set_apart_are_named_and_do_not_count() -> None:
     evidence = privately_scaled(table, [(-40.0, 40.0)] * P, 1.0)
     accuracy, note = verdict(evidence)
     assert note.level == "good"
-    assert accuracy.but_for == ()
+    assert accuracy.excepted == ()
     assert accuracy.apart.tolist() == [True, True] + [False] * (P - 2)
     assert "c0, c1" in [value for _, value in note.numbers]
     kinds = {each.code for each in limits_notes(evidence)}
