@@ -46,8 +46,8 @@ class Clipping:
         if moments is None:
             return None
         columns = [index - 1 for index in design.columns]  # without the intercept
-        (below, above), (less, more) = moments.variance_shift, moments.variance_bias
-        low, high = moments.variance - below - less, moments.variance + above + more
+        (below, above), bias = moments.variance_shift, moments.variance_bias
+        low, high = moments.variance - below - bias, moments.variance + above + bias
         known = moments.known[columns]
         return cls(
             moments.lost.of(columns),
