@@ -372,7 +372,7 @@ def _has_two_values(evidence: Evidence, column: str) -> bool:
 def _largest_ratio(moments: ClippedMoments) -> Array:
     """Largest standard deviations by what clipping hides, relative to the estimates."""
     variance = np.maximum(moments.variance, 1e-12)
-    above = moments.variance_shift[1] + moments.variance_bias[1]
+    above = moments.variance_shift[1] + moments.variance_bias
     ratio: Array = np.sqrt(np.maximum(variance + above, 0.0) / variance)
     return ratio
 

@@ -22,24 +22,22 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.column_tails import ColumnTails
+from gramercy.estimators.continued_tail import ContinuedTail
 from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
+from gramercy.scaling.runs import centred
 from gramercy.schemas.evidence import Evidence, LostMatrix
 
 Array = NDArray[np.float64]
 
 Z95 = 1.96
 _SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
-_LARGEST_RATIO, _FEW_ROWS, _NO_NOISE, _FAR_TAIL = 0.18, 0.1, 0.05, 6.0
-_DISTINCT, _DISTINCT_PAIR = 2.5, 4.0
-_EVEN_SPREAD, _EVEN_SHARE = 1.5, 0.1
-_UNSEEN, _BEYOND_SHARE = 2.0, 0.25
+_EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
-_HIDDEN = 1.0
-_REMAINDER = 0.7  # of what is unseen, in an interval
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
 _PAIR_KURTOSIS = 50.0  # largest one of which a correlation takes account
 
@@ -51,8 +49,8 @@ class LengthLosses:
     seen: float  # of rows that are seen
     beyond: float  # of these, beyond the cut of the lost matrix
     cautious: float  # of rows that may be seen
-    sd: float  # standard deviation of the noise of `seen`
-    hidden: float  # of rows that noise may hide, if lengths go on as their last octaves
+    hidden: float  # expected of rows beyond the last bin that is seen
+    hidden_most: float  # upper bound of the same
 
     @classmethod
     def of(cls, lengths: RowLengths, radius: float, lost: LostMatrix) -> LengthLosses:
@@ -63,13 +61,15 @@ class LengthLosses:
         together = squares + lost.rows_per_unit * (lost.intercept**2 - 1)
         norms = (1 - np.minimum(radius**2 / squares, 1.0)) * together
         cut = lost.cut * radius**2 / np.maximum(norms, 1e-12)
-        seen = int(np.flatnonzero(weights > 0)[-1]) + 1
+        shares = centred(lengths.counts, lengths.rows) / lengths.rows
+        tail = ContinuedTail.of(shares, low, high, lengths.sd / lengths.rows)
+        unseen = np.where(np.cumsum(weights[::-1])[::-1] > 0, 0.0, losses)
         return cls(
             float(weights @ losses),
             float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
             float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
-            lengths.sd / lengths.rows * float(np.linalg.norm(losses[:seen])),
-            _hidden(lengths, weights, losses, seen),
+            tail.expected(unseen) if tail else 0.0,
+            tail.most(unseen) if tail else 0.0,
         )
 
     def times(self, factor: float) -> LengthLosses:
@@ -91,48 +91,9 @@ class LengthLosses:
             ratio * self.seen,
             ratio * self.beyond,
             most * max(self.cautious, self.seen),
-            most * self.sd,
             most * self.hidden,
+            most * self.hidden_most,
         )
-
-
-def _hidden(lengths: RowLengths, weights: Array, losses: Array, seen: int) -> float:
-    """The losses of rows beyond the last bin that is seen.
-
-    From bin to bin outwards, the number of rows is the posterior mean given its count, if it falls
-    at least as fast as from the octave before the last seen one to that one.
-    """
-    (low, high), rows = lengths.ends, lengths.rows
-    counts = lengths.counts + (rows - float(lengths.counts.sum())) / len(lengths.counts)
-
-    def between(start: float, end: float) -> float:
-        inside = (low >= start * 0.999) & (high <= end * 1.001)
-        return float(weights[inside].sum()) * rows
-
-    top = high[seen - 1]
-    last, before = between(top / 2, top), between(top / 4, top / 2)
-    ratio = min(last / max(before, 1.0), _LARGEST_RATIO)
-    expected, total = last, 0.0
-    for k in range(seen, len(losses)):
-        prior = expected * ratio ** min(1.0, math.log2(high[k] / low[k]))
-        expected = min(_posterior_mean(float(counts[k]), lengths.sd, prior), prior)
-        total += expected * float(losses[k]) / rows
-        if expected < _FEW_ROWS:
-            break
-    return total
-
-
-def _posterior_mean(count: float, sd: float, prior: float) -> float:
-    """Mean of a number of rows, exponential with mean `prior`, given its noisy count."""
-    if prior < _NO_NOISE * sd:
-        return prior
-    mean = count - sd * sd / prior
-    u = -mean / sd
-    if u > _FAR_TAIL:
-        slope = 1 - count * prior / sd**2
-        return prior / slope if slope > 0 else prior
-    tail = max(0.5 * math.erfc(u / math.sqrt(2)), 1e-300)
-    return max(mean + sd * math.exp(-u * u / 2) / math.sqrt(2 * math.pi) / tail, 0.0)
 
 
 @dataclass(frozen=True)
@@ -140,17 +101,10 @@ class Losses:
     """What clipping took from second moments; scaled units, p columns without the intercept."""
 
     weight: float  # of all rows that was lost
-    total: float  # of the mean squared length
-    most: float  # upper bound of the same
     columns: Array  # lost second moments, shape (p,)
-    # the same as published, how much of it they are, how far it was moved, and its noise
-    observed: Array
-    trust: Array
-    moved: Array
-    noise: float
-    upper: Array  # upper bounds of them, shape (p,)
-    extra: Array  # expected beyond the cut, shape (p,)
-    remainder: Array  # at most unseen, shape (p,)
+    error: float  # standard deviation of their errors by noise
+    unseen: Array  # expected of what no matrix has, shape (p,)
+    unseen_most: Array  # upper bounds of the same
 
     @classmethod
     def of(cls, lengths: LengthLosses, lost: LostMatrix, weight: float, power: Array) -> Losses:
@@ -158,48 +112,25 @@ class Losses:
 
         `weight`: of all rows that was lost. `power`: kept second moments of the columns.
         """
-        p, noise = len(power), math.sqrt(2) * lost.sd
         total = max(lengths.seen - weight, 0.0)
         cautious = max(lengths.cautious - weight, 0.0)
-        most = max(total, cautious) + _SURE * lengths.sd + lengths.hidden
-        by_power = power / power.sum()
-        even, observed = total * by_power, np.diag(lost.matrix)[1:]
-        moved = observed - even
-        spread = max(float(np.mean(moved**2)) - noise**2, (_EVEN_SPREAD * total / p) ** 2)
-        distinct = 1 - (_DISTINCT * noise / np.maximum(np.abs(moved), 1e-12)) ** 2
-        trust = np.maximum(spread / (spread + noise**2), distinct)
-        columns = np.maximum(even + trust * moved, 0.0)
-
-        # Beyond the cut: as far as the trace confirms that the longest rows are there.
+        noise, observed = math.sqrt(2) * lost.sd, np.diag(lost.matrix)[1:]
+        even = total * power / power.sum()
+        shrunk, trust = _shrunk(observed, even, noise)
+        columns = np.maximum(shrunk, 0.0)
         base = columns + _EVEN_SHARE * even + 1e-9
         share = base / base.sum()
-        explained = columns.sum() + _UNSEEN * math.hypot(lengths.sd, math.sqrt(p) * noise)
-        beyond = min(max(lengths.beyond, total - explained, 0.0), max(total, lengths.beyond))
-        within = max(total - lengths.beyond, 1e-12)
-        trace = float(observed.sum())
-        confirmed = float(np.clip(trace / within, 0, 1))
-        at_most = float(np.clip((trace + _SURE * math.sqrt(p) * noise) / within, 0, 1))
-        remainder = share * (beyond * at_most + max(cautious - total, 0.0))
-        remainder = remainder + _HIDDEN * lengths.hidden * np.maximum(share, by_power)
-        upper = np.minimum(
-            np.minimum(np.maximum(observed, 0.0) + _SURE * noise + remainder, most),
-            columns + _SURE * noise + remainder,
-        )
-        extra = share * beyond * confirmed
-        return cls(
-            weight, total, most, columns, observed, trust, moved, noise, upper, extra, remainder
-        )
+        unseen = lengths.beyond + max(cautious - total, 0.0) + lengths.hidden
+        most = unseen - lengths.hidden + max(lengths.hidden_most, lengths.hidden)
+        return cls(weight, columns, math.sqrt(trust) * noise, share * unseen, share * most)
 
-    @property
-    def bias(self) -> tuple[Array, Array]:
-        """Half widths of what is not known of the lost second moments, below and above."""
-        width = (1 - self.trust) * np.abs(self.moved) / 2
-        width = width + Z95 * np.sqrt(self.trust) * self.noise
-        low = np.clip(self.observed - Z95 * self.noise, 0, self.most)
-        high = np.clip(self.observed + Z95 * self.noise, 0, self.most)
-        below = np.minimum(self.columns - low, self.columns)
-        above = np.minimum(high - self.columns, np.maximum(self.upper - self.columns, 0.0))
-        return np.minimum(width, np.maximum(below, 0.0)), np.minimum(width, np.maximum(above, 0.0))
+
+def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, float]:
+    """Noisy values, shrunk towards expected ones by their spread about these; and the factor."""
+    moved = observed - expected
+    spread = max(float(np.mean(moved**2)) - noise**2, _LEAST_SPREAD)
+    trust = spread / (spread + noise**2)
+    return expected + trust * moved, trust
 
 
 @dataclass(frozen=True)
@@ -211,8 +142,8 @@ class ClippedMoments:
     mean_bias: Array  # half width of an interval of 95 %
     variance: Array
     variance_noise: Array
-    # half widths of intervals of 95 %; with the distances of their centre from `variance`
-    variance_bias: tuple[Array, Array]
+    # half width of an interval of 95 %; with the distances of its ends from `variance`
+    variance_bias: Array
     variance_shift: tuple[Array, Array]
     correlation: Array
     correlation_noise: Array
@@ -231,6 +162,21 @@ class ClippedMoments:
         below, _ = self.variance_shift
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
+
+    def with_tails(self, tails: ColumnTails) -> ClippedMoments:
+        """The moments of the cells before they are clamped."""
+        below, above = self.variance_shift
+        variance = self.variance + tails.square
+        kept = np.sqrt(self.variance / variance)
+        weaker = np.abs(self.correlation) * (1 - np.outer(kept, kept))
+        return replace(
+            self,
+            mean=self.mean + tails.mean,
+            mean_bias=self.mean_bias + tails.mean_most,
+            variance=variance,
+            variance_shift=(below + tails.square, above + tails.square_most - tails.square),
+            correlation_bias=np.hypot(self.correlation_bias, weaker),
+        )
 
 
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
@@ -254,7 +200,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     if rows * divisor < counted:  # a group: the lengths are those of all rows
         weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
         losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
-    return moments_of(
+    clamped = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
         evidence.typical_noise * square,
@@ -264,6 +210,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         rows * divisor,
         partial(column_kurtosis, evidence),
     )
+    return clamped.with_tails(ColumnTails.of(evidence))
 
 
 def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
@@ -292,7 +239,7 @@ def _rows_per_unit(kept: float, lost: LostMatrix) -> float:
     return max(kept + float(lost.matrix[0, 0]) / lost.intercept**2, _LEAST_WEIGHT)
 
 
-def moments_of(  # noqa: PLR0915  one derivation
+def moments_of(
     raw: Array,
     denoised: Array,
     nu: float,
@@ -312,22 +259,15 @@ def moments_of(  # noqa: PLR0915  one derivation
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
     losses = Losses.of(lengths, lost, 1 - weight, power)
-    d, remainder = losses.columns, losses.remainder
+    d, of_column = losses.columns, losses.unseen
 
     # Means: the lost part is shrunk to the mean of what was kept.
-    observed, observed_sd = lost.matrix[0, 1:] / lost.intercept, s / lost.intercept
+    observed_sd = s / lost.intercept
     expected = losses.weight * raw[0, 1:] / weight
-    moved = observed - expected
-    spread = max(float(np.mean(moved**2)) - observed_sd**2, 1e-8)
-    trust = spread / (spread + observed_sd**2)
-    mean = (raw[0, 1:] + expected + trust * moved) / o
-
-    # Variances.
-    seen = np.maximum((np.diag(raw)[1:] + d) / o - mean**2, 1e-12)
-    variance = seen + _BEYOND_SHARE * losses.extra / o
-    v = np.maximum(variance, 1e-12)
+    observed, trust = _shrunk(lost.matrix[0, 1:] / lost.intercept, expected, observed_sd)
+    mean = (raw[0, 1:] + observed) / o
+    variance = np.maximum((np.diag(raw)[1:] + d) / o - mean**2, 1e-12)
     variance_noise = nu / o * np.sqrt(2 + 4 * mean**2)
-    below, above = losses.bias
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
     root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
@@ -338,45 +278,28 @@ def moments_of(  # noqa: PLR0915  one derivation
     excess = float((gain[upper] ** 2).sum()) - len(upper[0]) * s * s
     kappa = float(np.clip(excess / max(float((roots[upper] ** 2).sum()), 1e-15), 0.0, 1.0))
     trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
-    distinct = 1 - (_DISTINCT_PAIR * s / np.maximum(np.abs(gain), 1e-12)) ** 2
-    trust_pair = np.maximum(trust_pair, np.maximum(distinct, 0.0))
-    bound = np.sqrt(np.outer(losses.upper, losses.upper))
-    lost_pairs = np.clip(prior + trust_pair * gain, -bound, bound)
+    lost_pairs = prior + trust_pair * gain
     np.fill_diagonal(lost_pairs, d)
 
     # Correlations: half with what was lost, half of what was kept.
-    extra = _BEYOND_SHARE * losses.extra
     shifted = mean[:, None] + presence.shift
     covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
-    lost_correlation = np.divide(lost_pairs, roots, out=kept.copy(), where=roots > 1e-12)
-    covariance += np.clip(lost_correlation, -1, 1) * np.sqrt(np.outer(extra, extra)) / pairs
-    own = np.diag(covariance)
-    own = np.where(own > variance / 2, own, variance)
-    with_lost = np.clip(covariance / np.sqrt(np.outer(own, own)), -1, 1)
+    with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
     correlation = (with_lost + _kept_correlation(denoised, weight, presence)) / 2
     np.fill_diagonal(correlation, 1.0)
 
     # Noise and bias of correlations.
-    deviations = np.sqrt(np.outer(v, v))
+    deviations = np.sqrt(np.outer(variance, variance))
     squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
     squares = squares + np.outer(mean**2, (nu / o) ** 2)
-    relative = (variance_noise / v) ** 2 / 4
+    relative = (variance_noise / variance) ** 2 / 4
     squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
-    unlike = np.abs(presence.shift) / np.sqrt(v)[:, None]
-    unseen = np.minimum(np.sqrt(np.outer(remainder, remainder)) / pairs / deviations, 2.0)
-    limit = np.minimum(bound, losses.most / 2)  # the losses of all columns sum to at most `most`
-    ends = [np.clip(lost.matrix[1:, 1:] + z * s, -limit, limit) for z in (-Z95, Z95)]
-    cut = np.maximum(np.maximum(ends[1] - lost_pairs, lost_pairs - ends[0]), 0.0)
-    shrunk = np.hypot(Z95 * np.sqrt(trust_pair) * s, (1 - trust_pair) * np.abs(gain) / 2)
-    of_variance = np.maximum(below, above) / o / v
-    bias = (np.minimum(shrunk, cut) / pairs / deviations) ** 2
-    bias = bias + correlation**2 / 4 * np.add.outer(of_variance**2, of_variance**2)
-    bias = np.sqrt(bias + (_REMAINDER * unseen) ** 2)
+    unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
+    unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
+    of_lost = np.sqrt(trust_pair) * s / pairs / deviations
 
-    mean_bias = np.minimum(np.sqrt(losses.weight * remainder / o), np.sqrt(v) / 2)
-    moved_back = (1 - trust) * np.abs(moved) / 2
-    mean_bias = mean_bias + np.minimum(moved_back, np.sqrt(losses.weight * losses.upper)) / o
+    mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
     kurtosis = kurtosis_of(variance)
     pair_kurtosis = np.clip(kurtosis, GAUSSIAN, _PAIR_KURTOSIS)
@@ -384,20 +307,18 @@ def moments_of(  # noqa: PLR0915  one derivation
     return ClippedMoments(
         mean=mean,
         mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
-        mean_bias=_REMAINDER * mean_bias,
+        mean_bias=mean_bias,
         variance=variance,
         variance_noise=variance_noise,
-        variance_bias=(below / o, above / o),
-        variance_shift=(variance - seen, seen + remainder / o - variance),
+        variance_bias=Z95 * losses.error / o,
+        variance_shift=(np.zeros_like(o), losses.unseen_most / o),
         correlation=correlation,
         correlation_noise=noise,
-        correlation_bias=bias,
-        correlation_spread=np.hypot(
-            np.sqrt(trust_pair) * s / pairs / deviations, _REMAINDER / 2 * _REMAINDER * unseen
-        ),
+        correlation_bias=np.hypot(Z95 * of_lost, unseen),
+        correlation_spread=np.hypot(of_lost, unseen / 4),
         correlation_missing=(unlike + unlike.T) / 2,
-        mean_sampling=np.sqrt(v / cells),
-        variance_sampling=v * np.sqrt((kurtosis - 1) / cells),
+        mean_sampling=np.sqrt(variance / cells),
+        variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
     )
 

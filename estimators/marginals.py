@@ -18,7 +18,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import scipy
@@ -470,10 +469,12 @@ def _joined(common: Array, histogram: Histogram) -> NDArray[np.intp]:
 def _evenness(counts: Array, widths: Array, sd: float, alone: Flags) -> Array:
     """Information about counts whose neighbouring densities differ by their size at most."""
     information, kept = np.zeros((counts.size, counts.size)), np.flatnonzero(~alone)
-    for i, j in pairwise(kept):
-        share = widths[j] / (widths[i] + widths[j])
-        difference = np.array([share, share - 1]) / max(counts[i] + counts[j], sd)
-        information[np.ix_([i, j], [i, j])] += np.outer(difference, difference)
+    i, j = kept[:-1], kept[1:]
+    share, scale = widths[j] / (widths[i] + widths[j]), np.maximum(counts[i] + counts[j], sd)
+    first, second = share / scale, (share - 1) / scale
+    np.add.at(information, (i, i), first**2)
+    np.add.at(information, (j, j), second**2)
+    information[i, j] = information[j, i] = first * second
     return information
 
 

@@ -147,7 +147,10 @@ class ReleasedTable:
         stages, present = self.stages.get(name), self.present(name)
         if stages:
             return missing_share(stages, self.rows, present)
-        return None if present is None else Share(1 - present, 0.0)
+        if present is None:
+            return None
+        # Of the counts of another release, whose noise is not stated here.
+        return Share(1 - present, math.sqrt(present * (1 - present) / self.rows.value))
 
     def distribution(self, name: str) -> Distribution | None:
         """The distribution of a numeric column; None without histograms."""

@@ -21,7 +21,7 @@ from tests.support.private_release import privately_scaled
 from tests.support.verdict_truth import VerdictTruth
 
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
-DRAWS, QUICK_DRAWS = {2000: 3, 20_000: 3, 200_000: 1}, 1
+DRAWS, QUICK_DRAWS = {2000: 5, 20_000: 5, 200_000: 3}, 1
 QUICK = ("normal", "10 % lognormal", "codes")
 POPULATION = 200_000
 
@@ -121,11 +121,13 @@ def _off(release: Evidence, table: Table, found: dict[str, Estimated], spread: A
     means, stated = found["mean"], found["standard-deviation"]
     bounds = {each.name: (each.lower, each.upper) for each in table.columns}
     deviations = np.where(stated.known, stated.estimate, np.nan)
-    told = {each.column for each in traceless_cells(release, deviations, means.estimate, bounds)}
+    reported = {
+        each.column for each in traceless_cells(release, deviations, means.estimate, bounds)
+    }
     with np.errstate(divide="ignore"):
         factors = np.abs(np.log10(deviations / spread))
     names = np.array([each.name for each in table.columns])
-    return int(((factors > 1) & ~np.isin(names, list(told))).sum())
+    return int(((factors > 1) & ~np.isin(names, list(reported))).sum())
 
 
 def _held(found: Estimated, truth: Array, *, own: bool = False) -> str:

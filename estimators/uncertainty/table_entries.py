@@ -231,7 +231,7 @@ def _clipped_deviations(evidence: Evidence, units: TableUnits, clipped: ClippedM
     )
     known = clipped.known & ~_is_sign(evidence, units)
     variances = errors.entries(
-        clipped.variance, clipped.variance_bias, clipped.variance_shift, known
+        clipped.variance, (clipped.variance_bias,) * 2, clipped.variance_shift, known
     )
     deviation = np.sqrt(np.maximum(clipped.variance, 0.0))
 
@@ -290,14 +290,11 @@ def _clipped_covariance(evidence: Evidence, units: TableUnits, clipped: ClippedM
     widths = [
         np.hypot(
             clipped.correlation_bias * deviations,
-            of_deviations * np.hypot(*_pairs((bias + shift) / clipped.variance)),
+            of_deviations * np.hypot(*_pairs((clipped.variance_bias + shift) / clipped.variance)),
         )
-        for bias, shift in zip(clipped.variance_bias, clipped.variance_shift, strict=True)
+        for shift in clipped.variance_shift
     ]
-    bias = tuple(
-        np.where(diagonal, own, width)
-        for own, width in zip(clipped.variance_bias, widths, strict=True)
-    )
+    bias = [np.where(diagonal, clipped.variance_bias, width) for width in widths]
     shift = tuple(np.where(diagonal, each, 0.0) for each in clipped.variance_shift)
     errors = _Errors.of(
         evidence,

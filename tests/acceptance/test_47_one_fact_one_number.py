@@ -276,6 +276,14 @@ def _groups(release: Release, bundle: ReleaseBundle) -> Facts:
 @pytest.mark.parametrize("name", CASES)
 def test_every_face_states_the_same(name: str, home: Path) -> None:
     release, bundle = _published(name, home)
+    _check(release, bundle)
+    for index, each in enumerate(bundle.groups):
+        if each.level in WARDS:
+            _check(release.groups[each.level], bundle.of_group(index))
+
+
+def _check(release: Any, bundle: ReleaseBundle) -> None:
+    """Every face states the same values and bounds, and shares add up."""
     found = stated(release, bundle)
     percentages = {fact[1:]: each for fact, each in found.items() if fact[0] == "%"}
     facts = {fact: each for fact, each in found.items() if fact[0] != "%"}

@@ -39,8 +39,8 @@ def test_groups_have_the_moments_of_releases() -> None:
     release = privately_scaled(table, [(-50.0, 50.0)] * 6, 1.0)
     estimate, lower, upper = deviations(release)
     of_group, least, most = deviations(as_group(release))
-    assert np.abs(of_group / estimate - 1).max() < 0.05
-    assert (least < np.sqrt(2)).all()
+    assert np.abs(of_group / estimate - 1).max() < 0.06
+    assert (least < 1.03 * table.std(axis=0)).all()
     assert (most > 0.95 * table.std(axis=0)).all()
     assert np.mean((most - least) / (upper - lower)) < 2
 
@@ -64,7 +64,7 @@ def two_values(cells: Array) -> Array:
 
 @pytest.mark.parametrize(
     ("cells", "least", "most"),
-    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.6), (np.exp, 9.0, 70.0)],
+    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.9), (np.exp, 9.0, 70.0)],
 )
 def test_kurtosis_is_that_of_the_cells(
     cells: Callable[[Array], Array], least: float, most: float

@@ -128,7 +128,7 @@ def test_regression_and_partial_correlations_use_rows_with_both_cells(kind: str)
 def test_means_and_deviations_have_no_other_shape() -> None:
     moments = clipped_moments(released(missing_at("block", cells())))
     assert moments is not None
-    for each in (moments.mean_bias, *moments.variance_bias, moments.mean_noise):
+    for each in (moments.mean_bias, moments.variance_bias, *moments.variance_shift):
         assert each.shape == (P,)
     assert moments.correlation_missing.shape == (P, P)
 

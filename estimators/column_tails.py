@@ -1,0 +1,76 @@
+"""What cells beyond the bounds to which they are clamped add to the moments of their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.continued_tail import ContinuedTail
+from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.facts import ColumnFacts
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ColumnTails:
+    """What is beyond the clamps, in scaled units about the centres; arrays of shape (p,)."""
+
+    mean: Array  # expected change of the mean
+    mean_most: Array  # bound of the change
+    square: Array  # expected change of the second moment
+    square_most: Array  # upper bound of the change
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> ColumnTails:
+        """The tails of all columns but the intercept; zero where no histogram shows any."""
+        marginals = {each.column: each for each in evidence.marginals}
+        moments = np.zeros((len(evidence.columns) - 1, 4))
+        for row, column in zip(moments, evidence.columns[1:], strict=True):
+            if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
+                continue
+            if column.name in marginals:
+                row[:] = _both_sides(marginals[column.name], column)
+        return cls(*moments.T)
+
+
+def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:
+    """The four moments of one column: see `ColumnTails`."""
+    counts = marginal.count[:-1].astype(np.float64)
+    cells = max(float(counts.sum()), 1.0)
+    shares, sd = counts / cells, marginal.sd / cells
+    low, high = (
+        (each[:-1] - column.centre) / column.scale for each in (marginal.lower, marginal.upper)
+    )
+    above = _beyond(shares, low, high, (column.upper - column.centre) / column.scale, sd)
+    clamp = (column.centre - column.lower) / column.scale
+    below = _beyond(shares[::-1], -high[::-1], -low[::-1], clamp, sd)
+    return (
+        above[0] - below[0],
+        max(above[1], below[1]),
+        above[2] + below[2],
+        above[3] + below[3],
+    )
+
+
+def _beyond(
+    shares: Array, low: Array, high: Array, clamp: float, sd: float
+) -> tuple[float, float, float, float]:
+    """What is beyond a clamp on one side: of the mean distance, and of the mean squared one.
+
+    `low`, `high`: distances of the bins' ends from the centre, from inside to outside. Returns
+    the expected value and the upper bound of both.
+    """
+    outside = low > 0
+    low, high = low[outside], high[outside]
+    tail = ContinuedTail.of(shares[outside], low, high, sd)
+    if tail is None or high[-1] <= clamp:
+        return 0.0, 0.0, 0.0, 0.0
+    # The logarithm of a distance is uniform in its bin.
+    inner, logarithm = np.clip(clamp, low, high), np.log(high / low)
+    share = np.log(high / inner)
+    distance = np.maximum(high - inner - share * clamp, 0.0) / logarithm
+    square = np.maximum((high**2 - inner**2) / 2 - share * clamp**2, 0.0) / logarithm
+    return tail.mean(distance), tail.most(distance), tail.expected(square), tail.most(square)

@@ -1,0 +1,65 @@
+"""Means and standard deviations of columns whose tails are beyond the clamps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gramercy.estimators.column_tails import ColumnTails
+from gramercy.estimators.table_units import table_units
+from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
+from gramercy.schemas.facts import ColumnFacts
+from tests.support.simulated_release import privately_scaled
+
+Array = NDArray[np.float64]
+
+
+def lognormal_table(rows: int = 20_000) -> tuple[Array, list[tuple[float, float]]]:
+    """Three columns with longer and longer tails, two Gaussian ones, one that is mostly zero."""
+    cells = np.random.default_rng(4).normal(size=(rows, 6))
+    cells[:, :3] = np.exp(cells[:, :3] * np.array([1.0, 1.5, 2.0]))
+    cells[:, 5] = np.where(cells[:, 5] > 0.8, np.exp(2 * cells[:, 4] + cells[:, 0] / 9), 0)
+    largest = [10.0 ** np.ceil(np.log10(each)) for each in np.abs(cells).max(axis=0)]
+    return cells, [(-each if each < 100 else 0.0, each) for each in largest]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_intervals_contain_the_moments_of_cells_that_are_clamped(epsilon: float) -> None:
+    table, bounds = lognormal_table()
+    means, deviations = table.mean(axis=0), table.std(axis=0)
+    covered, clamped = [], []
+    for seed in range(4):
+        evidence = privately_scaled(table, bounds, epsilon, seed)
+        units = table_units(evidence)
+        assert units is not None
+        of_means, of_deviations = table_means(evidence, units), table_deviations(evidence, units)
+        for entries, actual in ((of_means, means), (of_deviations, deviations)):
+            low, high = entries.interval(0.95, "table")
+            covered += ((low <= actual) & (actual <= high)).tolist()
+        facts = [each for each in evidence.columns if isinstance(each, ColumnFacts)]
+        uppers = [each.upper for each in facts]
+        clamped += (np.minimum(table, uppers).std(axis=0) < 0.9 * deviations).tolist()
+    assert sum(clamped) >= 8  # much is beyond the clamps
+    assert np.mean(covered) >= 0.85
+
+
+def test_intervals_of_short_tails_stay_short() -> None:
+    table = np.random.default_rng(3).normal(size=(20_000, 6))
+    evidence = privately_scaled(table, [(-50.0, 50.0)] * 6, 1.0)
+    units = table_units(evidence)
+    assert units is not None
+    for entries in (table_means(evidence, units), table_deviations(evidence, units)):
+        low, high = entries.interval(0.95, "table")
+        assert (high - low).max() / 2 < 0.06
+
+
+def test_only_tails_that_may_reach_beyond_the_clamps_count() -> None:
+    table, bounds = lognormal_table()
+    tails = ColumnTails.of(privately_scaled(table, bounds, 4.0))
+    assert tails.square_most[2] > 0.2
+    assert (tails.square[:3] <= tails.square_most[:3]).all()
+    assert tails.square_most[3:5].max() < 0.05
+    assert np.abs(tails.mean[3:5]).max() < 0.01
+    table, bounds = np.random.default_rng(5).uniform(-1, 1, size=(20_000, 4)), [(-1.0, 1.0)] * 4
+    assert not ColumnTails.of(privately_scaled(table, bounds, 1.0)).square_most.any()
