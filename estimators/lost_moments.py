@@ -312,10 +312,12 @@ def moments_of(
     shifted = mean[:, None] + presence.shift
     covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
     with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
-    correlation = (with_lost + _kept_correlation(denoised, weight, presence)) / 2
+    of_kept = _kept_correlation(denoised, weight, presence)
+    correlation, apart = (with_lost + of_kept) / 2, np.abs(with_lost - of_kept) / 2
     np.fill_diagonal(correlation, 1.0)
 
-    # Noise and bias of correlations.
+    # Noise and bias of correlations: the true ones may be those with what was lost, or of what was
+    # kept.
     deviations = np.sqrt(np.outer(variance, variance))
     squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
     squares = squares + np.outer(mean**2, (nu / o) ** 2)
@@ -343,7 +345,7 @@ def moments_of(
         variance_shift=(np.zeros_like(o), losses.unseen_most / o),
         correlation=correlation,
         correlation_noise=noise,
-        correlation_bias=np.hypot(Z95 * of_lost, unseen),
+        correlation_bias=np.hypot(np.hypot(Z95 * of_lost, unseen), apart),
         correlation_spread=np.hypot(of_lost, unseen / 4),
         correlation_missing=(unlike + unlike.T) / 2,
         mean_sampling=np.sqrt(variance / cells),

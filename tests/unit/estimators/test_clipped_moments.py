@@ -76,3 +76,20 @@ def test_kurtosis_is_that_of_the_cells(
     found = column_kurtosis(release, moments.variance)
     assert (found > least).all()
     assert (found < most).all()
+
+
+def test_bias_spans_correlations_with_and_without_what_was_lost() -> None:
+    """A pair that only the tail correlates: what is estimated lies half way."""
+    table = np.random.default_rng(4).normal(size=(200_000, 6))
+    release = privately_scaled(table, [(-50.0, 50.0)] * 6, 4.0)
+    assert release.lost is not None
+    pair = np.zeros((7, 7))
+    pair[1:3, 1:3] = 0.5
+    tailed = replace(release, lost=replace(release.lost, matrix=release.lost.matrix + pair))
+    plain, moments = clipped_moments(release), clipped_moments(tailed)
+    assert plain is not None
+    assert moments is not None
+    moved = moments.correlation[0, 1] - plain.correlation[0, 1]
+    assert moved > 0.1
+    assert moments.correlation_bias[0, 1] > 0.9 * moved
+    assert plain.correlation_bias.max() < 0.02
