@@ -15,7 +15,7 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 
@@ -134,6 +134,31 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
 
 
 @dataclass(frozen=True)
+class LostMoments:
+    """What clipping took from first and second moments, in scaled units; p columns."""
+
+    weight: float  # of all rows
+    first: Array
+    second: Array
+    bias: Array  # half widths of intervals of 95 % of `second`, shape (p, p)
+
+    def times(self, factor: float) -> LostMoments:
+        """The moments in another unit."""
+        arrays = (self.first, self.second, self.bias)
+        return LostMoments(factor * self.weight, *(factor * each for each in arrays))
+
+    def of(self, columns: Sequence[int]) -> LostMoments:
+        """Of some of the columns."""
+        pairs = np.ix_(columns, columns)
+        return LostMoments(
+            self.weight,
+            self.first[columns],
+            self.second[pairs],
+            self.bias[pairs],
+        )
+
+
+@dataclass(frozen=True)
 class ClippedMoments:
     """Moments of a table and their errors by noise and by clipping; p columns, scaled units."""
 
@@ -155,6 +180,7 @@ class ClippedMoments:
     mean_sampling: Array
     variance_sampling: Array
     correlation_sampling: Array
+    lost: LostMoments  # in the units of the released matrix, times the squared radius
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -210,6 +236,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         rows * divisor,
         partial(column_kurtosis, evidence),
     )
+    clamped = replace(clamped, lost=clamped.lost.times(radius**2 / square))
     return clamped.with_tails(ColumnTails.of(evidence))
 
 
@@ -298,6 +325,8 @@ def moments_of(
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
     of_lost = np.sqrt(trust_pair) * s / pairs / deviations
+    of_pairs = Z95 * np.sqrt(trust_pair) * s
+    np.fill_diagonal(of_pairs, Z95 * losses.error)
 
     mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
@@ -320,6 +349,7 @@ def moments_of(
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
+        lost=LostMoments(losses.weight, mean * o - raw[0, 1:], lost_pairs, of_pairs),
     )
 
 

@@ -177,8 +177,9 @@ class LinearRegression(Estimator):
         return design(terms, names, columns)
 
 
-LOST = "noise hides the outcome"
+LOST = "noise or clipping hides the outcome"
 HIDDEN = "noise or other terms hide it"
+CLIPPED = "clipping hides the column"
 
 
 def inference(result: Regression | None, terms: Sequence[str], level: float) -> pd.DataFrame:
@@ -220,7 +221,7 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
             **columns,
             "fitted": result.fitted,
             "known": np.where(known, "yes", "no"),
-            "reason": np.where(known, "", HIDDEN),
+            "reason": np.select([known, result.clipped], ["", CLIPPED], HIDDEN),
         }
     )
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.intervals import cells
-from benchmarks.intervals.cells import EPSILONS, ROWS
+from benchmarks.intervals.cells import EPSILONS, MEASURED, ROWS
 from benchmarks.intervals.populations import LEVEL, MOST_COLUMNS, QUANTITIES
 from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, Results, intervals, judged, short
 from benchmarks.pages import figure, table, write_page
@@ -45,8 +45,8 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
         "and once with 10. With folds the rule takes their noise into account, and may choose a "
         "smaller radius. Intervals are for the population, and contain noise, sampling and what "
         "clipping may hide; `own` are those for the released table itself, without sampling. "
-        "Written by `python -m benchmarks intervals` from `results.jsonl`. Noise is seeded, so "
-        "nothing here is a release.\n"
+        f"Written by `python -m benchmarks intervals` from `results.jsonl`, which was measured on "
+        f"{MEASURED}. Noise is seeded, so nothing here is a release.\n"
     )
     yield (
         f"{len(results)} cells with {_range(times)} samples each, so one entry's coverage has a "

@@ -11,7 +11,7 @@ import pandas as pd
 from benchmarks.cells import Benchmark, read_results
 from benchmarks.pages import table, write_page
 from benchmarks.verdicts import cells
-from benchmarks.verdicts.cells import EPSILONS, POPULATION, ROWS
+from benchmarks.verdicts.cells import EPSILONS, MEASURED, POPULATION, ROWS
 from benchmarks.verdicts.tables import (
     QUANTITIES,
     Results,
@@ -39,7 +39,8 @@ def _page(results: Results) -> Iterator[str]:
         f"plain ones and difficult ones. Each is a sample of {POPULATION:,} rows of its kind, with "
         "round bounds around the data, released as a whole with `scaling: private` at an exact "
         f"(epsilon, {DELTA:g}) guarantee (replace-one). Written by `python -m benchmarks verdicts` "
-        "from `results.jsonl`. Noise is seeded, so nothing here is a release.\n"
+        f"from `results.jsonl`, which was measured on {MEASURED}. Noise is seeded, so nothing here "
+        "is a release.\n"
     )
     yield from _verdicts(lines)
     yield from _by_kind(lines)
@@ -144,7 +145,7 @@ def _intervals(results: Results) -> Iterator[str]:
     yield (
         "Of the values of the released table itself, and of the population. In brackets the "
         "coverage of the column or pair that is covered least, of one kind of table over its "
-        "releases: with three releases, chance alone makes it 67% for some. Width is of "
+        "releases: with three to five releases, chance alone makes it low for some. Width is of "
         "the intervals of own values: of means and standard deviations in true standard "
         "deviations, the geometric mean. `unknown` is the share without an interval, mostly of "
         "columns of which only is published which cells differ from the usual value. `off ten "

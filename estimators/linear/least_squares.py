@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.linear.clipping import Clipping
 from gramercy.estimators.linear.design import Design
+from gramercy.estimators.lost_moments import LostMoments
 from gramercy.estimators.missing_cells import Presence, presence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise
@@ -113,6 +115,16 @@ class Centring:
         covariance -= weight * np.outer(self.mean_share * mean, self.mean_share * mean)
         return Moments(weight, mean, covariance)
 
+    def with_lost(self, moments: Moments, lost: LostMoments) -> Moments:
+        """The moments of the rows with what clipping took away."""
+        weight = moments.weight + lost.weight
+        mean = (moments.weight * moments.mean + lost.first) / weight
+        second = lost.second.copy()
+        second[np.diag_indices_from(second)] *= self.present
+        before, after = self.mean_share * moments.mean, self.mean_share * mean
+        second += moments.weight * np.outer(before, before) - weight * np.outer(after, after)
+        return Moments(weight, mean, moments.covariance + second)
+
 
 def _kept(length: float, deviation: float, dimension: int) -> float:
     """The positive-part share of a vector of this length with noise in each coordinate."""
@@ -132,8 +144,9 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 #
 # b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
 #
-# where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where nu_j exceeds 0.3, noise
-# hides how the coefficient differs from others, and it is unknown.
+# where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where a release publishes what
+# clipping took away, the bias and the noise of `linear.clipping` are added. Where nu_j exceeds 0.3,
+# noise hides how the coefficient differs from others, and it is unknown.
 #
 # *Fit*, by Tikhonov's filter on the squared spectrum.
 # With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
@@ -207,11 +220,11 @@ class Regression:
 
     fitted: Array  # coefficients of the fit, for prediction
     coefficients: Array  # coefficients with less bias, for inference
-    # standard errors by noise and by sampling; with folds, what the jackknife finds beyond the
-    # noise
+    # standard errors by the noise of both matrices and by sampling; with folds, what the jackknife
+    # finds beyond the noise
     noise_error: Array
     sampling_error: Array
-    bias: Array  # bound on the bias by directions that noise hides
+    bias: Array  # bound on the bias by directions that noise hides, and by clipping
     known: NDArray[np.bool_]  # which coefficients noise does not hide
     shape: Array  # Gamma shape of the noise in each coefficient; see `uncertainty.tails`
     # standard deviation of a regressor over that of the outcome; NaN within the noise and for the
@@ -228,15 +241,50 @@ class Regression:
     tails: float  # factor of the sampling variance for rows with heavy tails
     freedom: float  # number of rows minus that of coefficients; with folds, that of the jackknife
     by_folds: bool  # whether sampling errors are those of the jackknife
+    # coefficients that are unknown because clipping hides their columns
+    clipped: NDArray[np.bool_]
+
+    def among(self, used: NDArray[np.bool_]) -> Regression:
+        """The regression with regressors that it does not use; their coefficients are unknown."""
+        places = np.flatnonzero(np.append(True, used))
+
+        def expanded(array: NDArray[Any], fill: object) -> NDArray[Any]:
+            result = np.full(1 + len(used), fill, dtype=array.dtype)
+            result[places] = array
+            return result
+
+        return replace(
+            self,
+            fitted=expanded(self.fitted, 0.0),
+            coefficients=expanded(self.coefficients, np.nan),
+            noise_error=expanded(self.noise_error, np.nan),
+            sampling_error=expanded(self.sampling_error, np.nan),
+            bias=expanded(self.bias, np.nan),
+            known=expanded(self.known, False),
+            shape=expanded(self.shape, np.inf),
+            standardised=expanded(self.standardised, np.nan),
+            selected=expanded(self.selected, False),
+            clipped=expanded(self.clipped, True),
+        )
 
 
-def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> Regression | None:
+def regression(  # noqa: PLR0915  one derivation
+    evidence: Evidence, design: Design, *, sparse: bool = False
+) -> Regression | None:
     """The regression of a release.
 
     `evidence`: with an intercept; rows were not divided by their own length. `sparse`: whether the
-    fit has only those regressors that a lasso selects. None if the noise hides the weight of all
-    rows, or the variance of the outcome.
+    fit has only those regressors that a lasso selects. None if noise or clipping hide the weight of
+    all rows, or the variance of the outcome.
     """
+    clipping = Clipping.of(evidence, design)
+    if clipping is not None and (clipping.signs[0] or clipping.hidden[0]):
+        return None
+    if clipping is not None and clipping.hidden.any():
+        used = ~clipping.hidden[1:]
+        regressors = tuple(np.array(design.regressors)[used].tolist())
+        fewer = regression(evidence, replace(design, regressors=regressors), sparse=sparse)
+        return None if fewer is None else fewer.among(used)
     centring = Centring.of(evidence, design)
     if centring is None:
         return None
@@ -289,6 +337,18 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
 
     leakage, scale = units.leakage(fit.leakage)
     size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
+    bias = leakage * size
+    variances = np.diag(moments.covariance)
+    signs = np.zeros(1 + k, dtype=bool)
+    if clipping is not None:
+        whole_moments = centring.with_lost(moments, clipping.lost)
+        whole = filtered_fit(whole_moments, delta)
+        of_rows = units.coefficients(fit.coefficients, moments)
+        bias += np.abs(units.coefficients(whole.coefficients, whole_moments) - of_rows)
+        of_lost = units.errors(clipping.errors(whole.inverse, whole.coefficients))
+        by_noise += of_lost**2
+        variances = clipping.variance * centring.present**2
+        signs[1:] = clipping.signs[1:]
     selected, prediction = np.ones(k, dtype=bool), fit
     if sparse:
         denoised = centring.moments(evidence.repaired)
@@ -308,10 +368,10 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
         units.coefficients(fit.coefficients, moments),
         np.sqrt(by_noise),
         np.sqrt(sampling),
-        leakage * size,
-        leakage <= _MOST_LEAKAGE * scale,
+        bias,
+        (leakage <= _MOST_LEAKAGE * scale) & ~signs,
         shape,
-        units.standardised(moments.covariance, centring.noise),
+        np.where(signs, np.nan, units.standardised(variances, centring.noise)),
         np.append(True, selected),
         r_squared,
         units.outcome_scale * float(np.sqrt(spread / moments.weight)),
@@ -320,6 +380,7 @@ def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> R
         tails,
         freedom,
         folds is not None,
+        signs,
     )
 
 
@@ -405,9 +466,13 @@ class Units:
         scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
         return norms, scale
 
-    def standardised(self, covariance: Array, noise: float) -> Array:
+    def errors(self, of_coefficients: Array) -> Array:
+        """Errors of the intercept and the coefficients in own units, from independent ones."""
+        slopes = self.slopes * of_coefficients
+        return np.append(np.linalg.norm(slopes * self.means[1:]), slopes)
+
+    def standardised(self, variances: Array, noise: float) -> Array:
         """Standard deviations of the regressors over that of the outcome; NaN where unknown."""
-        variances = np.diag(covariance)
         clear = variances > _CLEAR * np.sqrt(2) * noise
         deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
         return np.append(np.nan, deviations[1:] / deviations[0])

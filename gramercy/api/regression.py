@@ -38,8 +38,8 @@ class Summary(str):
 class RegressionResult:
     """Coefficients in the columns' own units, with errors by noise and by sampling.
 
-    A coefficient that the noise hides is NaN, and shown as unknown. Errors assume that residuals do
-    not depend on the regressors, unless the release has folds.
+    A coefficient that noise or clipping hides is NaN, and shown as unknown. Errors assume that
+    residuals do not depend on the regressors, unless the release has folds.
 
     Parameters
     ----------
@@ -261,7 +261,8 @@ class RegressionResult:
             )
         if not self.known.all():
             notes.append(
-                "unknown: the noise hides this coefficient, or how it differs from others."
+                "unknown: the noise hides this coefficient, or how it differs from others; or "
+                "clipping hides the column (see 'reason')."
             )
         return notes
 
