@@ -1,7 +1,7 @@
-"""The tail of a noisy histogram beyond the bins whose counts exceed the noise.
+"""The tail of a noisy histogram beyond the bins that exceed the noise.
 
-A few rows or cells may have most of a second moment, and be too few to exceed the noise of a count.
-So a histogram is continued: outwards from where its tail exceeds the noise, the logarithm of the
+A few rows or cells may have most of a second moment, and too few to exceed the noise of a
+count. So a histogram is continued: outwards from where its tail is clear, the logarithm of the
 density is a parabola of the logarithm of the distance, as of Pareto, lognormal and shorter tails.
 The parabolas are weighted by their likelihood given all counts, those that are mostly noise as
 well. So what is beyond has an estimate and an upper bound.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_CLEAR = 5.0  # standard deviations by which the start of a tail exceeds zero
+_CLEAR = 5.0  # standard deviations by which the start of a tail exceeds the noise
 _LEAST_BINS = 3
 _MOST = 0.975  # probability of an upper bound
 # Parabolas: change of the binary logarithm of the density by octave of distance, and its change.

@@ -8,7 +8,7 @@ column with bounds at a distance D by at most (1 - w) D, and a second moment by 
 
 Cells are clamped at the bounds in use, which private constants choose for each release. So numbers
 are compared as if all tables had been clamped at the narrowest of these bounds: the published
-histogram of a column says how many cells lie between them.
+histogram of a column says how many cells are between them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from gramercy.schemas.evidence import Evidence, MissingMatrix
 Array = NDArray[np.float64]
 
 _DISTINCT = 2.5  # standard deviations of the noise
-_LEAST = 1e-3  # a smaller share of rows is none
+_LEAST = 1e-3  # smaller shares of rows count as zero
 _MOST_FACTOR = 10.0  # by which few rows with both cells multiply an entry and its noise
 
 

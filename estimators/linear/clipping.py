@@ -50,7 +50,7 @@ class Clipping:
         low, high = moments.variance - below - bias, moments.variance + above + bias
         known = moments.known[columns]
         return cls(
-            moments.lost.of(columns),
+            moments.lost.of(columns).times(1 / evidence.rows_each),
             np.array([evidence.names[index] in evidence.signs for index in design.columns]),
             known & (low * _LARGEST_RATIO**2 < high)[columns],
             np.where(known, moments.variance[columns], np.nan),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -67,7 +68,10 @@ class Centring:
     # largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
     # entries, except for the law ``noisy-rows``.
     noise: float
-    least_weight: float  # lower bound on s: one half where noise may hide the weight
+    # bounds on s: at least one half where noise may hide the weight; at most 1, except that the
+    # number of rows of a person is only known from the matrix
+    least_weight: float
+    most_weight: float
     # shares that are kept of 1 - s, and of the means; shape (1 + k,)
     weight_share: float
     mean_share: Array
@@ -78,7 +82,7 @@ class Centring:
         """The rule for a release; None if the noise hides the weight of all rows."""
         raw, deviations, columns = evidence.raw, evidence.deviations, design.columns
         if evidence.radius is not None:
-            factor = evidence.radius**2
+            factor = evidence.radius**2 / evidence.rows_each
         elif raw[0, 0] > _SURE * deviations[0, 0]:
             factor = 1 / float(raw[0, 0])
         else:
@@ -87,8 +91,9 @@ class Centring:
         off_diagonal = ~np.eye(len(used), dtype=bool)
         noise = float(used[off_diagonal].max(initial=0.0))
         least_weight = min(0.5, _SURE * float(used[0, 0]))
-        weight = min(1.0, max(least_weight, float(factor * raw[0, 0])))
-        weight_share = _kept(1 - weight, float(used[0, 0]), 1)
+        most_weight = 1.0 if evidence.rows_each == 1 else math.inf
+        weight = min(most_weight, max(least_weight, float(factor * raw[0, 0])))
+        weight_share = 1.0 if weight > 1 else _kept(1 - weight, float(used[0, 0]), 1)
         mean = factor * raw[0, columns] / (1 - weight_share * (1 - weight))
         k = len(columns) - 1
         mean_share = np.full(1 + k, _kept(float(np.linalg.norm(mean[1:])), noise, k))
@@ -97,7 +102,15 @@ class Centring:
         present = np.where(shares > 0, shares, 1.0)
         together = presence(evidence, np.array(evidence.present[1:]))
         return cls(
-            columns, factor, present, noise, least_weight, weight_share, mean_share, together
+            columns,
+            factor,
+            present,
+            noise,
+            least_weight,
+            most_weight,
+            weight_share,
+            mean_share,
+            together,
         )
 
     def moments(self, matrix: Array) -> Moments:
@@ -105,7 +118,7 @@ class Centring:
         if self.together is not None:
             matrix = self.together.as_independent(matrix)
         scaled = self.factor * matrix
-        weight = min(1.0, max(self.least_weight, float(scaled[0, 0])))
+        weight = min(self.most_weight, max(self.least_weight, float(scaled[0, 0])))
         weight = 1 - self.weight_share * (1 - weight)
         if not weight > 0:
             weight = float("nan")

@@ -1,7 +1,7 @@
 """The kurtosis of columns, from their published histograms and variances.
 
-A histogram shows the cells in bins whose counts stand out of the noise. If the variance is larger
-than that of these cells, the rest belongs to cells that are not seen: they are taken to lie at the
+A histogram shows the cells in bins whose counts exceed the noise. If the variance is larger
+than that of these cells, the rest belongs to cells that are not seen: they are taken to be at the
 geometric mean of the distances of the last bin that is seen and of the bound in use.
 """
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from gramercy.estimators.caveats import Caveat
 
 
+_MOST_SHOWN = 8  # in words
+
+
 class Caveats(Sequence["Caveat"]):
     """What the numbers of a release do not say: see `estimators.caveats.Caveat`.
 
@@ -64,4 +67,8 @@ class Caveats(Sequence["Caveat"]):
 
     def __repr__(self) -> str:
         lines = [f"{each.column or 'release'}: {each.kind}. {each.notice}" for each in self]
+        if len(self) > _MOST_SHOWN:  # one of each kind in words, and the columns that have it
+            found = {each.kind: each for each in reversed(self)}
+            lines = [f"{name}: {kinds}" for name, kinds in self.kinds.items()]
+            lines += [f"{kind}: {each.notice}" for kind, each in reversed(found.items())]
         return "\n".join([f"<{len(self)} caveats>", *lines])

@@ -174,7 +174,7 @@ class Periods(Mapping[str, Release]):
 
         The test is about the populations behind the tables. It knows the noise and the sampling
         error of each period, and how far clipping may have moved each number: a difference that
-        clipping can explain is no change (`estimators.table_comparison`).
+        clipping can explain is not a change (`estimators.table_comparison`).
 
         Returns
         -------

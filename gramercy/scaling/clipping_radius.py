@@ -68,7 +68,7 @@ class RowLengths:
         return np.where(self.edges > 0, self.edges, high / 4), high
 
     def weights(self, least: float = _SEEN, gap: float = _GAP) -> Array:
-        """Shares of rows by bin: zero beyond the last run that stands out of the noise."""
+        """Shares of rows by bin: zero beyond the last run that exceeds the noise."""
         values = centred(self.counts, self.rows)
         most = int(np.argmax(values))
         seen, _ = seen_bins(values[most + 1 :] / self.sd, least, gap)

@@ -1,4 +1,4 @@
-"""Runs of neighbouring bins whose mass stands out of the noise of their counts."""
+"""Runs of neighbouring bins whose mass exceeds the noise of their counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def centred(counts: NDArray[np.int64], rows: float) -> Array:
 
 
 def seen_bins(evidence: Sequence[float] | Array, least: float, gap: float) -> tuple[int, float]:
-    """How many bins, from the first, reach up to the last run that stands out of the noise.
+    """How many bins, from the first, reach up to the last run that exceeds the noise.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ def test_all_draws_together_are_within_the_charged_mu(
 
     The noise is small, so that the constants fit the table, and some rows are far longer than the
     radius: then what they lose by clipping moves as far as it may. A row cannot have missing cells
-    and be as long in all others, so a matrix of missing cells is attained but for a little.
+    and be as long in all others, so a matrix of missing cells is nearly attained.
     """
     persons, folds = "persons" in case, 3 if "folds" in case else 1
     by = "kind" if "groups" in case else None

@@ -351,12 +351,15 @@ def _certainly_useless(plan: Plan, facts: dict[str, Any]) -> Verdict | None:
 
 
 def _numbers(plain: PlainAccuracy) -> dict[str, Any]:
-    """The errors of a plain table by name."""
+    """The errors of a plain table by name; those of lost correlations are 1."""
+    noise, bias, error, largest = (
+        min(each, 1.0) for each in (plain.noise, plain.clipping, plain.typical, plain.largest)
+    )
     return {
-        "noise": (plain.noise, plain.noise),
-        "bias": (plain.clipping, plain.clipping),
-        "error": (plain.typical, plain.typical),
-        "largest_error": plain.largest,
+        "noise": (noise, noise),
+        "bias": (bias, bias),
+        "error": (error, error),
+        "largest_error": largest,
         "lost_share": plain.lost_share,
     }
 

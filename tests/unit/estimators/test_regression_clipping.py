@@ -95,3 +95,23 @@ def test_stated_share_of_variance_is_attained_on_rows() -> None:
     residual = frame["c0"] - result.predict(frame)
     attained = 1 - residual.var() / frame["c0"].var()
     assert abs(attained - result.rsquared) < 0.03
+
+
+def test_rows_of_persons_are_weighted_together() -> None:
+    """A matrix that is divided by the number of persons has the sums of three rows each."""
+    table = 5.0 + np.random.default_rng(2).normal(size=(20_000, P))
+    rows = replace(privately_scaled(table, [(-20.0, 20.0)] * P, 4.0), lost=None, histograms=())
+    law = rows.law.model_copy(
+        update={
+            "sd_diagonal": 3 * rows.law.sd_diagonal,
+            "sd_off_diagonal": 3 * rows.law.sd_off_diagonal,
+        }
+    )
+    persons = replace(
+        rows, raw=3 * rows.raw, repaired=3 * rows.repaired, law=law, rows_each=3.0, rows=20_000 / 3
+    )
+    fits = [LinearRegression(outcome="c0").fit(each).tables["fit"] for each in (rows, persons)]
+    spreads = [
+        fit.set_index("quantity").loc["residual standard deviation", "value"] for fit in fits
+    ]
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.01)

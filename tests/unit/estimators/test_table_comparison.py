@@ -171,7 +171,7 @@ def test_a_table_that_is_split_at_random_has_not_changed() -> None:
     assert (tested < 0.05).mean() <= 0.06
 
 
-def test_changes_of_several_errors_are_found_beside_tails() -> None:
+def test_changes_of_several_errors_are_found_next_to_tails() -> None:
     table = tailed(1, 80_000)
     table[60_000:, 4] += 0.15
     table[60_000:, 5] *= 1.2

@@ -1,4 +1,4 @@
-"""Runs of bins that stand out of the noise."""
+"""Runs of bins that exceed the noise."""
 
 from __future__ import annotations
 

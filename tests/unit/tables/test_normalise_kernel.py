@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,8 @@ def test_squares_of_rows_that_are_clamped(monkeypatch: pytest.MonkeyPatch) -> No
 def test_kernel_equals_reference_exactly(
     columns: Any, intercept: bool, normalisation: Any, lattice: Lattice
 ) -> None:
+    width = sum(len(each.levels) if isinstance(each, Levels) else 1 for each in columns)
+    lattice = replace(lattice, p=int(intercept) + width)
     plain, quick = Repairs.zeros(len(columns)), Repairs.zeros(len(columns))
     for rows in (0, 1, 255, 256, 3000):
         cells_ = cells(len(columns), rows)
