@@ -319,8 +319,8 @@ def moments_of(
     # Noise and bias of correlations: the true ones may be those with what was lost, or of what was
     # kept.
     deviations = np.sqrt(np.outer(variance, variance))
-    squares = (nu / products) ** 2 + np.outer((nu / o) ** 2, mean**2)
-    squares = squares + np.outer(mean**2, (nu / o) ** 2)
+    of_means = np.outer((nu / o) ** 2, mean**2)
+    squares = (nu / products) ** 2 + (of_means + of_means.T)  # symmetric to the last digit
     relative = (variance_noise / variance) ** 2 / 4
     squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))

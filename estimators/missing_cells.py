@@ -48,8 +48,8 @@ class Presence:
 
         `second`: second moments of the cells that are present. Both are in scaled units.
         """
-        of_means = means[None, :] * self.excess_sd / self.share
-        noise: Array = np.sqrt((self.sd * second / self.share) ** 2 + of_means**2 + of_means.T**2)
+        of_means = (means[None, :] * self.excess_sd / self.share) ** 2
+        noise: Array = np.sqrt((self.sd * second / self.share) ** 2 + (of_means + of_means.T))
         return noise
 
     def as_independent(self, matrix: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 LEAST_STRENGTH = 50.0
@@ -44,3 +45,17 @@ def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | No
     histograms = share * (1 - _LENGTHS)
     stages = tuple(histograms * each for each in _STAGES)
     return Shares(stages, share * _LENGTHS, _LOST * (1 - share))
+
+
+def follow_a_share(stages: Sequence[float], lengths: float, lost: float) -> bool:
+    """Whether shares are those that one total share of all histograms gives."""
+    histograms = math.fsum([*stages, lengths])
+    rule = [
+        *(histograms * (1 - _LENGTHS) * each for each in _STAGES),
+        histograms * _LENGTHS,
+        _LOST * (1 - histograms),
+    ]
+    stated = [*stages, lengths, lost]
+    return len(stated) == len(rule) and all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(stated, rule, strict=True)
+    )

@@ -676,7 +676,12 @@ def _check_further(place: Path, bundle: ReleaseBundle) -> None:
             check_lattice(place / GROUP_FILES[name], group.further[name] * own.rows.value / unit)
         if facts.neighbours.count_is_public:
             noise = facts.further_facts[name].noise
-            _check_entries(path, matrix, norm + 60 * noise.sd_diagonal)
+            largest = norm + 60 * noise.sd_diagonal
+            _check_entries(path, matrix, largest)
+            for group, own in zip(bundle.groups, facts.groups, strict=True):
+                # No group has more than all rows, or more noise than all groups together.
+                moved = group.further[name] * (own.rows.value / facts.rows.value)
+                _check_entries(place / GROUP_FILES[name], moved, largest)
 
 
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
@@ -690,6 +695,11 @@ def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     matrices += [
         (fold, fold_law.divided_by(part.value))
         for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
+    ]
+    # No group has more than all rows, or more noise than all groups together.
+    matrices += [
+        (group.raw * (own.rows.value / facts.rows.value), facts.noise)
+        for group, own in zip(bundle.groups, facts.groups, strict=True)
     ]
     for matrix, law in matrices:
         largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal

@@ -50,6 +50,7 @@ from gramercy.pipeline.publish.drawing import (
     release_manifest,
 )
 from gramercy.scaling.chain import replayed
+from gramercy.scaling.shares import follow_a_share
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
@@ -78,7 +79,9 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
 
 def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
     """Recompute centres, scales and radius from the published histograms."""
-    facts = bundle.manifest
+    facts, scaling = bundle.manifest, bundle.manifest.scaling
+    if scaling is None or not follow_a_share(scaling.stages, scaling.lengths, scaling.lost):
+        raise wordings.file_contradicts(str(place / DESCRIPTOR), "the shares of the budget")
     calibration = calibrate(facts)
     of_sum = calibration.noise_of_sum(facts)
     chain, histograms = replayed(facts, bundle.histograms, of_sum)

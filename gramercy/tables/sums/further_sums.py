@@ -104,7 +104,9 @@ class FurtherJob(Job[FurtherSums]):
         """Each person's sum of squares: of rows of the released matrix, then of further rows."""
         if persons is None:
             clip = Clip(radius=self.further.radius)
-            rows = GramJob(self.contract, clip, self.row_lattice, threads=self.threads)
+            rows = GramJob(
+                self.contract, clip, self.row_lattice, self.keep_malformed, threads=self.threads
+            )
             return rows.measure(source, on_rows)
         factors = persons.factors(self.row_lattice)
         further = FurtherPersons(persons.known, factors, large=persons.large)

@@ -250,7 +250,8 @@ def normalise(
         return unit
     with np.errstate(over="ignore"):
         clipped = np.flatnonzero((length if power is None else length / power) > radius)
-    inside: NDArray[np.float64] = scaled / radius
+        # An overflow must not be reported: the warning would depend on private cells.
+        inside: NDArray[np.float64] = scaled / radius
     inside[:, clipped] = moderate[:, clipped] * inverse[clipped]
     return inside
 

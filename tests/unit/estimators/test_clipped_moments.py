@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from gramercy.estimators.lost_moments import clipped_moments
+from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_comparison import DEVIATION, measure, numbers
 from gramercy.estimators.uncertainty.column_kurtosis import column_kurtosis
 from gramercy.schemas.evidence import ROW_LENGTHS, Evidence
@@ -93,3 +94,16 @@ def test_bias_spans_correlations_with_and_without_what_was_lost() -> None:
     assert moved > 0.1
     assert moments.correlation_bias[0, 1] > 0.9 * moved
     assert plain.correlation_bias.max() < 0.02
+
+
+def test_noise_of_shares_is_symmetric_to_the_last_digit() -> None:
+    """Matrices of estimates are read back only if they are symmetric."""
+    stream = np.random.default_rng(8)
+
+    def symmetric() -> Array:
+        half = stream.random((40, 40))
+        return (half + half.T) / 2
+
+    shares = Presence(symmetric(), symmetric(), stream.random((40, 40)), stream.random((40, 40)))
+    noise = shares.noise(symmetric(), stream.normal(size=40))
+    np.testing.assert_array_equal(noise, noise.T)
