@@ -253,8 +253,9 @@ class ColumnScan:
     def _of_body(self, values: NoisyCells, present: float, noise: float, q: int) -> ColumnConstants:
         body = self.body
         assert body is not None  # noqa: S101
-        starts = (values.edges[:-1] - body.centre) / body.scale
-        ends = (values.edges[1:] - body.centre) / body.scale
+        # Halves, because a distance may exceed the largest float.
+        edges = (values.edges / 2 - body.centre / 2) / (body.scale / 2)
+        starts, ends = edges[:-1], edges[1:]
         farther = np.maximum(np.abs(starts), np.abs(ends))
         core = farther <= _CORE
         kept, strongest = core.copy(), 0.0
