@@ -253,7 +253,8 @@ class ColumnScan:
     def _of_body(self, values: NoisyCells, present: float, noise: float, q: int) -> ColumnConstants:
         body = self.body
         assert body is not None  # noqa: S101
-        edges = (values.edges / 2 - body.centre / 2) / body.scale * 2  # no difference overflows
+        # Halves, because a distance may exceed the largest float.
+        edges = (values.edges / 2 - body.centre / 2) / (body.scale / 2)
         starts, ends = edges[:-1], edges[1:]
         farther = np.maximum(np.abs(starts), np.abs(ends))
         core = farther <= _CORE
