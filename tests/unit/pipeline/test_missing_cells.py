@@ -319,6 +319,7 @@ FLAWS = (
     "another cut everywhere",
     "no matrix",
     "other columns everywhere",
+    "another share of the budget",
     "another scale",
     "another law",
     "another indicator",
@@ -358,6 +359,8 @@ def test_planted_flaws_are_found(tmp_path: Path, flaw: str) -> None:
         present = facts.scaling.present or ()
         changed = forged(facts, bundle.histograms, present=(1.0, *present[1:]))
         missing = np.delete(np.delete(matrix, P, axis=0), P, axis=1)
+    elif flaw == "another share of the budget":
+        changed = forged(facts, bundle.histograms, lost=1.0001 * facts.scaling.lost)
     elif flaw == "another scale":
         constants = facts.calibration.constants | {"scale_missing": mechanism.scale / 2}
         calibration = facts.calibration.model_copy(update={"constants": constants})
@@ -381,12 +384,13 @@ def test_forged_groups_are_found(tmp_path: Path) -> None:
     facts, groups, mechanism = bundle.manifest, bundle.groups, calibrate(bundle.manifest).missing
     assert mechanism is not None
     unit = facts.further_rows["missing"].norm / mechanism.lattice.divisor
-    for amounts in ((1e6, 0.0), (0.5, -0.5)):
+    shifted = float(10 * mechanism.lattice.divisor * facts.rows.value)  # from a group to another
+    for amounts in ((1e6, 0.0), (0.5, -0.5), (shifted, -shifted)):
         changed = list(groups)
         for k, amount in enumerate(amounts):
             own, rows = groups[k], facts.groups[k].rows.value
-            moved = own.further["missing"] + amount * unit / rows * np.eye(P + len(HOLES))
-            further = {**own.further, "missing": moved}
+            changed_matrix = own.further["missing"] + amount * unit / rows * np.eye(P + len(HOLES))
+            further = {**own.further, "missing": changed_matrix}
             changed[k] = GroupMatrices(own.level, own.raw, own.denoised, own.folds, further)
         for path in place.iterdir():
             path.chmod(0o644)

@@ -313,3 +313,21 @@ def test_persons_are_measured_as_for_the_matrix(tmp_path: Path) -> None:
     main = GramJob(declared, Clip(radius=2.0), LATTICE).measure(source)
     assert own.names == main.names
     assert np.array_equal(own.squares, main.squares)
+
+
+def test_malformed_lines_of_a_person_count_as_for_the_matrix(tmp_path: Path) -> None:
+    """In folders that name the person, and with groups, malformed lines stay as empty rows."""
+    for k in range(3):
+        (folder := tmp_path / f"who=p{k}").mkdir()
+        lines = ["9.0,8.0,-7.0,A", *["1,2"] * (50 if k == 0 else 0)]
+        (folder / "t.csv").write_text("\n".join(["c0,c1,c2,ward", *lines]) + "\n")
+    declared, source = contract(tmp_path, **BY_PERSON), open_source(str(tmp_path))
+    job = FurtherJob(declared, lost_of(2.0), LATTICE, LATTICE, keep_malformed=True)
+    main = GramJob(declared, Clip(radius=2.0), LATTICE, keep_malformed=True).measure(source)
+    assert np.array_equal(job.measure(source).squares, main.squares)
+
+
+def test_overflow_of_a_short_radius_gives_no_warning() -> None:
+    """It would tell of a cell; warnings are errors here."""
+    inside = normalise(np.array([[1e308], [0.0]]), Clip(radius=0.1))
+    np.testing.assert_allclose(inside, [[1.0], [0.0]])
