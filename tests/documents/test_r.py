@@ -15,9 +15,9 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
-from tests.support.caveat_release import caveat_request
+from tests.support.caveat_release import publish_caveats
 from tests.support.documents import ROOT, blocks
-from tests.support.factories import home_at, run_pipeline
+from tests.support.factories import home_at
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the release that the guide reads, under the path that it names."""
     place = tmp_path_factory.mktemp("r")
     with home_at(place / "home") as home:
-        run_pipeline(caveat_request(place))
+        publish_caveats(place)
     shutil.copytree(home / "archive/toy/v1-r1", place / "archive/clinic/2026-11-r1")
     return place
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.support.factories import write_request
+from tests.support.black_box.replay import patched_sampler
+from tests.support.factories import run_pipeline, write_request
 
 ROWS = 12_000
 COLUMNS: dict[str, Any] = {
@@ -40,6 +41,21 @@ def caveat_table() -> pd.DataFrame:
             "ward": stream.choice(["A", "B", "C"], size=ROWS, p=[0.5, 0.3, 0.2]),
         }
     )
+
+
+def publish_caveats(folder: Path) -> Path:
+    """Publish the release with its estimates and its report; return the folder of the release.
+
+    With seeded noise, because chance decides which caveats a release has.
+    """
+    stream = np.random.default_rng(5)
+
+    def noise(name: str, parameters: tuple[float, ...], size: int) -> Any:
+        assert name == "rounded_gaussian"
+        return np.rint(parameters[0] * stream.normal(size=size)).astype(np.int64)
+
+    with patched_sampler(noise):
+        return run_pipeline(caveat_request(folder))
 
 
 def caveat_request(folder: Path, **changes: Any) -> Path:

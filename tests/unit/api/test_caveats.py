@@ -17,8 +17,8 @@ from gramercy.api.release import Release
 from gramercy.common.home import Home
 from gramercy.common.plotting import Picture, forest
 from gramercy.schemas import families
-from tests.support.caveat_release import COLUMNS, ROWS, caveat_request, caveat_table
-from tests.support.factories import home_at, run_command, run_json, run_pipeline, run_release
+from tests.support.caveat_release import COLUMNS, ROWS, caveat_table, publish_caveats
+from tests.support.factories import home_at, run_command, run_json, run_release
 from tests.support.histogram_tables import marginals_request
 from tests.support.problems import raises
 
@@ -31,7 +31,7 @@ def caveat_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the release, its estimates and its report, which no test changes."""
     folder = tmp_path_factory.mktemp("caveats")
     with home_at(folder / "home") as home:
-        run_pipeline(caveat_request(folder))
+        publish_caveats(folder)
     return home
 
 
