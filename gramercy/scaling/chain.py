@@ -19,10 +19,10 @@ from gramercy.scaling.clipping_radius import (
     clipping_radius,
     length_edges,
     lost_cut,
+    missing_cut,
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
-from gramercy.scaling.missing_cells import missing_cut
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts

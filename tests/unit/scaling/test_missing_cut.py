@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gramercy.scaling.missing_cells import missing_cut
+from gramercy.scaling.clipping_radius import missing_cut
 
 ROWS = 20_000
 
