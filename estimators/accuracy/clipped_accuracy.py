@@ -2,8 +2,9 @@
 
 Every correlation has a bound: two standard deviations of the noise, and the bias of clipping and of
 missing cells, together. The verdict looks at the largest of these bounds, so it needs no law of the
-rows. Columns of which only the sign is published, and columns that are constant as far as the noise
-can tell, are set apart: no one can use their correlations by mistake, because none are shown.
+rows. Set apart are columns of which only the sign is published, because their correlations are
+those of whether a cell differs, and columns that are constant as far as the noise can tell, because
+theirs are unknown.
 """
 
 from __future__ import annotations
