@@ -41,7 +41,7 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
     frame = pd.DataFrame(rows)
     terms = inputs.contract("table.csv", cell.rows, cell.columns)
     columns = tuple(terms.columns.values())
-    kernel = NormaliseKernel(columns, terms.intercept, Unit(), lattice)
+    kernel = NormaliseKernel.of(columns, terms.intercept, Unit(), lattice)
     recipe = RowTransform(columns, terms.intercept, Unit(), lattice)
     compiled = replace(recipe, kernel=kernel)
     whole = np.hstack(

@@ -31,6 +31,7 @@ from gramercy.tables.persons.person_index import (
     Persons,
     PersonSample,
 )
+from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,
@@ -170,7 +171,8 @@ class LengthJob(Job[PartialCounts]):
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialCounts:
-        lengths, thresholds = RowLengths.of(self.contract), length_thresholds(self.edges)
+        lengths = RowLengths.of(self.contract, self.metric)
+        thresholds = length_thresholds(self.edges)
         threads = range(worker_count(self, lengths.width))
         if self.contract.person_column is not None:
             measured = Persons(large=lengths.large)
@@ -247,11 +249,12 @@ def count_lengths(
     edges: NDArray[np.float64],
     on_rows: OnRows = ignore_progress,
     *,
+    metric: Metric | None = None,
     engine: Engine = run_locally,
 ) -> BinCounts:
     """Count the lengths of scaled rows, before they are clipped.
 
-    A row's length is that of the row that `repair` returns, intercept included. If
+    A row's length is that of the row that `repair` returns, intercept included, in the metric. If
     persons are protected, it is the square root of the sum of squares over all rows of a person.
 
     Parameters
@@ -261,7 +264,7 @@ def count_lengths(
         [edges[k], edges[k + 1]). The last bin has no upper edge, and lengths below the first edge
         are in bin 0, such as the zero of a malformed line.
     """
-    return _count(source, LengthJob(contract, edges), on_rows, engine)
+    return _count(source, LengthJob(contract, edges, metric=metric), on_rows, engine)
 
 
 def _count(source: Source, job: Job[PartialCounts], on_rows: OnRows, engine: Engine) -> BinCounts:
@@ -281,20 +284,27 @@ class RowLengths:
     """Computes the squared lengths of scaled rows, without clipping."""
 
     def __init__(
-        self, columns: Sequence[ColumnKind], intercept: bool, width: int, *, large: bool
+        self,
+        columns: Sequence[ColumnKind],
+        intercept: bool,
+        width: int,
+        metric: Metric | None = None,
+        *,
+        large: bool,
     ) -> None:
-        self._columns, self._intercept = tuple(columns), intercept
+        self._columns, self._intercept, self._metric = tuple(columns), intercept, metric
         # The number of matrix columns, and whether compiled code pays off: it computes the same.
         self.width, self.large = width, large
         self._are_levels = np.array([column.categories is not None for column in columns])
         self._constants = repair_constants(columns)
 
     @classmethod
-    def of(cls, contract: Contract) -> RowLengths:
+    def of(cls, contract: Contract, metric: Metric | None = None) -> RowLengths:
         """The lengths of a contract's rows."""
         width = contract.intercept + sum(column.width for column in contract.columns.values())
         large = is_large(contract.rows, width)
-        return cls(tuple(contract.columns.values()), contract.intercept, width, large=large)
+        columns = tuple(contract.columns.values())
+        return cls(columns, contract.intercept, width, metric, large=large)
 
     def squares(self, cells: Array) -> NDArray[np.uint64]:
         """Squared length of every row in units of 2^-20, shape (rows,).
@@ -305,7 +315,7 @@ class RowLengths:
         -----
         Squares are summed in a fixed loop over columns; see `tables.sums.row_transform.normalise`.
         """
-        if self.large:
+        if self.large and self._metric is None:
             squares = compiled(squares_kernel)(
                 np.ascontiguousarray(cells), self._are_levels, self._constants, self._intercept
             )
@@ -315,8 +325,9 @@ class RowLengths:
                 cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
             )
             squares = np.zeros(cells.shape[1])
+            measured = scaled if self._metric is None else self._metric.rows(scaled)
             with np.errstate(over="ignore"):
-                for column in scaled:
+                for column in measured:
                     squares += column * column
         with np.errstate(over="ignore"):
             return np.rint(np.minimum(squares * _UNITS, MAX_ROW_SQUARES)).astype(np.uint64)

@@ -26,6 +26,7 @@ from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.name_table import Names
 from gramercy.tables.persons.person_index import Persons, scale_rows
 from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, Parts, Sum, SummingWorker
+from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,
@@ -105,7 +106,12 @@ class FurtherJob(Job[FurtherSums]):
         if persons is None:
             clip = Clip(radius=self.further.radius)
             rows = GramJob(
-                self.contract, clip, self.row_lattice, self.keep_malformed, threads=self.threads
+                self.contract,
+                clip,
+                self.row_lattice,
+                self.keep_malformed,
+                threads=self.threads,
+                metric=self.metric,
             )
             return rows.measure(source, on_rows)
         factors = persons.factors(self.row_lattice)
@@ -145,7 +151,7 @@ class FurtherJob(Job[FurtherSums]):
         *,
         grouped: bool = False,
     ) -> list[WorkerT]:
-        transform = RowTransform.of(self.contract, self.further, self.lattice)
+        transform = RowTransform.of(self.contract, self.further, self.lattice, self.metric)
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
         workers = [new_worker(transform) for _ in range(threads)]
         read_to_workers(
@@ -248,10 +254,11 @@ def sum_further_rows(
     *,
     groups: Parts = ONE_PART,
     keep_malformed: bool = False,
+    metric: Metric | None = None,
     engine: Engine = run_locally,
 ) -> tuple[Sum, ...]:
     """Sum q q^T over the integer further rows of every group of a table; see `FurtherJob`."""
-    job = FurtherJob(contract, further, lattice, row_lattice, groups, keep_malformed)
+    job = FurtherJob(contract, further, lattice, row_lattice, groups, keep_malformed, metric=metric)
     sums = engine(source, job, on_rows)
     if not sums.contributions.are_in_ball(lattice):
         raise wordings.table_changed()

@@ -26,6 +26,7 @@ from gramercy.tables.batches import (
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import IndexedPersons, Persons
+from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.period_filter import PeriodFilter
 
 OnRows = Callable[[int], None]
@@ -45,6 +46,8 @@ class Job(ABC, Generic[ResultT]):
     contract: Contract  # the declared columns
     # maximal number of threads; None for as many as are useful
     threads: int | None = field(default=None, kw_only=True)
+    # the metric in which rows are measured, if it is not that of scaled rows
+    metric: Metric | None = field(default=None, kw_only=True)
 
     @property
     def passes(self) -> int:

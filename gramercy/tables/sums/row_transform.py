@@ -22,6 +22,7 @@ from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit, Whole
 from gramercy.tables.batches import cache_slices
+from gramercy.tables.sums.metric import Metric
 
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 
@@ -45,17 +46,28 @@ class RowTransform:
     lattice: Lattice  # lattice of the integer rows
     # The three steps as one compiled function, for large tables, and where it is loaded. Its
     # results are identical.
-    kernel: NormaliseKernel | None = None
+    kernel: Kernel | None = None
+    metric: Metric | None = None  # in which rows are measured, if it is not that of scaled rows
 
     @classmethod
-    def of(cls, contract: Contract, normalisation: AnyRows, lattice: Lattice) -> RowTransform:
+    def of(
+        cls,
+        contract: Contract,
+        normalisation: AnyRows,
+        lattice: Lattice,
+        metric: Metric | None = None,
+    ) -> RowTransform:
         """The transform of a contract's rows."""
         columns = tuple(contract.columns.values())
-        kernel = None
+        kernel: Kernel | None = None
         is_compiled = is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel)
         if is_compiled and not isinstance(normalisation, FurtherRows):
-            kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
-        return cls(columns, contract.intercept, normalisation, lattice, kernel)
+            rows = (columns, contract.intercept)
+            if metric is None:
+                kernel = NormaliseKernel.of(*rows, normalisation, lattice)
+            else:
+                kernel = MetricKernel(*rows, metric, normalisation, lattice)
+        return cls(columns, contract.intercept, normalisation, lattice, kernel, metric)
 
     def integers(
         self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
@@ -97,7 +109,8 @@ class RowTransform:
         scaled = repair(
             cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
         )
-        normalised = normalise(scaled, self.normalisation, factors, cells)
+        measured = scaled if self.metric is None else self.metric.rows(scaled)
+        normalised = normalise(scaled, self.normalisation, factors, cells, measured)
         return integer_rows(normalised, self.lattice)
 
     @cached_property
@@ -207,6 +220,7 @@ def normalise(
     normalisation: AnyRows,
     factors: Factors = None,
     cells: NDArray[np.float64] | None = None,
+    measured: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Bring every row into the unit ball; with `Whole`, rows stay as they are.
 
@@ -222,6 +236,9 @@ def normalise(
         Without persons, all are 1. With `FurtherRows` only.
     cells
         The cells of the rows, shape (columns, rows); NaN where missing. With `Missing` only.
+    measured
+        The rows in the metric in which their lengths are measured, shape (p, rows); by default,
+        that of scaled rows. In this metric is the result, too, except for `Lost`.
 
     Returns
     -------
@@ -237,8 +254,10 @@ def normalise(
     """
     if normalisation.keeps_rows:
         return scaled
+    measured = scaled if measured is None else measured
     if isinstance(normalisation, Lost):
-        return lost_rows(scaled, normalisation, factors)
+        return lost_rows(scaled, normalisation, factors, measured)
+    scaled = measured
     if isinstance(normalisation, Missing) and cells is not None:
         return missing_rows(scaled, cells, normalisation, factors)
     length, power = _lengths(scaled)
@@ -257,37 +276,43 @@ def normalise(
 
 
 def lost_rows(
-    scaled: NDArray[np.float64], lost: Lost, factors: Factors = None
+    scaled: NDArray[np.float64],
+    lost: Lost,
+    factors: Factors = None,
+    measured: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """What clipping takes away from every row, as a row of the unit ball.
 
     Parameters
     ----------
-    scaled, factors
+    scaled, factors, measured
         See `normalise`.
 
     Returns
     -------
     ndarray of float64, shape (p, rows)
         Of a row z, sqrt(1 - w) y min(1, R/(sqrt(1 - w) |y|)) / R, with y as in `Lost`, R its
-        longest row, and w = f^2 min(1, r^2/|z|^2) for the factor f. Zero where w = 1.
+        longest row, and w = f^2 min(1, r^2/|z|^2) for the factor f and the measured length |z|.
+        Zero where w = 1.
 
     Notes
     -----
     The same care as in `normalise`: lengths are products of a moderate number and a power of two.
     """
-    length, power = _lengths(scaled)
-    powers = np.ones(length.size) if power is None else power
+    length, power = _lengths(scaled if measured is None else measured)
     with np.errstate(over="ignore"):
-        kept = np.minimum(lost.radius * powers / length, 1.0)
+        kept = np.minimum(lost.radius * (1.0 if power is None else power) / length, 1.0)
     if factors is not None:
         kept *= factors
     clipped = np.flatnonzero(kept < 1.0)
     rows = np.zeros_like(scaled)
     if not clipped.size:
         return rows
-    kept, powers = kept[clipped], powers[clipped]
-    y = scaled[:, clipped] * powers
+    kept = kept[clipped]
+    far = scaled[:, clipped]
+    power = _lengths(far)[1]
+    powers = np.ones(clipped.size) if power is None else power
+    y = far * powers
     if lost.intercept:
         y[0] = lost.intercept * powers
     share = np.sqrt((1.0 - kept) * (1.0 + kept))
@@ -429,21 +454,28 @@ class NormaliseKernel:
 
     def __init__(
         self,
-        columns: Sequence[ColumnKind],
-        intercept: bool,
+        features: NDArray[np.int64],
+        constants: Array,
         normalisation: Unit | Clip | Whole,
         lattice: Lattice,
     ) -> None:
-        features = [(_INTERCEPT, _NUMBER)] if intercept else []
-        for i, column in enumerate(columns):
-            indices = [_NUMBER] if column.categories is None else range(column.width)
-            features += [(i, index) for index in indices]
-        self._features = np.array(features, dtype=np.int64)
-        self._constants = repair_constants(columns)
+        self._features, self._constants = features, constants
         radius = normalisation.divisor(np.nan)
         self._kind = _UNIT if radius is None else _WHOLE if normalisation.keeps_rows else _CLIP
         self._radius = radius or 1.0
         self._lattice = lattice
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[ColumnKind],
+        intercept: bool,
+        normalisation: Unit | Clip | Whole,
+        lattice: Lattice,
+    ) -> NormaliseKernel:
+        """The kernel of declared columns."""
+        features, constants = _features(columns, intercept), repair_constants(columns)
+        return cls(features, constants, normalisation, lattice)
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
         """Integer rows; see `RowTransform.integers`."""
@@ -482,6 +514,59 @@ class NormaliseKernel:
         radius = np.inf if self._kind == _WHOLE else float(self._lattice.squared_radius)
         outside: NDArray[np.bool_] = ~(squares <= radius)
         return outside
+
+
+class MetricKernel:
+    """The same where rows are measured in another metric: compiled passes before and after it."""
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnKind],
+        intercept: bool,
+        metric: Metric,
+        normalisation: Unit | Clip | Whole,
+        lattice: Lattice,
+    ) -> None:
+        features, constants = _features(columns, intercept), repair_constants(columns)
+        self._metric = metric
+        # Columns of zeros and ones are multiplied by their power of two after the first pass.
+        numbers = (features[:, 0] >= 0) & (features[:, 1] == _NUMBER)
+        bits = metric.row_bits
+        constants[features[numbers, 0], _SCALE] *= 2.0 ** -bits[numbers]
+        self._powers = np.where(numbers, 1.0, 2.0**bits)[:, None]
+        q = len(features)
+        self._before = NormaliseKernel(features, constants, _AS_THEY_ARE, UnscaledLattice(q))
+        places = np.column_stack([np.arange(q), np.full(q, _NUMBER)])
+        self._after = NormaliseKernel(places, np.tile(_IDENTITY, (q, 1)), normalisation, lattice)
+
+    def __call__(self, cells: Array, repairs: Repairs) -> Array:
+        """Integer rows; see `RowTransform.integers`."""
+        return self._after(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
+
+    def squares(self, cells: Array, repairs: Repairs) -> Array:
+        """Squares of integer rows; see `RowTransform.squares`."""
+        return self._after.squares(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
+
+    def rows(self, cells: Array, repairs: Repairs) -> Array:
+        """The rows in the metric; see `Metric.rows`."""
+        z = self._before(cells, repairs)
+        z *= self._powers
+        return self._metric.of_whole(z)
+
+
+Kernel = NormaliseKernel | MetricKernel
+_SCALE = 3  # place among a column's constants
+_IDENTITY = (-np.inf, np.inf, 0.0, 1.0, -np.inf, np.inf)
+_AS_THEY_ARE = Whole(kind="whole")
+
+
+def _features(columns: Sequence[ColumnKind], intercept: bool) -> NDArray[np.int64]:
+    """The column, and the level if it has any, of every matrix column; shape (p, 2)."""
+    features = [(_INTERCEPT, _NUMBER)] if intercept else []
+    for i, column in enumerate(columns):
+        indices = [_NUMBER] if column.categories is None else range(column.width)
+        features += [(i, index) for index in indices]
+    return np.array(features, dtype=np.int64)
 
 
 def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks

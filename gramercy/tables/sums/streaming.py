@@ -25,6 +25,7 @@ from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import DrawKeys, Keys, Persons, PersonSample, scale_rows
 from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, AssignFolds, Parts, Sum, SummingWorker
+from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,
@@ -146,7 +147,7 @@ class GramJob(Job[PartialSums]):
         draw: Callable[[int], Any] | None = None,
         by: LevelsFacts | None = None,
     ) -> tuple[MalformedLines, list[WorkerT]]:
-        transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
+        transform = RowTransform.of(self.contract, self.normalisation, self.lattice, self.metric)
         threads = 1 if self.lattice.p >= WIDE else worker_count(self, self.lattice.p)
         workers = [new_worker(transform) for _ in range(threads)]
         _, malformed = read_to_workers(
@@ -270,6 +271,7 @@ def accumulate(
     parts: Parts = ONE_PART,
     assign: AssignFolds | None = None,
     draw_keys: DrawKeys | None = None,
+    metric: Metric | None = None,
     engine: Engine = run_locally,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table."""
@@ -282,7 +284,9 @@ def accumulate(
     if keep_malformed:
         _check_row_order(source, contract)
     keep_malformed = keep_malformed or parts.count > 1
-    job = GramJob(contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys)
+    job = GramJob(
+        contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys, metric=metric
+    )
     sums = engine(source, job, on_rows)
     if contract.person_column is None:
         # A dropped malformed line counts as a zero row.

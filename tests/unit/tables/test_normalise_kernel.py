@@ -81,7 +81,7 @@ def cells(columns: int, rows: int) -> np.ndarray:
 @pytest.mark.parametrize("rows", [0, 1, 255, 256, 257, 3000])
 def test_squares_are_those_of_the_rows(rows: int, normalisation: Any, lattice: Lattice) -> None:
     cells_ = cells(len(COLUMNS), rows)
-    kernel = NormaliseKernel(COLUMNS, True, normalisation, lattice)
+    kernel = NormaliseKernel.of(COLUMNS, True, normalisation, lattice)
     for quick in (kernel, None):
         transform = RowTransform(COLUMNS, True, normalisation, lattice, quick)
         repairs, counted = Repairs.zeros(len(COLUMNS)), Repairs.zeros(len(COLUMNS))
@@ -97,7 +97,7 @@ def test_squares_of_rows_that_are_clamped(monkeypatch: pytest.MonkeyPatch) -> No
     radius = int(0.99 * lattice.unit_length**2)
     monkeypatch.setattr(Lattice, "squared_radius", property(lambda _: radius))
     repairs = Repairs.zeros(len(COLUMNS))
-    kernel = NormaliseKernel(COLUMNS, True, Unit(), lattice)
+    kernel = NormaliseKernel.of(COLUMNS, True, Unit(), lattice)
     q = kernel(cells_, repairs)
     assert (kernel._fill(q.copy(), cells_, repairs) > radius).any()
     np.testing.assert_array_equal(kernel.squares(cells_, repairs), (q * q).sum(axis=0))
@@ -117,7 +117,7 @@ def test_kernel_equals_reference_exactly(
     for rows in (0, 1, 255, 256, 3000):
         cells_ = cells(len(columns), rows)
         expected = RowTransform(columns, intercept, normalisation, lattice).integers(cells_, plain)
-        result = NormaliseKernel(columns, intercept, normalisation, lattice)(cells_, quick)
+        result = NormaliseKernel.of(columns, intercept, normalisation, lattice)(cells_, quick)
         np.testing.assert_array_equal(result, expected)
         np.testing.assert_array_equal(quick.filled, plain.filled)
         np.testing.assert_array_equal(quick.clamped, plain.clamped)
@@ -129,7 +129,7 @@ def test_rows_rounded_out_of_the_ball_equal_reference() -> None:
     rng = np.random.default_rng(0)
     cells_ = rng.choice([-0.9, 0.9], size=(40, 500))
     lattice = Lattice(1, 10)
-    result = NormaliseKernel(columns, False, Unit(), lattice)(cells_, Repairs.zeros(40))
+    result = NormaliseKernel.of(columns, False, Unit(), lattice)(cells_, Repairs.zeros(40))
     plain = RowTransform(columns, False, Unit(), lattice).integers(cells_, Repairs.zeros(40))
     np.testing.assert_array_equal(result, plain)
     units = result.astype(np.int64)
@@ -139,10 +139,10 @@ def test_rows_rounded_out_of_the_ball_equal_reference() -> None:
 def test_uncompiled_kernel_gives_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As plain Python, without a compiler."""
     cells_ = cells(len(COLUMNS), 60)
-    expected = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
+    expected = NormaliseKernel.of(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
     monkeypatch.setattr("gramercy.tables.sums.row_transform.compiled", lambda function: function)
     with np.errstate(all="ignore"):
-        result = NormaliseKernel(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
+        result = NormaliseKernel.of(COLUMNS, True, Unit(), Lattice(9, 12))(cells_, Repairs.zeros(5))
     np.testing.assert_array_equal(result, expected)
 
 
@@ -212,7 +212,7 @@ contract = Contract.model_validate(contract_facts("t.csv", rows=40) | {"intercep
 lattice, cells = Lattice(3, 16), np.random.default_rng(1).normal(size=(3, 40))
 before = RowTransform.of(contract, Unit(), lattice)
 print(is_loaded(normalise_kernel), before.kernel is None)
-NormaliseKernel(before.columns, False, Unit(), lattice)(cells, Repairs.zeros(3))
+NormaliseKernel.of(before.columns, False, Unit(), lattice)(cells, Repairs.zeros(3))
 after = RowTransform.of(contract, Unit(), lattice)
 print(is_loaded(normalise_kernel), after.kernel is None)
 made = [each.integers(cells, Repairs.zeros(3)) for each in (before, after)]

@@ -1,0 +1,136 @@
+"""Rows in a metric: exact, of the row alone, and the same in compiled code."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.normalisation import Clip, Lost
+from gramercy.tables.counts.counting import RowLengths
+from gramercy.tables.sums.metric import Metric
+from gramercy.tables.sums.row_transform import MetricKernel, Repairs, RowTransform
+
+Array = NDArray[np.float64]
+
+COLUMNS = (
+    Column(lower=-3, upper=5, centre=0.25, scale=0.75),
+    Levels(levels=("a", "b")),
+    Column(lower=-1e4, upper=1e6, centre=3, scale=0.5),
+    Column(lower=0, upper=1),
+)
+WIDTH = 6  # with the intercept
+LARGEST = np.array([1, 4.75 / 0.75, 1, 1, 2e6, 1])
+LATTICE = Lattice(WIDTH, 14)
+
+
+def a_matrix(seed: int = 0, size: int = WIDTH) -> Array:
+    """A matrix of the kind that whitens nearly collinear columns."""
+    random = np.random.default_rng(seed)
+    root = np.linalg.cholesky(0.99 * np.ones((size, size)) + 0.01 * np.eye(size))
+    matrix: Array = np.linalg.inv(root) * random.uniform(0.1, 3, (size, 1))
+    return matrix
+
+
+def some_cells(seed: int, rows: int) -> Array:
+    random = np.random.default_rng(seed)
+    cells = random.normal(size=(4, rows)) * np.array([[3], [1], [1e5], [1]])
+    cells[1] = random.integers(0, 3, rows)
+    cells[random.random(cells.shape) < 0.05] = np.nan
+    return cells
+
+
+def transform(metric: Metric, *, compiled: bool) -> RowTransform:
+    clip = Clip(radius=2.5)
+    kernel = MetricKernel(COLUMNS, True, metric, clip, LATTICE) if compiled else None
+    return RowTransform(COLUMNS, True, clip, LATTICE, kernel, metric)
+
+
+@given(st.integers(0, 1000), st.integers(2, 40))
+def test_product_is_exact(seed: int, size: int) -> None:
+    random = np.random.default_rng(seed)
+    largest = 2.0 ** random.integers(-4, 30, size)
+    metric = Metric.near(random.normal(size=(size, size)), largest)
+    scaled = random.uniform(-1, 1, (size, 3)) * largest[:, None]
+    whole = np.rint(scaled * 2.0 ** metric.row_bits[:, None])
+    exact = [
+        [sum(int(a) * int(z) for a, z in zip(row, column, strict=True)) for column in whole.T]
+        for row in metric.units
+    ]
+    assert np.abs(metric.units).sum(axis=1).max() * np.abs(whole).max() <= 2.0**53
+    assert (metric.rows(scaled) == np.array(exact, float) * 2.0**-metric.bits).all()
+
+
+def test_published_entries_give_the_same_metric() -> None:
+    metric = Metric.near(a_matrix(), LARGEST)
+    again = Metric(metric.matrix, LARGEST)
+    assert (again.units == metric.units).all()
+    assert again.bits == metric.bits
+    with pytest.raises(ValueError):  # noqa: PT011
+        _ = Metric(a_matrix(), LARGEST).units
+
+
+def test_power_of_two_stays_a_power_of_two() -> None:
+    matrix = np.full((2, 2), 0.25)
+    metric = Metric.near(matrix - np.array([[0.0, 2.0**-40], [0, 0]]), np.ones(2))
+    assert (metric.matrix == matrix).all()
+    assert (Metric(metric.matrix, np.ones(2)).units == metric.units).all()
+
+
+@given(st.integers(0, 1000))
+def test_a_row_does_not_depend_on_its_batch(seed: int) -> None:
+    metric, cells = Metric.near(a_matrix(seed), LARGEST), some_cells(seed, 500)
+    rows = transform(metric, compiled=False)
+    whole = rows.integers(cells, Repairs.zeros(4))
+    order = np.random.default_rng(seed).permutation(500)
+    for part in np.split(order, [1, 8, 100]):
+        own = rows.integers(np.ascontiguousarray(cells[:, part]), Repairs.zeros(4))
+        assert (own == whole[:, part]).all()
+    assert ((whole.astype(np.int64) ** 2).sum(axis=0) <= LATTICE.squared_radius).all()
+
+
+def test_compiled_pass_gives_the_same_rows() -> None:
+    metric, cells = Metric.near(a_matrix(3), LARGEST), some_cells(3, 3000)
+    plain, quick = Repairs.zeros(4), Repairs.zeros(4)
+    expected = transform(metric, compiled=False)
+    compiled = transform(metric, compiled=True)
+    assert (expected.integers(cells, plain) == compiled.integers(cells, quick)).all()
+    assert (plain.filled == quick.filled).all()
+    assert (plain.clamped == quick.clamped).all()
+    own = Repairs.zeros(4)
+    assert (expected.squares(cells, plain) == compiled.squares(cells, own)).all()
+
+
+def test_lengths_and_losses_are_measured_in_the_metric() -> None:
+    metric, cells = Metric.near(a_matrix(5), LARGEST), some_cells(5, 400)
+    cells[2] /= 1e5
+    lengths = RowLengths(COLUMNS, True, WIDTH, metric, large=False).squares(cells) / 2.0**20
+    clip = Clip(radius=math.sqrt(np.median(lengths)))
+    lost = Lost(radius=clip.length, cut=8.0, intercept=0.5)
+    scaled = RowTransform(COLUMNS, True, clip, LATTICE).integers(cells, Repairs.zeros(4))
+    rows = RowTransform(COLUMNS, True, clip, LATTICE, None, metric).integers(
+        cells, Repairs.zeros(4)
+    )
+    own = RowTransform(COLUMNS, True, lost, LATTICE, None, metric)
+    losses = own.integers(cells, Repairs.zeros(4))
+    clipped = np.sqrt(lengths) > clip.length
+    assert 0 < clipped.sum() < clipped.size
+    of_rows = (rows**2).sum(axis=0) / LATTICE.squared_radius
+    assert np.allclose(of_rows, np.minimum(lengths / clip.length**2, 1), atol=1e-3)
+    assert (losses[:, ~clipped] == 0).all()
+    assert (losses[:, clipped] != 0).any(axis=0).all()
+    # What is lost is in the units of scaled rows: it has their direction.
+    far = np.flatnonzero(clipped)[0]
+    direction, own_direction = scaled[1:, far], losses[1:, far]
+    cosine = (
+        direction
+        @ own_direction
+        / math.sqrt((direction @ direction) * (own_direction @ own_direction))
+    )
+    assert cosine == pytest.approx(1, abs=1e-3)
