@@ -95,6 +95,35 @@ class RowLengths:
         lost: Array = np.maximum(squares / _natural_logarithm(high / low), 0.0)
         return np.where(high > radius, lost, 0.0)
 
+    def most_lost(self, radius: float) -> float:
+        """The share of the sum of squared lengths that clipping removes.
+
+        With what rows in the first unseen bin that reaches beyond the radius may add, if they are
+        as many as the noise of its count.
+        """
+        weights, lost = self.weights(), self.lost(radius)
+        seen = int(np.flatnonzero(weights)[-1]) + 1
+        beyond = max(seen, int(np.searchsorted(self.ends[1], radius, side="right")))
+        unseen = self.sd / self.rows * lost[beyond] if beyond < lost.size else 0.0
+        return min((math.fsum(weights * lost) + float(unseen)) / self.power, 1.0)
+
+
+def radii(q: int, unit: str = "row") -> Array:
+    """The radii that may be chosen: eighths of an octave from the root of q."""
+    octaves = math.log2(_LARGEST_RADIUS[unit])
+    steps = np.arange(8 * octaves + 1) / 8
+    chosen: Array = math.sqrt(q) * 2.0**steps
+    return chosen
+
+
+def clipping_bias(strength: float) -> float:
+    """b: the error of a correlation by clipping, per root of the share that is lost.
+
+    `strength`: n / (noise sqrt(p)). With less noise b is smaller.
+    """
+    bias = _BIAS * math.cbrt(math.sqrt(_STRENGTH / strength))
+    return float(f"{min(max(bias, _LEAST_BIAS), _LARGEST_BIAS):.3g}")
+
 
 def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str = "row") -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
@@ -119,9 +148,7 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     / (n v(r)))^2`` is chosen: lost(r) is the share of the sum of squared lengths that clipping
     removes, and v(r) the mean of what remains per column. With less noise b is smaller.
     """
-    strength = lengths.rows / (noise * math.sqrt(p))
-    bias = _BIAS * math.cbrt(math.sqrt(_STRENGTH / strength))
-    bias = float(f"{min(max(bias, _LEAST_BIAS), _LARGEST_BIAS):.3g}")
+    bias = clipping_bias(lengths.rows / (noise * math.sqrt(p)))
     weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
     radius = math.sqrt(q)
