@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
 from gramercy.estimators.missing_cells import Presence
+from gramercy.estimators.pooling.pooled_moments import pooled_moments
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.scaling.clipping_radius import RowLengths
@@ -206,7 +207,12 @@ class ClippedMoments:
 
 
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
-    """Moments about the means of a release that publishes what clipping took away; else None."""
+    """Moments about the means of a release that publishes what clipping took away; else None.
+
+    Of a pool, the average of those of its releases.
+    """
+    if evidence.pooled:
+        return pooled_moments(evidence, clipped_moments)
     units, lengths, radius = table_units(evidence), evidence.lengths, evidence.radius
     lost = evidence.lost
     if lost is None or units is None or lengths is None or radius is None:

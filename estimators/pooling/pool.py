@@ -28,7 +28,14 @@ from gramercy.estimators.pooling.common_units import (
     weights,
 )
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
-from gramercy.schemas.evidence import Evidence, Fold, PooledRows, PoolPart, ReleaseEvidence
+from gramercy.schemas.evidence import (
+    Evidence,
+    Fold,
+    PooledEvidence,
+    PooledRows,
+    PoolPart,
+    ReleaseEvidence,
+)
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -123,6 +130,12 @@ def pooled(
             tuple(units.present.tolist()) if any(e.present for e in evidences) else (),
             evidences[best].histograms if same_rows else (),
             terms,
+            signs=tuple(n for n in units.names if any(n in each.signs for each in evidences)),
+            rows_each=float(share @ [each.rows_each for each in evidences]),
+            persons=evidences[0].persons,
+            bounds=_declared_bounds(evidences, units.names),
+            pooled=tuple(map(PooledEvidence, evidences, share.tolist())),
+            same_rows=same_rows,
         ),
         share,
     )
@@ -149,6 +162,19 @@ def _widest(column: ColumnFacts, evidences: Sequence[Evidence]) -> ColumnFacts:
     numeric = [each for each in same if isinstance(each, ColumnFacts)]
     lower, upper = min(each.lower for each in numeric), max(each.upper for each in numeric)
     return column.model_copy(update={"lower": lower, "upper": upper})
+
+
+def _declared_bounds(
+    evidences: Sequence[Evidence], names: Sequence[str]
+) -> tuple[tuple[float, float] | None, ...]:
+    """The bounds of each column that all releases declare, as wide as any of them."""
+    of_releases = [dict(zip(each.names, each.bounds, strict=False)) for each in evidences]
+    result: list[tuple[float, float] | None] = []
+    for name in names:
+        declared = [limits for each in of_releases if (limits := each.get(name)) is not None]
+        low, high = zip(*declared, strict=True) if len(declared) == len(evidences) else ((), ())
+        result.append((min(low), max(high)) if low else None)
+    return tuple(result)
 
 
 def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool) -> Array:
