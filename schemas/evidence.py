@@ -98,10 +98,13 @@ class PooledEvidence:
         In its own units.
     weight
         Its weight; those of the pool add up to 1.
+    name
+        DATASET/RELEASE, if it is known.
     """
 
     evidence: Evidence
     weight: float
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -261,6 +264,13 @@ class Evidence:
         if not weights:
             return None
         return float(np.average(totals, weights=weights)), float(np.sum(weights)) ** -0.5
+
+    @property
+    def has_missing_matrix(self) -> bool:
+        """Whether it is published which cells are missing together, by all releases of a pool."""
+        if self.pooled:
+            return all(each.evidence.has_missing_matrix for each in self.pooled)
+        return self.missing is not None
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

@@ -51,12 +51,16 @@ def pool(
     whose noise denoising then describes best.
     """
     first = 0 if units_of_first else None
-    weights, evidences = np.zeros(len(releases)), list[Evidence]()
+    weights, of_table, names = np.zeros(len(releases)), list[Evidence](), list[str]()
     of_tables = tables([(each.name, each.facts) for each in releases], rows)
     for indices in of_tables:
-        evidence, weights[indices] = _pooled([releases[k].evidence for k in indices], True, first)
-        evidences.append(evidence)
-    together, of_evidences = _pooled(evidences, False, first)
+        own = [releases[k] for k in indices]
+        evidence, weights[indices] = _pooled(
+            [each.evidence for each in own], [each.name for each in own], True, first
+        )
+        of_table.append(evidence)
+        names.append(own[0].name if len(own) == 1 else "")
+    together, of_evidences = _pooled(of_table, names, False, first)
     for indices, weight in zip(of_tables, of_evidences, strict=True):
         weights[indices] *= weight
     return replace(together, parts=_parts(releases, weights, together))
@@ -228,12 +232,15 @@ def _same_folds(
 
 
 def _pooled(
-    evidences: Sequence[Evidence], same_rows: bool, units_of: int | None
+    evidences: Sequence[Evidence], names: Sequence[str], same_rows: bool, units_of: int | None
 ) -> tuple[Evidence, Array]:
-    """`pooled`, also of a single release."""
+    """`pooled`, with the names of the releases; also of a single release."""
     if len(evidences) == 1:
         return evidences[0], np.ones(1)
-    return pooled(evidences, same_rows=same_rows, units_of=units_of)
+    together, share = pooled(evidences, same_rows=same_rows, units_of=units_of)
+    parts = zip(together.pooled, names, strict=True)
+    named = tuple(replace(each, name=name) for each, name in parts)
+    return replace(together, pooled=named), share
 
 
 def _parts(

@@ -1,20 +1,21 @@
 """Moments of a pool whose releases publish what clipping took away.
 
-Each release has moments of its own, with what it lost put back, and they are averaged by the
-weights of the pool. Noise is independent, and so are the sampling errors of different rows; the
-sampling error of the same rows is one and the same. What is not known of the bias of clipping may
-be alike in all releases, so its bounds are averaged and do not shrink with their number.
+Each release has moments of its own, with what it lost put back. Every number is their average,
+with weights inverse to its squared errors, so that a release that knows little of it counts little.
+Noise is independent, and so are the sampling errors of different rows; the sampling error of the
+same rows is one and the same. What is not known of the bias of clipping may be alike in all
+releases: its bounds are averaged, and do not shrink with their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.pooling.common_units import (
     CommonUnits,
     MatrixMap,
@@ -24,10 +25,9 @@ from gramercy.estimators.pooling.common_units import (
 )
 from gramercy.schemas.evidence import Evidence
 
-if TYPE_CHECKING:
-    from gramercy.estimators.lost_moments import ClippedMoments, LostMoments
-
 Array = NDArray[np.float64]
+
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-24, 1e24
 
 
 def pooled_moments(
@@ -35,69 +35,104 @@ def pooled_moments(
 ) -> ClippedMoments | None:
     """The average of the moments of all releases; None if one does not publish what it lost."""
     units = CommonUnits(pool.names, pool.columns, shares_present(pool), pool.radius or 1.0)
-    weights: list[float] = []
     own: list[ClippedMoments] = []
     for each in pool.pooled:
         moments = moments_of(each.evidence)
         if moments is None:
             return None
-        weights.append(each.weight)
         own.append(_in_units(moments, each.evidence, units))
-    return _average(own, weights, pool)
+    return _average(own, pool)
 
 
-def _average(
-    own: Sequence[ClippedMoments], weights: Sequence[float], pool: Evidence
-) -> ClippedMoments:
-    def mean(part: Callable[[ClippedMoments], Array]) -> Array:
-        return _sum([w * part(each) for w, each in zip(weights, own, strict=True)])
+@dataclass(frozen=True)
+class _Average:
+    """Averages over releases; `weights` and all arrays have the shape (releases, ...)."""
 
-    def independent(part: Callable[[ClippedMoments], Array]) -> Array:
-        return np.sqrt(_sum([(w * part(each)) ** 2 for w, each in zip(weights, own, strict=True)]))
+    weights: Array
+    same_rows: bool
 
-    sampled = mean if pool.same_rows else independent
-    means = mean(lambda each: each.mean)
+    @classmethod
+    def of(cls, pool: Evidence, noise: Array, bias: Array, sampling: Array) -> _Average:
+        """Weights inverse to the squares of all errors that differ between the releases."""
+        squares = noise**2 + (bias / Z95) ** 2 + (0.0 if pool.same_rows else sampling**2)
+        inverse = 1 / np.clip(squares, _LEAST_SQUARE, _LARGEST_SQUARE)
+        return cls(inverse / inverse.sum(axis=0), pool.same_rows)
 
-    def covariance(each: ClippedMoments) -> Array:
-        deviation, apart = np.sqrt(each.variance), each.mean - means
-        between = np.zeros_like(each.correlation) if pool.same_rows else np.outer(apart, apart)
-        return each.correlation * np.outer(deviation, deviation) + between
+    def mean(self, values: Array) -> Array:
+        """Of estimates, and of what may be alike in all releases."""
+        mean: Array = (self.weights * values).sum(axis=0)
+        return mean
 
-    together = mean(covariance)
-    variance = np.diag(together)
-    correlation = np.clip(together / np.sqrt(np.outer(variance, variance)), -1.0, 1.0)
+    def independent(self, errors: Array) -> Array:
+        """Of independent errors."""
+        error: Array = np.sqrt(((self.weights * errors) ** 2).sum(axis=0))
+        return error
+
+    def sampling(self, errors: Array) -> Array:
+        """Of errors by sampling."""
+        return self.mean(errors) if self.same_rows else self.independent(errors)
+
+
+def _average(own: Sequence[ClippedMoments], pool: Evidence) -> ClippedMoments:
+    def stacked(part: Callable[[ClippedMoments], Array]) -> Array:
+        return np.array([part(each) for each in own])
+
+    mean_noise, mean_bias, mean_sampling = (
+        stacked(lambda each: each.mean_noise),
+        stacked(lambda each: each.mean_bias),
+        stacked(lambda each: each.mean_sampling),
+    )
+    of_mean = _Average.of(pool, mean_noise, mean_bias, mean_sampling)
+
+    below, above = np.moveaxis(stacked(lambda each: np.array(each.variance_shift)), 1, 0)
+    variance_noise, variance_bias, variance_sampling = (
+        stacked(lambda each: each.variance_noise),
+        stacked(lambda each: each.variance_bias),
+        stacked(lambda each: each.variance_sampling),
+    )
+    of_variance = _Average.of(
+        pool, variance_noise, variance_bias + np.maximum(below, above), variance_sampling
+    )
+
+    noise, bias, sampling = (
+        stacked(lambda each: each.correlation_noise),
+        stacked(lambda each: each.correlation_bias),
+        stacked(lambda each: each.correlation_sampling),
+    )
+    of_pair = _Average.of(pool, noise, bias, sampling)
+    correlation = of_pair.mean(stacked(lambda each: each.correlation))
     np.fill_diagonal(correlation, 1.0)
     unlike = _of_other_meaning(pool)
-    return replace(
-        own[0],
-        mean=means,
-        mean_noise=independent(lambda each: each.mean_noise),
-        mean_bias=mean(lambda each: each.mean_bias),
-        variance=variance,
-        variance_noise=independent(lambda each: each.variance_noise),
-        variance_bias=mean(lambda each: each.variance_bias),
-        variance_shift=(
-            mean(lambda each: each.variance_shift[0]),
-            mean(lambda each: each.variance_shift[1]),
-        ),
+    hidden = np.logical_or.outer(unlike, unlike)
+
+    # Of the matrix: by the weights of the pool.
+    of_matrix = np.array([each.weight for each in pool.pooled])
+
+    def lost(part: Callable[[LostMoments], Array | float]) -> Array:
+        average: Array = np.tensordot(of_matrix, [part(each.lost) for each in own], 1)
+        return average
+
+    return ClippedMoments(
+        mean=of_mean.mean(stacked(lambda each: each.mean)),
+        mean_noise=of_mean.independent(mean_noise),
+        mean_bias=of_mean.mean(mean_bias),
+        variance=of_variance.mean(stacked(lambda each: each.variance)),
+        variance_noise=of_variance.independent(variance_noise),
+        variance_bias=of_variance.mean(variance_bias),
+        variance_shift=(of_variance.mean(below), of_variance.mean(above)),
         correlation=correlation,
-        correlation_noise=np.where(
-            np.logical_or.outer(unlike, unlike),
-            np.inf,
-            independent(lambda each: each.correlation_noise),
-        ),
-        correlation_bias=mean(lambda each: each.correlation_bias),
-        correlation_spread=mean(lambda each: each.correlation_spread),
-        correlation_missing=mean(lambda each: each.correlation_missing),
-        mean_sampling=sampled(lambda each: each.mean_sampling),
-        variance_sampling=sampled(lambda each: each.variance_sampling),
-        correlation_sampling=sampled(lambda each: each.correlation_sampling),
-        lost=replace(
-            own[0].lost,
-            weight=float(mean(lambda each: np.array(each.lost.weight))),
-            first=mean(lambda each: each.lost.first),
-            second=mean(lambda each: each.lost.second),
-            bias=mean(lambda each: each.lost.bias),
+        correlation_noise=np.where(hidden, np.inf, of_pair.independent(noise)),
+        correlation_bias=of_pair.mean(bias),
+        correlation_spread=of_pair.mean(stacked(lambda each: each.correlation_spread)),
+        correlation_missing=of_pair.mean(stacked(lambda each: each.correlation_missing)),
+        mean_sampling=of_mean.sampling(mean_sampling),
+        variance_sampling=of_variance.sampling(variance_sampling),
+        correlation_sampling=of_pair.sampling(sampling),
+        lost=LostMoments(
+            float(lost(lambda each: each.weight)),
+            lost(lambda each: each.first),
+            lost(lambda each: each.second),
+            lost(lambda each: each.bias),
         ),
     )
 
@@ -149,8 +184,3 @@ def _lost(lost: LostMoments, to: MatrixMap, square: float) -> LostMoments:
     return replace(
         lost, weight=float(mapped[0, 0]), first=mapped[0, 1:], second=mapped[1:, 1:], bias=bias
     )
-
-
-def _sum(parts: Sequence[Array]) -> Array:
-    total: Array = np.sum(parts, axis=0)
-    return total
