@@ -24,11 +24,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.table_units import weight_lost
-from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.estimators.uncertainty.moment_errors import (
     additive_noise,
     completed_moments,

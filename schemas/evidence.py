@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]
 Divisor = Literal["public", "noisy", "itself"]
@@ -62,6 +62,46 @@ class NoiseTerm:
             excess = self.law.sd_diagonal**2 - 2 * self.law.sd_off_diagonal**2
             variance += excess * (squares @ squares.T)
         return variance
+
+
+_INDEPENDENT = {"gaussian-iid", "laplace"}
+
+
+def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[NoiseTerm, ...]]:
+    """The law of the sum, and the terms that are needed to describe it.
+
+    `terms`: independent parts of the noise. Returns the law, and no terms if the law has the exact
+    covariance of all entries. Otherwise the law has the root mean square of the variances, on the
+    diagonal and off it.
+
+    The sum of matrices of one family is not of this family, unless it is Gaussian or Wishart. Its
+    tails are lighter than those of the family, which is kept, so that intervals are at least as
+    wide as needed. Degrees of freedom are those of Satterthwaite.
+    """
+    if not terms:
+        return NoiseLaw.none(), ()
+    variances = [term.variance for term in terms]
+    variance = np.sum(variances, axis=0)
+    off = ~np.eye(p, dtype=bool)
+    diagonal = float(np.diag(variance).mean())
+    shares = [float(np.diag(each).mean()) for each in variances]
+    # The Gaussian family of all terms, or else the largest term's that is not Gaussian.
+    order = sorted(range(len(terms)), key=lambda k: -shares[k])
+    families: list[Family] = [terms[k].law.family for k in order]
+    known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
+    inverse = sum(share**2 / dof for share, dof in known if dof is not None)
+    law = NoiseLaw(
+        family=next((each for each in families if not each.startswith("gaussian")), families[0]),
+        sd_diagonal=diagonal**0.5,
+        sd_off_diagonal=float(variance[off].mean()) ** 0.5 if p > 1 else (diagonal / 2) ** 0.5,
+        dof=sum(shares) ** 2 / inverse if inverse > 0 else None,
+    )
+    kinds = {term.law.family in _INDEPENDENT for term in terms}
+    if len(kinds) == 1 and all(
+        (each.linear == each.linear[0, 0] * np.eye(p)).all() for each in terms
+    ):
+        return law, ()
+    return law, tuple(terms)
 
 
 @dataclass(frozen=True)
@@ -335,7 +375,9 @@ class ReleaseEvidence:
     evidence: Evidence
 
 
-ROW_LENGTHS = "(row lengths)"  # in place of a column's name
+# In place of a column's name: of scaled rows, and of rows in the metric of the pilot matrix.
+ROW_LENGTHS = "(row lengths)"
+TURNED_LENGTHS = "(row lengths in the metric)"
 
 
 @dataclass(frozen=True)
@@ -372,7 +414,5 @@ class Histogram:
 
 def last_stage(histograms: Sequence[Histogram]) -> tuple[Histogram, ...]:
     """The marginals among the histograms of a release: those of all columns in the last stage."""
-    if not histograms:
-        return ()
-    last = histograms[-1].stage - 1  # row lengths have a stage of their own
-    return tuple(each for each in histograms if each.stage == last)
+    columns = [each for each in histograms if each.column not in (ROW_LENGTHS, TURNED_LENGTHS)]
+    return tuple(each for each in columns if each.stage == columns[-1].stage)

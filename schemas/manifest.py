@@ -184,12 +184,13 @@ class ReleaseSpec(Model):
         Half of the radius stands for the intercept. Of persons, whose rows are clipped together, it
         is divided by the root of their mean number.
         """
-        radius = getattr(self.normalisation, "radius", None)
-        if self.scaling is None or self.scaling.cut is None or radius is None:
+        unit = getattr(self.normalisation, "radius", None)
+        if self.scaling is None or self.scaling.cut is None or unit is None:
             return None
         rows = self.dataset.rows / self.dataset.count
-        intercept = radius / 2 / math.sqrt(rows) if self.intercept else 0.0
-        return Lost(radius=radius, cut=self.scaling.cut, intercept=intercept)
+        intercept = unit / 2 / math.sqrt(rows) if self.intercept else 0.0
+        radius = self.scaling.metric_radius or unit
+        return Lost(radius=radius, unit=unit, cut=self.scaling.cut, intercept=intercept)
 
     @property
     def missing_rows(self) -> Missing | None:
@@ -200,6 +201,7 @@ class ReleaseSpec(Model):
         scaling, radius = self.scaling, getattr(self.normalisation, "radius", None)
         if scaling is None or scaling.missing_cut is None or radius is None:
             return None
+        radius = scaling.metric_radius or radius
         columns = tuple(k for k, share in enumerate(scaling.present or ()) if share < 1)
         indicator = math.sqrt(self.dataset.count / self.dataset.rows)
         cut = scaling.missing_cut
@@ -240,6 +242,16 @@ class ReleaseSpec(Model):
     def count_key(self) -> str:
         """The unit that the matrix averages over: ``persons`` or ``rows``."""
         return "persons" if self.privacy_unit == "person" else "rows"
+
+    @property
+    def largest_values(self) -> tuple[float, ...]:
+        """Largest absolute value of each matrix column that the bounds allow."""
+        return tuple(
+            max(each.upper - each.centre, each.centre - each.lower) / each.scale
+            if isinstance(each, ColumnFacts)
+            else 1.0
+            for each in self.source_columns
+        )
 
     @property
     def largest_norm(self) -> float:

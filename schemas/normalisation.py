@@ -188,29 +188,33 @@ class Lost(FurtherRows):
     Parameters
     ----------
     radius
-        r, the radius of `Clip`.
+        r, at which rows are clipped, in the metric in which they are measured.
+    unit
+        The radius of `Clip`, in the metric of scaled columns: the same, unless rows are measured in
+        another one.
     cut
-        k: a row loses at most k r^2.
+        k: a row loses at most k times the square of the unit.
     intercept
         Stands for the intercept in y; 0 for rows without an intercept.
     """
 
     kind: Literal["lost"] = "lost"
+    unit: Positive
     cut: Positive
     intercept: NotNegative
 
     @property
     def norm(self) -> float:
-        """The published matrix is in the units of the released one, squares of the radius."""
+        """The published matrix is in the units of the released one, squares of the unit."""
         return self.cut
 
     @property
     def largest(self) -> float:
         """Largest Frobenius norm of what a row loses, in scaled units."""
-        return self.cut * self.radius * self.radius
+        return self.cut * self.unit * self.unit
 
     def longest(self, largest_norm: float) -> float:
-        return math.sqrt(self.cut) * self.radius
+        return math.sqrt(self.cut) * self.unit
 
     def stated(self, largest_norm: float) -> str:
         return (

@@ -173,9 +173,10 @@ class ScalingFacts(Model):
         ``private``: from this release's own noisy histograms; ``release``: from those of another.
     bounds
         Declared bounds of every column of the table; null for levels, and without bounds.
-    stages, lengths, lost
-        Shares of mu squared for the histograms of each stage, for that of row lengths, and for the
-        matrix of lost moments; without such a matrix, `lost` is 0.
+    stages, lengths, lost, pilot, turned
+        Shares of mu squared for the histograms of each stage, for that of row lengths, for the
+        matrix of lost moments, and for the pilot matrix and the row lengths in its metric; 0 for
+        what is not published.
     present
         Published share of rows with a value, for every column of the table; 1 for levels. Null
         before the histograms are drawn.
@@ -187,6 +188,9 @@ class ScalingFacts(Model):
         cells. Null without such a matrix: if fewer than two columns have missing cells.
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
+    metric_radius
+        Largest l2 norm of a row in the metric of the pilot matrix, in which the matrix was then
+        drawn. Null if rows are clipped in the metric of scaled columns.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
     """
@@ -196,8 +200,11 @@ class ScalingFacts(Model):
     stages: tuple[Positive, ...] = ()
     lengths: NotNegative = 0.0
     lost: NotNegative = 0.0
+    pilot: NotNegative = 0.0
+    turned: NotNegative = 0.0
     present: tuple[NotNegative, ...] | None = None
     signs: tuple[str, ...] = ()
+    metric_radius: Positive | None = None
     cut: Positive | None = None
     missing_cut: Positive | None = None
     release: Label | None = None

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.uncertainty.entry_covariance import congruence, sampling_covariance
+from gramercy.estimators.uncertainty.entry_covariance import sampling_covariance
 from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.noise import Family, NoiseLaw
 
 # Matrices of releases with different constants, in the units of one of them.
 #
@@ -95,9 +95,6 @@ def _scale_and_shift(
     return 1.0, 0.0
 
 
-_INDEPENDENT = {"gaussian-iid", "laplace"}
-
-
 def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
     """The noise of a release, or of a pool, after the map S -> L S L^T."""
     if not evidence.law.has_noise:
@@ -105,43 +102,6 @@ def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
     if not evidence.terms:
         return (NoiseTerm(evidence.law, linear),)
     return tuple(NoiseTerm(term.law, linear @ term.linear) for term in evidence.terms)
-
-
-def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[NoiseTerm, ...]]:
-    """The law of the sum, and the terms that are needed to describe it.
-
-    `terms`: independent parts of the noise. Returns the law, and no terms if the law has the exact
-    covariance of all entries. Otherwise the law has the root mean square of the variances, on the
-    diagonal and off it.
-
-    The sum of matrices of one family is not of this family, unless it is Gaussian or Wishart. Its
-    tails are lighter than those of the family, which is kept, so that intervals are at least as
-    wide as needed. Degrees of freedom are those of Satterthwaite.
-    """
-    if not terms:
-        return NoiseLaw.none(), ()
-    variances = [term.variance for term in terms]
-    variance = np.sum(variances, axis=0)
-    off = ~np.eye(p, dtype=bool)
-    diagonal = float(np.diag(variance).mean())
-    shares = [float(np.diag(each).mean()) for each in variances]
-    # The Gaussian family of all terms, or else the largest term's that is not Gaussian.
-    order = sorted(range(len(terms)), key=lambda k: -shares[k])
-    families: list[Family] = [terms[k].law.family for k in order]
-    known = [(share, term.law.dof) for share, term in zip(shares, terms, strict=True)]
-    inverse = sum(share**2 / dof for share, dof in known if dof is not None)
-    law = NoiseLaw(
-        family=next((each for each in families if not each.startswith("gaussian")), families[0]),
-        sd_diagonal=diagonal**0.5,
-        sd_off_diagonal=float(variance[off].mean()) ** 0.5 if p > 1 else (diagonal / 2) ** 0.5,
-        dof=sum(shares) ** 2 / inverse if inverse > 0 else None,
-    )
-    kinds = {term.law.family in _INDEPENDENT for term in terms}
-    if len(kinds) == 1 and all(
-        (each.linear == each.linear[0, 0] * np.eye(p)).all() for each in terms
-    ):
-        return law, ()
-    return law, tuple(terms)
 
 
 # Weights of the releases of a pool: inverse to the variance of their entries.

@@ -20,7 +20,6 @@ from gramercy.estimators.pooling.common_units import (
     CommonUnits,
     MatrixMap,
     matrix_map,
-    noise_sum,
     noise_terms,
     sampling_variance,
     shares_present,
@@ -35,6 +34,7 @@ from gramercy.schemas.evidence import (
     PooledRows,
     PoolPart,
     ReleaseEvidence,
+    noise_sum,
 )
 from gramercy.schemas.facts import ColumnFacts
 

@@ -18,6 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.noise.draws import (
     draw,
@@ -36,7 +37,6 @@ from gramercy.estimators.tuning.penalty_rule import (
     edge_counts,
     edge_mask,
 )
-from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.schemas.noise import NoiseLaw
 
 # Covariance of the entries of a noisy symmetric matrix, as sums of a few matrices.
@@ -116,12 +117,6 @@ def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovarian
     excess = law.sd_diagonal**2 - 2 * law.sd_off_diagonal**2
     quartic = () if law.rotation_invariant or excess == 0 else ((excess, np.eye(p)),)
     return EntryCovariance(products=((white, white),), quartic=quartic)
-
-
-def congruence(linear: Array, matrix: Array) -> Array:
-    """L S L^T, exactly symmetric."""
-    product: Array = linear @ matrix @ linear.T
-    return (product + product.T) / 2
 
 
 # Sampling errors of a second moment under an assumed law of the rows.

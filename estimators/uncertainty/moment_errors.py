@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.missing_cells import presence
 from gramercy.estimators.uncertainty.entry_covariance import (
     EntryCovariance,
-    congruence,
     noise_covariance,
     sampling_covariance,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.estimators.uncertainty.correlation_errors import (
     CorrelationErrors,
@@ -15,7 +16,7 @@ from gramercy.estimators.uncertainty.correlation_errors import (
     not_estimable,
     variance_coefficients,
 )
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, congruence
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.moment_errors import MomentErrors, moment_errors
 from gramercy.estimators.uncertainty.tails import gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence

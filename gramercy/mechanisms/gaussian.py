@@ -51,6 +51,7 @@ class Gaussian(Additive):
     name: ClassVar[str] = "gaussian"
     spec: ClassVar[type[MechanismSpec]] = GaussianSpec
     family: ClassVar[Family] = "gaussian-isotropic"
+    takes_pilot: ClassVar[bool] = True
     closed_under_sums: ClassVar[bool] = True
 
     @classmethod
@@ -138,6 +139,7 @@ class GaussianIid(Gaussian):
     name: ClassVar[str] = "gaussian-iid"
     spec: ClassVar[type[MechanismSpec]] = GaussianIidSpec
     family: ClassVar[Family] = "gaussian-iid"
+    takes_pilot: ClassVar[bool] = False
 
     @classmethod
     def _published(cls, spec: GaussianIidSpec, parameters: PublicParameters) -> Self:  # type: ignore[override]

@@ -92,20 +92,29 @@ class ConstantsNoise:
 
     # Noise of each stage of histograms. Each stage has one histogram for each table column.
     stages: tuple[HistogramNoise, ...]
-    lengths: HistogramNoise  # noise of the histogram of row lengths
+    # noise of the histogram of row lengths, and of that in the metric of a pilot matrix, if any
+    lengths: HistogramNoise
+    turned: HistogramNoise | None = None
 
     @classmethod
     def with_mu(
-        cls, columns: int, neighbours: Neighbours, mus: Sequence[float], mu_lengths: float
+        cls,
+        columns: int,
+        neighbours: Neighbours,
+        mus: Sequence[float],
+        mu_lengths: float,
+        mu_turned: float = 0.0,
     ) -> Self:
         """Return the least noise in which each draw has at most its mu."""
         stages = tuple(HistogramNoise.with_mu(columns, neighbours, each) for each in mus)
-        return cls(stages, HistogramNoise.with_mu(1, neighbours, mu_lengths))
+        turned = HistogramNoise.with_mu(1, neighbours, mu_turned) if mu_turned else None
+        return cls(stages, HistogramNoise.with_mu(1, neighbours, mu_lengths), turned)
 
     @property
     def draws(self) -> tuple[HistogramNoise, ...]:
         """All draws in their order."""
-        return (*self.stages, self.lengths)
+        turned = () if self.turned is None else (self.turned,)
+        return (*self.stages, self.lengths, *turned)
 
     @property
     def mu(self) -> float:
@@ -115,7 +124,8 @@ class ConstantsNoise:
     def constants(self) -> dict[str, float]:
         """The scale of every draw, for the manifest and the plan."""
         stages = {f"scale_stage_{k}": each.scale for k, each in enumerate(self.stages, start=1)}
-        return {**stages, "scale_lengths": self.lengths.scale}
+        turned = {} if self.turned is None else {"scale_turned_lengths": self.turned.scale}
+        return {**stages, "scale_lengths": self.lengths.scale, **turned}
 
 
 def _squared_sensitivity(histograms: int, neighbours: Neighbours) -> int:

@@ -94,8 +94,10 @@ class Mechanism(ABC):
     needs_whole_rows: ClassVar[bool] = False
     # Whether it draws the histograms from which constants are computed, and nothing else.
     estimates_constants: ClassVar[bool] = False
-    # Whether it can share the budget with such histograms.
+    # Whether it can share the budget with such histograms; and whether its noise may have the
+    # metric of a pilot matrix.
     takes_private_constants: ClassVar[bool] = False
+    takes_pilot: ClassVar[bool] = False
     # Whether a sum of independent draws has a law of the same family, as folds and groups need.
     closed_under_sums: ClassVar[bool] = False
 

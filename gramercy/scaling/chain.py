@@ -23,12 +23,14 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.whitening import Pilot, Turning
 from gramercy.schemas.column import level_names
-from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Clip
 
+Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 AnyGrid = Grid | LevelGrid
 Limits = tuple[float | None, float | None]
@@ -144,11 +146,30 @@ class ConstantsChain:
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths over `lengths_of`."""
-        lower = lengths_of(self.scaled)
-        upper = np.append(lower[1:], np.nan)
-        return Histogram(
-            self.stage + 1, ROW_LENGTHS, lower, upper, (None,) * counts.size, counts, sd
-        )
+        return _lengths(self.stage + 1, ROW_LENGTHS, lengths_of(self.scaled), counts, sd)
+
+    def turned_histogram(self, edges: Array, counts: Counts, sd: float) -> Histogram:
+        """The published histogram of row lengths in the metric of the pilot matrix."""
+        return _lengths(self.stage + 2, TURNED_LENGTHS, edges, counts, sd)
+
+    def turning(self, lengths: Histogram, spec: ReleaseSpec, total: Array, noise: float) -> Turning:
+        """What a pilot matrix shows.
+
+        Parameters
+        ----------
+        lengths
+            The published histogram of row lengths.
+        spec
+            The facts of the release with constants and radius.
+        total, noise
+            The noisy sum of rows of the unit ball, shape (q, q), and the standard deviation of its
+            noise off the diagonal.
+        """
+        chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
+        radius = getattr(spec.normalisation, "radius", None) or math.nan
+        square = radius * radius / chain.rows
+        pilot = Pilot(total * square, noise * square, radius, chain.rows)
+        return Turning(pilot, RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows))
 
     def clipped(
         self, lengths: Histogram, noise: float, lost_noise: float | None = None
@@ -179,6 +200,17 @@ class ConstantsChain:
             update["scaling"] = spec.scaling.model_copy(update=cuts)
         return spec.model_copy(update=update)
 
+    def whitened(
+        self, spec: ReleaseSpec, turning: Turning, turned: Histogram, metric: Array, noise: float
+    ) -> ReleaseSpec:
+        """The facts of the release with the radius in the metric, if it pays; see `clipped`."""
+        seen = RowLengths(turned.count, turned.sd, turned.lower, turning.pilot.rows)
+        radius = turning.radius(seen, metric, noise, spec.privacy_unit)
+        if radius is None or spec.scaling is None:
+            return spec
+        scaling = spec.scaling.model_copy(update={"metric_radius": radius})
+        return spec.model_copy(update={"scaling": scaling})
+
 
 _SURE = 3.0
 _PERSONS_ROOM = 16.0
@@ -187,16 +219,13 @@ _LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
     """The edges of the bins of row lengths, up to the longest row that the bounds in use allow."""
-    squares = [1.0] if spec.intercept else []
-    for column in spec.columns:
-        if isinstance(column, LevelsFacts):
-            squares.append(1.0)
-        else:
-            farthest = max(column.upper - column.centre, column.centre - column.lower)
-            squares.append((farthest / column.scale) ** 2)
-    longest = math.sqrt(math.fsum(squares))
+    return length_edges(len(spec.names), min(longest_row(spec), _LONGEST))
+
+
+def longest_row(spec: ReleaseSpec) -> float:
+    """Length of the longest row that is expected, or of a person's rows together."""
     room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
-    return length_edges(len(spec.names), min(longest * room, _LONGEST))
+    return spec.largest_norm * room
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
@@ -214,7 +243,7 @@ def replayed(
     `histograms`: as published: those of all columns for each stage, and last those of row lengths.
     """
     chain, recomputed = ConstantsChain.start(spec, noise), list[Histogram]()
-    *of_columns, lengths = histograms
+    *of_columns, lengths = [each for each in histograms if each.column != TURNED_LENGTHS]
     width = len(spec.columns)
     if len(of_columns) % width:
         raise ValueError
@@ -228,6 +257,11 @@ def replayed(
     if lengths.count.shape != lengths_of(chain.scaled).shape:
         raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
+
+
+def _lengths(stage: int, name: str, lower: Array, counts: Counts, sd: float) -> Histogram:
+    upper = np.append(lower[1:], np.nan)
+    return Histogram(stage, name, lower, upper, (None,) * counts.size, counts, sd)
 
 
 def _histogram(

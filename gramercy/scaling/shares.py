@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-LEAST_STRENGTH = 50.0
+LEAST_STRENGTH, LEAST_WHITENED = 50.0, 200.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
 _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.15
 _LOST = 0.06  # of what the constants leave
+_PILOT, _TURNED = 0.1, 0.02  # of what is then left
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,25 @@ class Shares:
     stages: tuple[float, ...]  # of the histograms of each stage
     lengths: float  # of the histogram of row lengths
     lost: float  # of the matrix of lost moments
+    # of the pilot matrix, and of the histogram of row lengths in its metric; 0 without a pilot
+    pilot: float = 0.0
+    turned: float = 0.0
+
+    @property
+    def all(self) -> tuple[float, ...]:
+        """The shares of everything but the matrix."""
+        return (*self.stages, self.lengths, self.lost, self.pilot, self.turned)
 
     @property
     def left(self) -> float:
         """The share of the matrix."""
-        return 1 - math.fsum(self.stages) - self.lengths - self.lost
+        return 1 - math.fsum(self.all)
+
+    @property
+    def with_pilot(self) -> Shares:
+        """The same with a pilot matrix and the lengths in its metric."""
+        left = self.left
+        return replace(self, pilot=_PILOT * left, turned=_TURNED * left)
 
 
 def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
@@ -47,15 +61,21 @@ def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | No
     return Shares(stages, share * _LENGTHS, _LOST * (1 - share))
 
 
-def follow_a_share(stages: Sequence[float], lengths: float, lost: float) -> bool:
-    """Whether shares are those that one total share of all histograms gives."""
-    histograms = math.fsum([*stages, lengths])
-    rule = [
-        *(histograms * (1 - _LENGTHS) * each for each in _STAGES),
-        histograms * _LENGTHS,
-        _LOST * (1 - histograms),
-    ]
-    stated = [*stages, lengths, lost]
-    return len(stated) == len(rule) and all(
-        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(stated, rule, strict=True)
+def whitening_pays(n: int, p: int, mu: float) -> bool:
+    """Whether there is a pilot matrix: if X = n mu / sqrt(p) is at least 200.
+
+    With more noise it shows no direction.
+    """
+    return n * mu / math.sqrt(p) >= LEAST_WHITENED
+
+
+def follow_a_share(stated: Shares) -> bool:
+    """Whether shares are those that one total share of the first histograms gives."""
+    histograms = math.fsum([*stated.stages, stated.lengths])
+    stages = tuple(histograms * (1 - _LENGTHS) * each for each in _STAGES)
+    rule = Shares(stages, histograms * _LENGTHS, _LOST * (1 - histograms))
+    rule = rule.with_pilot if stated.pilot else rule
+    return len(stated.stages) == len(rule.stages) and all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+        for a, b in zip(stated.all, rule.all, strict=True)
     )

@@ -37,7 +37,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     def estimated() -> Any:
         counts = accumulate(private)
         assert isinstance(counts, PrivateCounts)
-        scaled, _ = estimate_constants(private, counts)
+        scaled, *_ = estimate_constants(private, counts)
         return sum_rows(scaled, counts.state, counts.kept)
 
     yield {

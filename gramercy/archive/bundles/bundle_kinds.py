@@ -61,6 +61,7 @@ from gramercy.archive.bundles.parquet_limits import bounded_bytes, codes_of, rea
 from gramercy.archive.seal.bundle import MOST_BYTES, ROWS, SUMS, check, check_file, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.common.disk import error_reason
+from gramercy.common.metric import congruence
 from gramercy.common.partition import Partition
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -73,8 +74,10 @@ from gramercy.schemas.evidence import (
     Histogram,
     LostMatrix,
     MissingMatrix,
+    NoiseTerm,
     ReleaseEvidence,
     last_stage,
+    noise_sum,
 )
 from gramercy.schemas.manifest import (
     EstimateManifest,
@@ -93,6 +96,27 @@ CARD = "CARD.md"
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
 _EXACT = 1e-12  # variance of a number without noise
 _FIXED_BYTES = 16 << 20  # more than a small release has
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """The pilot matrix of a release, and its metric."""
+
+    pilot: Array  # noisy sum over scaled rows, clipped and divided by the radius; shape (q, q)
+    metric: Array  # A, shape (q, q): y = A z for scaled rows z
+    # the matrix as drawn, of rows in the metric; None if the metric of scaled columns was kept
+    drawn: Array | None = None
+
+    def root_of(self, facts: ReleaseSpec) -> Array | None:
+        """What maps matrices that were drawn in the metric to those of scaled columns.
+
+        G with S = G Y G^T, in the units of the released matrix; None if none were.
+        """
+        scaling, radius = facts.scaling, getattr(facts.normalisation, "radius", None)
+        if scaling is None or scaling.metric_radius is None or radius is None:
+            return None
+        root: Array = np.linalg.inv(self.metric) * (scaling.metric_radius / radius)
+        return root
 
 
 @dataclass(frozen=True)
@@ -115,6 +139,24 @@ class ReleaseBundle:
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
     further: Mapping[str, Array] = field(default_factory=dict)  # the further matrices, if any
     size: tuple[float, float] | None = None  # see `Evidence.size`
+    whitening: Whitening | None = None  # the pilot matrix and its metric, if any
+
+    @cached_property
+    def root(self) -> Array | None:
+        """See `Whitening.root_of`."""
+        return None if self.whitening is None else self.whitening.root_of(self.manifest)
+
+    def in_metric(self, matrix: Array) -> Array:
+        """A matrix in the metric in which it was drawn."""
+        if self.root is None:
+            return matrix
+        return congruence(np.asarray(np.linalg.inv(self.root), np.float64), matrix)
+
+    @property
+    def drawn(self) -> Array:
+        """The matrix as drawn, minus the mean of the noise; shape (p, p)."""
+        own = None if self.whitening is None else self.whitening.drawn
+        return self.unbiased if own is None else own
 
     @cached_property
     def group_sizes(self) -> list[tuple[float, float]]:
@@ -151,11 +193,15 @@ class ReleaseBundle:
 
     @cached_property
     def _evidence_of_rows(self) -> Evidence:
-        facts = self.manifest
+        facts, law = self.manifest, self.manifest.noise
+        terms: tuple[NoiseTerm, ...] = ()
+        if self.root is not None:
+            law, terms = noise_sum([NoiseTerm(law, self.root)], len(self.raw))
         return Evidence(
             raw=self.unbiased,
             repaired=self.repaired,
-            law=facts.noise,
+            law=law,
+            terms=terms,
             rows=facts.rows.value,
             names=tuple(facts.names),
             columns=facts.source_columns,
@@ -182,7 +228,7 @@ class ReleaseBundle:
         facts, rows = self.manifest.lost, self.manifest.lost_rows
         if facts is None or rows is None:
             return None
-        square = rows.radius * rows.radius
+        square = rows.unit * rows.unit
         return LostMatrix(
             matrix=square * self.further["lost"],
             sd=square * facts.noise.sd_off_diagonal,
@@ -198,14 +244,19 @@ class ReleaseBundle:
             return None
         matrix, p = self.further["missing"], len(self.raw)
         of_products = rows.radius / math.sqrt(rows.cut) / rows.indicator
+        products, products_sd = matrix[:p, p:] * of_products, facts.noise.sd_off_diagonal
+        if self.root is not None:
+            root = np.linalg.inv(self.whitening.metric)  # type: ignore[union-attr]
+            products = root @ products
+            products_sd *= float(np.sqrt((root**2).sum(axis=1).mean()))
         names, sources = facts.columns, self.manifest.source_columns
         places = {column.name: k for k, column in enumerate(sources) if column is not None}
         return MissingMatrix(
             together=matrix[p:, p:],
-            products=matrix[:p, p:] * of_products,
+            products=products,
             columns=tuple(places[name] for name in names),
             sd=facts.noise.sd_off_diagonal,
-            products_sd=facts.noise.sd_off_diagonal * of_products,
+            products_sd=products_sd * of_products,
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:
@@ -339,6 +390,11 @@ def read_release(folder: Path) -> ReleaseBundle:
         read_matrix(folder, stem, names, compact=_is_compact(stem))
         for stem, names in _matrix_columns(manifest).items()
     ]
+    scaling, whitening = manifest.scaling, None
+    if scaling is not None and scaling.pilot:
+        drawn = matrices.pop() if scaling.metric_radius is not None else None
+        *matrices, pilot, metric = matrices
+        whitening = Whitening(pilot, metric, drawn)
     first_further = len(matrices) - len(manifest.further_facts)
     further = dict(zip(manifest.further_facts, matrices[first_further:], strict=True))
     raw, projected, *rest = matrices[:first_further]
@@ -346,7 +402,16 @@ def read_release(folder: Path) -> ReleaseBundle:
     denoised = rest[0] if len(rest) > len(folds) else None
     groups = read_groups(folder, manifest)
     return ReleaseBundle(
-        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups, further
+        manifest,
+        raw,
+        projected,
+        denoised,
+        tuple(folds),
+        sha256,
+        histograms,
+        groups,
+        further,
+        whitening=whitening,
     )
 
 
@@ -364,7 +429,8 @@ def _check_rows_size(folder: Path) -> None:
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
     stages = len(manifest.scaling.stages) if manifest.scaling and manifest.has_histograms else 0
     if stages:
-        return read_histograms(folder, manifest.columns, stages)
+        turned = manifest.scaling is not None and manifest.scaling.turned > 0
+        return read_histograms(folder, manifest.columns, stages, turned=turned)
     if manifest.has_histograms or not manifest.publication.has_matrix:
         raise wordings.not_histograms(str(folder / MARGINALS))
     return ()
@@ -412,7 +478,12 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
     columns = dict.fromkeys([stem, f"{stem}_projected", *denoised, *folds], names)
     further = manifest.further_facts
-    return columns | {FURTHER[name]: manifest.further_names(name) for name in further}
+    columns |= {FURTHER[name]: manifest.further_names(name) for name in further}
+    scaling = manifest.scaling
+    if scaling is not None and scaling.pilot:
+        drawn = ["whitened"] if scaling.metric_radius is not None else []
+        columns |= dict.fromkeys(["pilot", "metric", *drawn], names)
+    return columns
 
 
 def _is_compact(stem: str) -> bool:

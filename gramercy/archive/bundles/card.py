@@ -344,6 +344,11 @@ _DESCRIPTIONS = {
     "lost_moments": "the second moment of what clipping takes away from the rows, as released",
     "missing_cells": "the second moment of rows with the indicators of their missing cells, as "
     "released",
+    "pilot": "the noisy sum over rows, clipped and divided by the radius, from which the metric "
+    "follows",
+    "metric": "the metric A: rows are clipped, and noise is spherical, in the units of A z, where "
+    "z is a scaled row",
+    "whitened": "the second moment of the rows A z as released, noise included",
     "groups_missing": "the same for every group of rows; one line for each entry of the upper "
     "triangle",
     "marginals": "noisy histograms of every column, in stages, and of the lengths of scaled rows: "
@@ -365,8 +370,11 @@ def noise_description(manifest: ReleaseManifest) -> str:
     noise = noise[0].upper() + noise[1:]
     about = "about " if law.family == "noisy-rows" else ""
     mean = f"mean {law.mean:.6g} on the diagonal, " if law.mean else ""
+    scaling = manifest.scaling
+    turned = scaling is not None and scaling.metric_radius is not None
+    place = "whitened matrix" if turned else manifest.publication.matrix
     return (
-        f"{noise} In the {manifest.publication.matrix}: {mean}standard deviation "
+        f"{noise} In the {place}: {mean}standard deviation "
         f"{about}{law.sd_diagonal:.6g} on the diagonal and "
         f"{about}{law.sd_off_diagonal:.6g} elsewhere."
         + _further_noise(manifest)

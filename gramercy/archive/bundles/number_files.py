@@ -37,7 +37,7 @@ from gramercy.archive.bundles.parquet_limits import (
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import level_names
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS, Histogram
 from gramercy.schemas.facts import MAX_ENTRIES, ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
@@ -381,7 +381,7 @@ def _of_bins(histogram: Histogram, value: float) -> Array:
 
 
 def read_histograms(
-    folder: Path, columns: Sequence[AnyColumn], stages: int
+    folder: Path, columns: Sequence[AnyColumn], stages: int, *, turned: bool = False
 ) -> tuple[Histogram, ...]:
     """Read the histograms of a release.
 
@@ -389,12 +389,14 @@ def read_histograms(
     ----------
     stages
         Number of stages, each with a histogram of every column; row lengths come after them.
+    turned
+        Whether row lengths in the metric of a pilot matrix come last.
     """
     path = folder / MARGINALS
     # A file that was tampered with may make Arrow raise anything.
     with contextlib.suppress(Exception):
         bins = _read(path, most_bins(columns, stages))
-        return tuple(_histograms(bins, columns, stages))
+        return tuple(_histograms(bins, columns, stages, turned=turned))
     raise wordings.not_histograms(str(path))
 
 
@@ -404,7 +406,7 @@ def most_bins(columns: Sequence[AnyColumn], stages: int) -> int:
         len(column.levels) + 1 if isinstance(column, LevelsFacts) else _MOST_BINS
         for column in columns
     ]
-    return stages * sum(bins) + _MOST_BINS
+    return stages * sum(bins) + 2 * _MOST_BINS
 
 
 @dataclass(frozen=True)
@@ -431,7 +433,9 @@ def _read(path: Path, most_bins: int) -> _Bins:
     return _Bins(stage, column, lower, upper, level, count, sd)
 
 
-def _histograms(bins: _Bins, columns: Sequence[AnyColumn], stages: int) -> Iterator[Histogram]:
+def _histograms(
+    bins: _Bins, columns: Sequence[AnyColumn], stages: int, *, turned: bool
+) -> Iterator[Histogram]:
     """The histograms in their order; ValueError if the bins are not those."""
     keys = list(zip(bins.stage.tolist(), bins.column, strict=True))
     starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
@@ -439,6 +443,8 @@ def _histograms(bins: _Bins, columns: Sequence[AnyColumn], stages: int) -> Itera
         (stage, column.name, column) for stage in range(1, stages + 1) for column in columns
     ]
     expected.append((stages + 1, ROW_LENGTHS, None))
+    if turned:
+        expected.append((stages + 2, TURNED_LENGTHS, None))
     for (stage, name, column), start, end in zip(
         expected, starts, [*starts[1:], len(keys)], strict=True
     ):

@@ -48,6 +48,8 @@ class Calibration:
     # the noise of the histograms from which the release's own constants are computed, in addition
     # to the mechanism; None if it draws them itself, or the constants are known before
     added: ConstantsNoise | None = None
+    # the mechanism that publishes the pilot matrix, which shows the metric; None without
+    pilot: Gaussian | None = None
     # the mechanisms that publish the matrices of lost moments and of missing cells; None without
     lost: Gaussian | None = None
     missing: Gaussian | None = None
@@ -78,8 +80,8 @@ class Calibration:
         alone = (self.planned or self.mechanism).guarantee
         if self.added is None:
             return alone
-        lost = [] if self.lost is None else [self.lost.guarantee.mu]
-        return Guarantee(composed_mu([alone.mu, self.added.mu, *lost]), alone.delta0)
+        others = [each.guarantee.mu for each in (self.pilot, self.lost) if each is not None]
+        return Guarantee(composed_mu([alone.mu, self.added.mu, *others]), alone.delta0)
 
     def noise_of_sum(self, spec: ReleaseSpec) -> float:
         """Standard deviation of an off-diagonal entry of the noisy sum over rows of the unit ball.
@@ -101,6 +103,8 @@ class Calibration:
         constants = self.mechanism.constants()
         if self.added is not None:
             constants |= self.added.constants()
+        if self.pilot is not None:
+            constants["scale_pilot"] = self.pilot.scale
         return constants | {f"scale_{name}": each.scale for name, each in self.further.items()}
 
 
@@ -173,13 +177,16 @@ def _with_constants(
             spec.neighbours,
             [total * math.sqrt(share) for share in scaling.stages],
             total * math.sqrt(scaling.lengths),
+            total * math.sqrt(scaling.turned),
         )
-        lost = None
-        if scaling.lost:
-            lost = _further_mechanism(parameters, total * math.sqrt(scaling.lost))
-        drawn = [noise.mu] if lost is None else [noise.mu, lost.guarantee.mu]
-        left = remaining_mu(total, drawn)  # so that all compose to at most the total
-        result = Calibration(_at_mu(mechanism_type, requested, parameters, left), noise, lost)
+        pilot, lost = (
+            _further_mechanism(parameters, total * math.sqrt(share)) if share else None
+            for share in (scaling.pilot, scaling.lost)
+        )
+        drawn = [each.guarantee.mu for each in (pilot, lost) if each is not None]
+        left = remaining_mu(total, [noise.mu, *drawn])  # so that all compose to at most the total
+        mechanism = _at_mu(mechanism_type, requested, parameters, left)
+        result = Calibration(mechanism, noise, pilot=pilot, lost=lost)
         exact = result.guarantee
         if requested.epsilon is None or exact.delta(requested.epsilon) <= requested.delta:
             return _with_missing(spec, result, requested, parameters)

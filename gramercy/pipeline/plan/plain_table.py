@@ -137,7 +137,7 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     radius = clipping_radius(seen, q, q - 1, calibration.noise_of_sum(spec), spec.privacy_unit)
     cut = lost_cut(seen, radius, q - 1, calibration.noise_of_lost_sum(spec) or 0.0)
     intercept = radius / 2 / math.sqrt(spec.dataset.rows / spec.dataset.count)
-    return Clip(radius=radius), Lost(radius=radius, cut=cut, intercept=intercept)
+    return Clip(radius=radius), Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)
 
 
 def _lost_moment(rows: Array, squares: Array, weight: Array, lost: Lost) -> Array:

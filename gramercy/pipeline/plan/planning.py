@@ -19,6 +19,7 @@ from typing import Any
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, describe_release, read_release
 from gramercy.archive.store.archive import Archive
+from gramercy.common.metric import Metric
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.mechanisms import registry
@@ -30,10 +31,11 @@ from gramercy.pipeline.plan.calibration import (
     Calibration,
     calibrate,
     guarantee_facts,
+    row_normalisation,
 )
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
-from gramercy.scaling.shares import Shares, shares
+from gramercy.scaling.shares import Shares, shares, whitening_pays
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
@@ -50,7 +52,7 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit, Whole
 from gramercy.schemas.problem import Wording
 from gramercy.schemas.publications import REPORTS, ROWS
 from gramercy.schemas.request import PERIOD
@@ -81,6 +83,8 @@ class Plan:
     # was scheduled
     pattern: str
     planned_for: datetime.datetime
+    # the metric in which rows are clipped, if it is not that of scaled columns
+    metric: Metric | None = None
     averaging: bool = False  # whether the release averages existing reports instead of making them
 
     def with_new_charge(self, spent: str | None) -> Plan:
@@ -122,6 +126,14 @@ class Plan:
     def scaled_contract(self) -> Contract:
         """The contract of the matrix columns, with the constants in use."""
         return scaled_contract(self.contract, self.spec)
+
+    @property
+    def row_normalisation(self) -> Unit | Clip | Whole:
+        """How rows are normalised in the passes over the table."""
+        scaling = self.spec.scaling
+        if self.metric is not None and scaling is not None:
+            return Clip(radius=scaling.metric_radius)
+        return row_normalisation(self.spec)
 
     @property
     def law(self) -> NoiseLaw:
@@ -238,7 +250,7 @@ def make_plan(
             "Write 'name: local'.",
             mechanism=mechanism.name,
         )
-    plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
+    plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging=averaging)
     budget = contract.budget
     if budget.per_release is not None:
         epsilon = plan.guarantee.epsilon(budget.delta)
@@ -462,6 +474,8 @@ def with_planned_scaling(
         stages=planned.stages,
         lengths=planned.lengths,
         lost=0.0 if registry[request.mechanism.name].estimates_constants else planned.lost,
+        pilot=planned.pilot,
+        turned=planned.turned,
     )
     columns = tuple(
         column if isinstance(column, LevelsFacts) else starting_facts(column.name, limits)
@@ -477,7 +491,12 @@ def _shares(
         raise wordings.scaling_needs_delta()
     histograms_only = registry[request.mechanism.name].estimates_constants
     share = 1.0 if histograms_only else scaling.share
-    return shares(contract.count, _p(spec), target_mu(request.mechanism), share)
+    n, p, mu = contract.count, _p(spec), target_mu(request.mechanism)
+    planned = shares(n, p, mu, share)
+    mechanism = registry[request.mechanism.name]
+    if planned and mechanism.takes_pilot and p > 1 and whitening_pays(n, p, mu):
+        return planned.with_pilot
+    return planned
 
 
 def rows_needed(p: int, mu: float) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gramercy.archive.bundles.bundle_kinds import (
     FURTHER,
     ReleaseBundle,
+    Whitening,
     published_columns,
     read_release,
     software_versions,
@@ -37,10 +38,12 @@ from gramercy.archive.bundles.number_files import (
     rows_per_batch,
 )
 from gramercy.archive.seal.bundle import file_digest
+from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
@@ -58,10 +61,11 @@ from gramercy.pipeline.publish.private_table import (
     PrivateSums,
     count_cells,
     count_lengths,
+    sum_for_pilot,
     sum_further_rows,
     sum_rows,
 )
-from gramercy.scaling.chain import ConstantsChain
+from gramercy.scaling.chain import ConstantsChain, lengths_of, longest_row
 from gramercy.schemas import families, wordings
 from gramercy.schemas.evidence import Histogram, last_stage
 from gramercy.schemas.facts import (
@@ -122,6 +126,7 @@ class Draft:
     plan: Plan
     release: str
     histograms: Sequence[Histogram] = ()
+    whitening: Whitening | None = None
 
     def manifest(
         self,
@@ -155,8 +160,8 @@ class Publisher(ABC, Generic[M]):
         draft = Draft(folder, plan, release)
         if isinstance(data, PrivateCounts):
             with closing(data.kept):
-                plan, histograms = estimate_constants(plan, data)
-                draft = Draft(folder, plan, release, histograms)
+                plan, histograms, whitening = estimate_constants(plan, data)
+                draft = Draft(folder, plan, release, histograms, whitening)
                 data = self._next_pass(plan, data)
         self._publish(draft, plan.mechanism, data)  # type: ignore[arg-type]
         drawn: PrivateData = data
@@ -207,6 +212,9 @@ class SecondMomentPublisher(Publisher[Additive]):
             folds = [x / rows.value for x, rows in zip(of_group, facts.fold_rows, strict=False)]
             denoised = denoised_group(manifest, facts.rows.value, raw)
             own = {name: x[k] / facts.rows.value for name, x in further.items()}
+            raw, denoised, *folds = (
+                scaled(manifest, draft.whitening, x) for x in (raw, denoised, *folds)
+            )
             groups.append(GroupMatrices(facts.level, raw, denoised, tuple(folds), own))
         write_matrices(
             draft.folder,
@@ -216,6 +224,7 @@ class SecondMomentPublisher(Publisher[Additive]):
             draft.histograms,
             groups,
             [x.sum(axis=0) / manifest.rows.value for x in further.values()],
+            draft.whitening,
         )
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
@@ -225,7 +234,9 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         facts, divisor = bundle.manifest, mechanism.lattice.divisor
-        check_lattice(path, bundle.raw * facts.rows.value * divisor)
+        check_lattice(path, bundle.drawn * facts.rows.value * divisor)
+        if bundle.root is not None:  # parts are published in scaled units, with rounding errors
+            return
         for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
             check_lattice(path, moment * part.value * divisor)
         for moment, part in group_parts(bundle):
@@ -387,13 +398,19 @@ def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> Priv
     return publisher_of(plan.mechanism, averaging=plan.averaging).draw(folder, plan, data, release)
 
 
-def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
-    """Draw the noise of all histograms of a release that has been charged.
+def estimate_constants(
+    plan: Plan, data: PrivateCounts
+) -> tuple[Plan, list[Histogram], Whitening | None]:
+    """Draw the noise of all that a charged release publishes before its matrix.
 
     Returns
     -------
+    plan
+        The plan with constants, radius and, if it pays, a metric.
     list of Histogram
         What to publish: the histograms of all columns for each stage, and those of row lengths.
+    Whitening or None
+        The pilot matrix and its metric, if there is a pilot.
     """
     noise = plan.calibration.constants_noise
     if noise is None:
@@ -407,13 +424,47 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
         noisy = law.perturb(counts.counts)
         published += chain.histograms(noisy, law.sd)
         chain = chain.after(noisy, law.sd)
-    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
+    scaled_rows = replace(plan, spec=chain.scaled)
+    lengths = count_lengths(scaled_rows, lengths_of(chain.scaled), data.state, data.kept)
     (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
     of_lost_sum = plan.calibration.noise_of_lost_sum(plan.spec)
     spec = chain.clipped(published[-1], of_sum, of_lost_sum)
     # The counts decide whether there is a matrix of missing cells.
-    return replace(plan, spec=spec, calibration=calibrate(spec)), published
+    plan = replace(plan, spec=spec, calibration=calibrate(spec))
+    if plan.calibration.pilot is None or noise.turned is None:
+        return plan, published, None
+    plan, turned, whitening = _whiten(
+        plan, plan.calibration.pilot, noise.turned, chain, published[-1], data
+    )
+    return plan, [*published, turned], whitening
+
+
+def _whiten(
+    plan: Plan,
+    mechanism: Gaussian,
+    law: HistogramNoise,
+    chain: ConstantsChain,
+    lengths: Histogram,
+    data: PrivateCounts,
+) -> tuple[Plan, Histogram, Whitening]:
+    """Draw the pilot matrix and the row lengths in its metric, and choose the metric in use."""
+    spec, divisor = plan.spec, mechanism.lattice.divisor
+    exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
+    total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
+    turning = chain.turning(lengths, spec, total / divisor, mechanism.noise_of_sum(1))
+    metric = Metric.near(turning.metric, np.array(spec.largest_values))
+    turned = replace(plan, metric=metric)
+    edges = turning.edges(metric.matrix, longest_row(spec))
+    (counts,) = law.perturb(count_lengths(turned, edges, data.state, data.kept).counts)
+    histogram = chain.turned_histogram(edges, counts, law.sd)
+    spec = chain.whitened(
+        spec, turning, histogram, metric.matrix, plan.calibration.noise_of_sum(spec)
+    )
+    whitening = Whitening(total / divisor, metric.matrix)
+    kept = spec.scaling is not None and spec.scaling.metric_radius is not None
+    plan = replace(turned if kept else plan, spec=spec, calibration=calibrate(spec))
+    return plan, histogram, whitening
 
 
 def draw_noise(
@@ -485,13 +536,18 @@ def write_matrices(
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
     further: Sequence[Array] = (),
+    whitening: Whitening | None = None,
 ) -> None:
     """Write a released matrix with its repaired forms, folds, groups, card and description.
 
     Parameters
     ----------
+    matrix, folds
+        In the metric in which they were drawn.
     further
         The further matrices, if there are any.
+    whitening
+        The pilot matrix and its metric, if there are any.
     """
     law, denoised = manifest.noise, list[Array]()
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
@@ -500,8 +556,18 @@ def write_matrices(
         bound, rows = manifest.trace_bound, manifest.rows.value
         unit = manifest.normalisation.unit_rows
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit))
-    matrices = [matrix, projected, *denoised, *folds, *further]
+    of_rows = [scaled(manifest, whitening, x) for x in (matrix, projected, *denoised, *folds)]
+    matrices = [*of_rows, *further]
+    if whitening is not None:
+        matrices += [whitening.pilot, whitening.metric]
+        matrices += [matrix] if whitening.root_of(manifest) is not None else []
     write_release(folder, manifest, matrices, histograms, groups)
+
+
+def scaled(manifest: ReleaseManifest, whitening: Whitening | None, matrix: Array) -> Array:
+    """A matrix that was drawn in the metric, in the units of the released one."""
+    root = None if whitening is None else whitening.root_of(manifest)
+    return matrix if root is None else congruence(root, matrix)
 
 
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
@@ -691,14 +757,14 @@ def _check_size(path: Path, bundle: ReleaseBundle) -> None:
         return
     # The noise on the sum of one fold.
     fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
-    matrices = [(bundle.raw, facts.noise)]
+    matrices = [(bundle.drawn, facts.noise)]
     matrices += [
-        (fold, fold_law.divided_by(part.value))
+        (bundle.in_metric(fold), fold_law.divided_by(part.value))
         for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
     ]
     # No group has more than all rows, or more noise than all groups together.
     matrices += [
-        (group.raw * (own.rows.value / facts.rows.value), facts.noise)
+        (bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value), facts.noise)
         for group, own in zip(bundle.groups, facts.groups, strict=True)
     ]
     for matrix, law in matrices:

@@ -16,14 +16,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gramercy.archive.store.staging import StagingArea
 from gramercy.common.home import Home
+from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.checking import check_table_header, required_columns
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
-from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
+from gramercy.scaling.chain import AnyGrid, ConstantsChain
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
@@ -96,16 +99,32 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
         sums = streaming.accumulate(
             open_source(plan.contract.source),
             plan.scaled_contract,
-            row_normalisation(plan.spec),
+            plan.row_normalisation,
             plan.mechanism.lattice,
             on_rows=on_rows,
             keep_malformed=plan.mechanism.publishes.rows_file is not None,
             parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,
+            metric=plan.metric,
             engine=_engine(plan.request.engine, kept),
         )
     return sums
+
+
+def sum_for_pilot(plan: Plan, lattice: Lattice, state: str, kept: KeptCells) -> Sum:
+    """Sum the rows for the pilot matrix: all in one part; see `sum_rows`."""
+    with _pass("looking for directions", plan, state) as on_rows:
+        sums = streaming.accumulate(
+            open_source(plan.contract.source),
+            plan.scaled_contract,
+            plan.row_normalisation,
+            lattice,
+            on_rows=on_rows,
+            keep_malformed=plan.spec.parts > 1,
+            engine=_engine(plan.request.engine, kept),
+        )
+    return sums.part_sums[0]
 
 
 def sum_further_rows(
@@ -125,6 +144,7 @@ def sum_further_rows(
                 on_rows,
                 groups=Parts(by=plan.spec.by),
                 keep_malformed=plan.spec.parts > 1,
+                metric=plan.metric,
                 engine=_engine(plan.request.engine, kept),
             )
     return sums
@@ -146,14 +166,17 @@ def count_cells(
     return counts
 
 
-def count_lengths(plan: Plan, state: str, kept: KeptCells) -> counting.BinCounts:
+def count_lengths(
+    plan: Plan, edges: NDArray[np.float64], state: str, kept: KeptCells
+) -> counting.BinCounts:
     """Count the lengths of scaled rows, or of persons' rows together, in bins; see `sum_rows`."""
     with _pass("measuring", plan, state, scans=1) as on_rows:
         counts = counting.count_lengths(
             open_source(plan.contract.source),
             plan.scaled_contract,
-            lengths_of(plan.spec),
+            edges,
             on_rows,
+            metric=plan.metric,
             engine=_engine(plan.request.engine, kept),
         )
     return counts

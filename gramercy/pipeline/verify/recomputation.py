@@ -32,7 +32,9 @@ from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
+from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import (
     constants_of_release,
@@ -44,16 +46,19 @@ from gramercy.pipeline.publish.attachments import estimator_from_settings, fit, 
 from gramercy.pipeline.publish.drawing import (
     MATRIX,
     arrays_close,
+    check_lattice,
     denoised_group,
     group_parts,
     publisher_of,
     release_manifest,
+    scaled,
 )
 from gramercy.pipeline.verify.agreement import check_agreement
-from gramercy.scaling.chain import replayed
-from gramercy.scaling.shares import follow_a_share
+from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
+from gramercy.scaling.shares import Shares, follow_a_share
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.evidence import TURNED_LENGTHS
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
 
@@ -81,14 +86,16 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
 def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
     """Recompute centres, scales and radius from the published histograms."""
     facts, scaling = bundle.manifest, bundle.manifest.scaling
-    if scaling is None or not follow_a_share(scaling.stages, scaling.lengths, scaling.lost):
+    if scaling is None or not follow_a_share(
+        Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
+    ):
         raise wordings.file_contradicts(str(place / DESCRIPTOR), "the shares of the budget")
     calibration = calibrate(facts)
     of_sum = calibration.noise_of_sum(facts)
     chain, histograms = replayed(facts, bundle.histograms, of_sum)
     noise = calibration.constants_noise
     draws = noise.draws if noise is not None else ()
-    for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
+    for stated, recomputed in zip(bundle.histograms, histograms, strict=False):
         same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
         if not (
             same_sd
@@ -99,7 +106,32 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
+    if calibration.pilot is not None and bundle.whitening is not None:
+        spec = _check_metric(place, bundle, chain, calibration.pilot, spec)
     check_same_constants(place, facts, spec, MARGINALS)
+
+
+def _check_metric(
+    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, pilot: Gaussian, spec: ReleaseSpec
+) -> ReleaseSpec:
+    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it."""
+    whitening, *_, lengths, turned = bundle.whitening, *bundle.histograms
+    if whitening is None or turned.column != TURNED_LENGTHS:
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    check_lattice(place / "pilot.npy", whitening.pilot * pilot.lattice.divisor)
+    turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
+    metric, largest = whitening.metric, np.array(spec.largest_values)
+    try:
+        Metric(metric, largest).units  # noqa: B018
+    except ValueError:
+        raise wordings.file_contradicts(str(place / "metric.npy"), DESCRIPTOR) from None
+    if not arrays_close(Metric.near(turning.metric, largest).matrix, metric):
+        raise wordings.file_contradicts(str(place / "metric.npy"), "pilot.npy")
+    edges = turning.edges(metric, longest_row(spec))
+    if not arrays_close(edges, turned.lower):
+        raise wordings.file_contradicts(str(place / MARGINALS), "pilot.npy")
+    of_sum = calibrate(bundle.manifest).noise_of_sum(bundle.manifest)
+    return chain.whitened(spec, turning, turned, metric, of_sum)
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -144,8 +176,8 @@ def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
         total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)
         if rows and not arrays_close(total / stated.rows.value, group.raw):
             raise wordings.file_contradicts(str(path), "its folds")
-        recomputed = denoised_group(facts, stated.rows.value, group.raw)
-        if not arrays_close(recomputed, group.denoised):
+        recomputed = denoised_group(facts, stated.rows.value, bundle.in_metric(group.raw))
+        if not arrays_close(scaled(facts, bundle.whitening, recomputed), group.denoised):
             raise wordings.file_contradicts(str(path), "the noisy matrix")
 
 
@@ -166,18 +198,21 @@ def check_same_constants(
 
 def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
-    pairs = [(project(bundle.unbiased, facts.trace_bound), bundle.projected)]
+    pairs = [
+        (bundle.drawn, bundle.unbiased),
+        (project(bundle.drawn, facts.trace_bound), bundle.projected),
+    ]
     if bundle.denoised is not None:
         denoised = denoise(
-            bundle.unbiased,
+            bundle.drawn,
             facts.noise,
             facts.trace_bound,
             facts.rows.value,
             unit=facts.normalisation.unit_rows,
         )
         pairs.append((denoised, bundle.denoised))
-    for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
-        if not arrays_close(recomputed, stated):
+    for stem, (recomputed, stated) in zip(stems(facts), pairs, strict=False):
+        if not arrays_close(scaled(facts, bundle.whitening, recomputed), stated):
             raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
 
 

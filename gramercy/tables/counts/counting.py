@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.machine import compiled
+from gramercy.common.metric import Metric
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.tables.batches import MalformedLines, cache_slices
@@ -31,7 +32,6 @@ from gramercy.tables.persons.person_index import (
     Persons,
     PersonSample,
 )
-from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
+from gramercy.common.metric import Metric
 from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, FurtherRows
@@ -26,7 +27,6 @@ from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.name_table import Names
 from gramercy.tables.persons.person_index import Persons, scale_rows
 from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, Parts, Sum, SummingWorker
-from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,

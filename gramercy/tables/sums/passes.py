@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from gramercy.common.metric import Metric
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.tables import batches
@@ -26,7 +27,6 @@ from gramercy.tables.batches import (
 from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import IndexedPersons, Persons
-from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.period_filter import PeriodFilter
 
 OnRows = Callable[[int], None]

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.common.machine import can_compile, compiled, is_loaded
+from gramercy.common.metric import Metric
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit, Whole
 from gramercy.tables.batches import cache_slices
-from gramercy.tables.sums.metric import Metric
 
 _LARGE = 1 << 24  # cells; compiled code takes a third of a second to load: it pays from here on
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
+from gramercy.common.metric import Metric
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
@@ -25,7 +26,6 @@ from gramercy.tables.formats.reader import cell_batches
 from gramercy.tables.formats.source import Source
 from gramercy.tables.persons.person_index import DrawKeys, Keys, Persons, PersonSample, scale_rows
 from gramercy.tables.sums.exact_sums import ONE_PART, WIDE, AssignFolds, Parts, Sum, SummingWorker
-from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.passes import (
     Job,
     OnRows,

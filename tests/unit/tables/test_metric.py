@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.metric import Metric
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.normalisation import Clip, Lost
 from gramercy.tables.counts.counting import RowLengths
-from gramercy.tables.sums.metric import Metric
 from gramercy.tables.sums.row_transform import MetricKernel, Repairs, RowTransform
 
 Array = NDArray[np.float64]
@@ -34,8 +34,9 @@ def a_matrix(seed: int = 0, size: int = WIDTH) -> Array:
     """A matrix of the kind that whitens nearly collinear columns."""
     random = np.random.default_rng(seed)
     root = np.linalg.cholesky(0.99 * np.ones((size, size)) + 0.01 * np.eye(size))
-    matrix: Array = np.linalg.inv(root) * random.uniform(0.1, 3, (size, 1))
-    return matrix
+    values, vectors = np.linalg.eigh(root @ root.T)
+    matrix: Array = (vectors * random.uniform(0.5, 2, size) / np.sqrt(values)) @ vectors.T
+    return (matrix + matrix.T) / 2
 
 
 def some_cells(seed: int, rows: int) -> Array:
@@ -56,7 +57,8 @@ def transform(metric: Metric, *, compiled: bool) -> RowTransform:
 def test_product_is_exact(seed: int, size: int) -> None:
     random = np.random.default_rng(seed)
     largest = 2.0 ** random.integers(-4, 30, size)
-    metric = Metric.near(random.normal(size=(size, size)), largest)
+    matrix = random.normal(size=(size, size))
+    metric = Metric.near(matrix + matrix.T, largest)
     scaled = random.uniform(-1, 1, (size, 3)) * largest[:, None]
     whole = np.rint(scaled * 2.0 ** metric.row_bits[:, None])
     exact = [
@@ -78,7 +80,7 @@ def test_published_entries_give_the_same_metric() -> None:
 
 def test_power_of_two_stays_a_power_of_two() -> None:
     matrix = np.full((2, 2), 0.25)
-    metric = Metric.near(matrix - np.array([[0.0, 2.0**-40], [0, 0]]), np.ones(2))
+    metric = Metric.near(matrix - 2.0**-40 * np.ones((2, 2)), np.ones(2))
     assert (metric.matrix == matrix).all()
     assert (Metric(metric.matrix, np.ones(2)).units == metric.units).all()
 

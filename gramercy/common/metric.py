@@ -23,15 +23,16 @@ _HALF = 0.5  # the mantissa of a power of two
 class Metric:
     """A linear map of scaled rows, which are rounded before it."""
 
-    # A, invertible; shape (q, q). An entry is a whole number times a power of two of its column.
+    # A, symmetric and invertible; shape (q, q). An entry is a whole number times a power of two.
     matrix: Array
     # largest absolute value of each scaled column that the bounds in use allow; shape (q,)
     largest: Array
 
     @classmethod
     def near(cls, matrix: Array, largest: Array) -> Metric:
-        """The metric that is nearest to a matrix."""
-        bits = _unit_bits(matrix, largest)
+        """The metric that is nearest to a symmetric matrix."""
+        of_columns = _unit_bits(matrix, largest)
+        bits = np.minimum.outer(of_columns, of_columns)
         return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits), largest)
 
     @property
@@ -73,6 +74,12 @@ class Metric:
     def inverse(self) -> Array:
         """The inverse of A, which maps second moments of y to those of z; shape (q, q)."""
         return np.asarray(np.linalg.inv(self.matrix), np.float64)
+
+
+def congruence(linear: Array, matrix: Array) -> Array:
+    """L S L^T, exactly symmetric."""
+    product: Array = linear @ matrix @ linear.T
+    return (product + product.T) / 2
 
 
 def _exponents(values: Array) -> NDArray[np.int64]:
