@@ -114,7 +114,7 @@ def test_lengths_and_losses_are_measured_in_the_metric() -> None:
     cells[2] /= 1e5
     lengths = RowLengths(COLUMNS, True, WIDTH, metric, large=False).squares(cells) / 2.0**20
     clip = Clip(radius=math.sqrt(np.median(lengths)))
-    lost = Lost(radius=clip.length, cut=8.0, intercept=0.5)
+    lost = Lost(radius=clip.length, unit=clip.length, cut=8.0, intercept=0.5)
     scaled = RowTransform(COLUMNS, True, clip, LATTICE).integers(cells, Repairs.zeros(4))
     rows = RowTransform(COLUMNS, True, clip, LATTICE, None, metric).integers(
         cells, Repairs.zeros(4)
