@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.continued_tail import ContinuedTail
+from gramercy.estimators.far_cells import FarCells
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
 
@@ -22,18 +23,22 @@ class ColumnTails:
     mean_most: Array  # bound of the change
     square: Array  # expected change of the second moment
     square_most: Array  # upper bound of the change
+    # What cells far out have of the second moment at least and at most, and at most of the mean.
+    far: tuple[Array, Array, Array]
 
     @classmethod
     def of(cls, evidence: Evidence) -> ColumnTails:
         """The tails of all columns but the intercept; zero where no histogram shows any."""
         marginals = {each.column: each for each in evidence.marginals}
-        moments = np.zeros((len(evidence.columns) - 1, 4))
+        moments = np.zeros((len(evidence.columns) - 1, 7))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
             if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
                 continue
             if column.name in marginals:
-                row[:] = _both_sides(marginals[column.name], column)
-        return cls(*moments.T)
+                far = FarCells.of(evidence, column)
+                row[:4] = _both_sides(marginals[column.name], column)
+                row[4:] = far.least, far.most, far.mean_most
+        return cls(*moments.T[:4], far=tuple(moments.T[4:]))
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:

@@ -21,7 +21,8 @@ _CLEAR = 5.0  # standard deviations by which the start of a tail exceeds the noi
 _LEAST_BINS = 3
 _MOST = 0.975  # probability of an upper bound
 # Parabolas: change of the binary logarithm of the density by octave of distance, and its change.
-_SLOPES = np.arange(-8.0, 1.1, 0.5)[:, None, None]
+# The steepest are for rows that all have nearly the same length.
+_SLOPES = np.concatenate([[-64.0, -32.0, -16.0], np.arange(-8.0, 1.1, 0.5)])[:, None, None]
 _CURVATURES = np.arange(0.0, 3.3, 0.2)[None, :, None]
 
 
