@@ -69,6 +69,10 @@ class Scaled:
 
     def release(self, rng: Rng) -> Evidence:
         """Draw the noise of the matrices. Folds are blocks of consecutive rows."""
+        return self.bundle(rng).evidence
+
+    def bundle(self, rng: Rng) -> ReleaseBundle:
+        """See `release`."""
         spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
         rows = normalise(self.rows.T, spec.normalisation)
@@ -90,7 +94,7 @@ class Scaled:
             histograms=self.histograms,
         )
         raw = np.sum(sums, axis=0) / n
-        bundle = ReleaseBundle(
+        return ReleaseBundle(
             manifest=manifest,
             raw=raw,
             projected=raw,
@@ -102,7 +106,6 @@ class Scaled:
             histograms=self.histograms,
             further=further,
         )
-        return bundle.evidence
 
 
 def _gram(rows: Array, sd: float, rng: Rng) -> Array:

@@ -71,7 +71,7 @@ def two_values(cells: Array) -> Array:
 
 @pytest.mark.parametrize(
     ("cells", "least", "most"),
-    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.9), (np.exp, 9.0, 70.0)],
+    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.9), (np.exp, 9.0, 114.0)],
 )
 def test_kurtosis_is_that_of_the_cells(
     cells: Callable[[Array], Array], least: float, most: float
@@ -164,7 +164,7 @@ def test_lengths_that_the_lost_matrix_contradicts_widen_no_interval() -> None:
     contradicted = replace(longer, lost=nothing)
     found = [clipped_moments(each) for each in (longer, contradicted)]
     bias = [each.correlation_bias.max() for each in found if each]
-    assert bias[0] > 0.2
+    assert bias[0] > 0.1
     assert bias[1] < 0.05
 
 
