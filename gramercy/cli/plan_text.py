@@ -99,18 +99,21 @@ def _constants(plan: Plan) -> dict[str, str]:
         declared = "middle and half width of the bounds: private ones need about"
         return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
     if facts.kind == "release":
-        return {"constants": f"those of release {facts.release}, at no cost"}
+        constants, counted = f"those of release {facts.release}, at no cost", "lengths of rows"
+    else:
+        constants = f"private, from histograms in {len(facts.stages)} stages"
+        counted = "histograms"
     share = 100 * (sum(facts.stages) + facts.lengths)
-    spent = f"{share:.0f} % of the squared mu"
+    spent = f"; {share:.2g} % of the squared mu for {counted}" if share else ""
     if facts.lost:
-        spent += f", and {100 * facts.lost:.0f} % for what clipping cuts off"
-    return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
+        spent += f", {100 * facts.lost:.2g} % for what clipping cuts off"
+    return {"constants": constants + spent}
 
 
 def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
-    counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
+    counts = {} if noise is None else {"error of a count": f"sd {noise.of_columns.sd:.3g}"}
     if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law
