@@ -99,15 +99,16 @@ def _constants(plan: Plan) -> dict[str, str]:
         declared = "middle and half width of the bounds: private ones need about"
         return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
     if facts.kind == "release":
-        constants, counted = f"those of release {facts.release}, at no cost", "lengths of rows"
-    else:
-        constants = f"private, from histograms in {len(facts.stages)} stages"
-        counted = "histograms"
+        constants = f"those of release {facts.release}, at no cost"
+        if facts.lengths:
+            spent = f"{100 * facts.lengths:.2g} % of the squared mu for the lengths of rows"
+            constants += f" ({spent}, and {100 * facts.lost:.0f} % for what clipping cuts off)"
+        return {"constants": constants}
     share = 100 * (sum(facts.stages) + facts.lengths)
-    spent = f"; {share:.2g} % of the squared mu for {counted}" if share else ""
+    spent = f"{share:.0f} % of the squared mu"
     if facts.lost:
-        spent += f", {100 * facts.lost:.2g} % for what clipping cuts off"
-    return {"constants": constants + spent}
+        spent += f", and {100 * facts.lost:.0f} % for what clipping cuts off"
+    return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
 
 
 def _error(plan: Plan) -> dict[str, str]:
