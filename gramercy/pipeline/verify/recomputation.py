@@ -50,6 +50,7 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     release_manifest,
 )
+from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.scaling.chain import replayed
 from gramercy.scaling.shares import follow_a_share
 from gramercy.schemas import families, wordings
@@ -222,6 +223,9 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
         }
     if facts.groups:
         checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
+    if facts.lost is not None:
+        words = "agreement: matrices and histograms agree within their noise"
+        checks[words] = check_agreement
     return checks | {"description and card: agree, and list every file": _check_files}
 
 
