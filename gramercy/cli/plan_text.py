@@ -14,6 +14,7 @@ from gramercy.cli.terminal import (
     guarantee_text,
     normalisation_text,
     privacy_loss_text,
+    verdict_text,
 )
 from gramercy.pipeline.plan.budget_preview import (
     BudgetPreview,
@@ -27,8 +28,6 @@ from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
-
-_COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
 def print_plan(plan: Plan, preview: BudgetPreview) -> None:
@@ -164,12 +163,7 @@ def _verdict(plan: Plan) -> dict[str, Text]:
     verdict = plan_verdict(plan)
     if verdict is None:
         return {}
-    code = f"{verdict.code}: " if verdict.code else ""
-    return {
-        "verdict": Text.assemble(
-            (verdict.level, _COLOURS[verdict.level]), f"  {code}{verdict.text}"
-        )
-    }
+    return {"verdict": verdict_text(verdict.level, verdict.code, verdict.text)}
 
 
 def _proposal(plan: Plan) -> dict[str, str]:

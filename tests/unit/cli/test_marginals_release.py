@@ -45,6 +45,7 @@ def test_commands_describe_marginals(
     assert "marginals" in run_command("list", capsys=capsys)[1]
     shown = run_json("show", release, capsys=capsys)
     assert shown["kind"] == "marginals"
+    assert shown["verdict"] is None
     code, out, _ = run_command("show", release, capsys=capsys)
     assert code == 0
     assert f"sd {shown['calibration']['constants']['scale']:.3g}" in out
