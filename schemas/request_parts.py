@@ -164,6 +164,12 @@ Scaling = Annotated[
 ]
 
 
+# The moments of `ColumnTails`, in their order.
+TailFacts = tuple[
+    Real, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative
+]
+
+
 class ScalingFacts(Model):
     """How the constants of a release were chosen.
 
@@ -189,6 +195,9 @@ class ScalingFacts(Model):
         Columns of which only is published which cells differ from the value that nearly all have.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
+    tails
+        What is beyond the bounds in use by the histograms of the other release, by column, where
+        there is anything: see `ColumnTails`.
     """
 
     kind: Literal["private", "release"]
@@ -202,6 +211,7 @@ class ScalingFacts(Model):
     missing_cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
+    tails: dict[str, TailFacts] = Field(default_factory=dict)
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

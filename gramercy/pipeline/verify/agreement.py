@@ -160,14 +160,14 @@ class Lengths:
 
     @property
     def kept_weight(self) -> tuple[Noisy, Noisy]:
-        """Least and largest sum of the weights of clipped rows; malformed lines have none."""
+        """Least and largest sum of the weights of clipped rows; of a malformed line it is zero."""
         least = 1 - self._share_lost(self.high)
         least[0] = 0.0 if not self.keeps_malformed else least[0]
         return self.counts.total(least), self.counts.total(1 - self._share_lost(self.low))
 
     @property
     def real_rows(self) -> Noisy:
-        """Number of rows that certainly are no malformed lines, which have no length."""
+        """Number of rows without those that may be malformed lines, whose length is zero."""
         weights = np.ones_like(self.low)
         weights[0] = 0.0 if not self.keeps_malformed else 1.0
         return self.counts.total(weights)
@@ -319,7 +319,7 @@ class Part:
         yield _at_most(self.files["lost"], "its first entry", self._lost.diagonal[1:], most, slack)
 
     def _of_weights(self) -> Iterator[Score]:
-        """What is kept of rows and what they lose are all rows, but for what the cut takes."""
+        """What is kept of rows and what they lose are all rows, except what the cut takes."""
         weight = self._kept[0, 0] + self._lost_weight
         rows = self.rows if self.lengths.keeps_malformed else self.lengths.real_rows
         beyond, _ = self.lengths.uncounted
@@ -376,6 +376,9 @@ class Whole(Part):
             slack = float(of_kept.of_square(1.0))
             yield _at_most(MATRIX, MARGINALS, self._kept[0, 0], most, slack)
             yield _at_most(MATRIX, MARGINALS, least, self._kept[0, 0], slack)
+        if not self.bundle.marginals:  # the constants are those of another release
+            return
+        if self._gaussian:
             yield from self._of_columns()
         yield from self._of_missing_cells()
 
