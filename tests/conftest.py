@@ -72,6 +72,17 @@ FIRST = WAITING + SLOWEST
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
 SLOW = ("acceptance", "benchmarks", "integration", "proofs")
 MANY_SECONDS = 3.0
+# Here pages are written, listed and compared as files: nobody looks at their figures.
+WITHOUT_FIGURES = (
+    *(f"acceptance/test_{number}_" for number in (15, 16, 17, 18, 19, 23, 31, 32)),
+    "benchmarks/test_load",
+    "integration",
+    "unit/archive",
+    "unit/cli",
+    "unit/ledger",
+    "unit/mechanisms",
+    "unit/pipeline",
+)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -157,6 +168,17 @@ def one_process() -> Iterator[None]:
     """Fit in the test's own process: the workers keep all cores busy already."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gramercy.estimators.tuning.parallel.cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Draw nothing where nobody looks: matplotlib takes most of the time of a page."""
+    with pytest.MonkeyPatch.context() as patch:
+        file = request.path.relative_to(TESTS).as_posix()
+        if file.startswith(WITHOUT_FIGURES):
+            canvas = "matplotlib.backends.backend_svg.FigureCanvasSVG.print_svg"
+            patch.setattr(canvas, lambda self, out, **_: out.write("<svg></svg>"))
         yield
 
 

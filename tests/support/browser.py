@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
@@ -57,23 +58,19 @@ def rendered(url: str, folder: Path, scheme: str = "light", *, width: int | None
 
 
 class Browser:
-    """A tab of a headless Chromium, driven by its DevTools protocol.
+    """A tab of a headless Chromium, driven by its DevTools protocol."""
 
-    Parameters
-    ----------
-    folder
-        A folder for the browser's profile.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
         self._ids = itertools.count(1)
 
     def __enter__(self) -> Browser:
-        for start in range(_STARTS):
-            if (socket := self._started(self._folder / f"profile{start}")) is not None:
+        for _ in range(_STARTS):
+            # Chromium puts a socket there, whose path must be short: that of a test is too long.
+            self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+            if (socket := self._started(Path(self._folder.name))) is not None:
                 self._socket = socket
                 return self
+            self._folder.cleanup()
         pytest.skip("Chromium does not start on this machine")
 
     def _started(self, profile: Path) -> ClientConnection | None:
@@ -83,7 +80,7 @@ class Browser:
                 *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
                 *("--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"),
             ],
-            env={**os.environ, "TMPDIR": str(self._folder)},
+            env={**os.environ, "TMPDIR": str(profile)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -115,6 +112,7 @@ class Browser:
     def _end(self) -> None:
         self._process.terminate()
         self._process.wait()
+        self._folder.cleanup()
 
     def send(self, method: str, **parameters: Any) -> Any:
         """Call a method of the protocol, and return its result."""
