@@ -58,19 +58,24 @@ def rendered(url: str, folder: Path, scheme: str = "light", *, width: int | None
 
 
 class Browser:
-    """A tab of a headless Chromium, driven by its DevTools protocol."""
+    """A tab of a headless Chromium, driven by its DevTools protocol.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    folder
+        A folder for the browser's profile.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._temporary = tempfile.TemporaryDirectory()  # the path of a socket must be short
         self._ids = itertools.count(1)
 
     def __enter__(self) -> Browser:
-        for _ in range(_STARTS):
-            # Chromium puts a socket there, whose path must be short: that of a test is too long.
-            self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-            if (socket := self._started(Path(self._folder.name))) is not None:
+        for start in range(_STARTS):
+            if (socket := self._started(self._folder / f"profile{start}")) is not None:
                 self._socket = socket
                 return self
-            self._folder.cleanup()
         pytest.skip("Chromium does not start on this machine")
 
     def _started(self, profile: Path) -> ClientConnection | None:
@@ -80,7 +85,7 @@ class Browser:
                 *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
                 *("--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"),
             ],
-            env={**os.environ, "TMPDIR": str(profile)},
+            env={**os.environ, "TMPDIR": self._temporary.name},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -108,11 +113,11 @@ class Browser:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._end()
+        self._temporary.cleanup()
 
     def _end(self) -> None:
         self._process.terminate()
         self._process.wait()
-        self._folder.cleanup()
 
     def send(self, method: str, **parameters: Any) -> Any:
         """Call a method of the protocol, and return its result."""
@@ -121,6 +126,11 @@ class Browser:
         while (message := json.loads(self._socket.recv(_PATIENCE))).get("id") != number:
             pass
         return message["result"]
+
+    def show_on_screen(self, width: int) -> None:
+        """Show pages as on a screen of this width, in pixels; a window is at least 500 wide."""
+        screen = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **screen)
 
     def open(self, url: str) -> None:
         """Go to an address."""
