@@ -266,7 +266,7 @@ def test_hostile_page_in_the_browser_of_a_steward_who_is_logged_in(
     page.parent.mkdir()
     page.write_text(HOSTILE_PAGE % (json.dumps(door.login.api), json.dumps(run)))
     before = len(post(door.login, "/flow_runs/filter", {}))
-    with serve(page.parent) as address, Browser() as browser:
+    with serve(page.parent) as address, Browser(tmp_path) as browser:
         browser.open(door.origin)
         browser.wait_for(lambda: browser.shows("Login"))
         browser.evaluate("document.querySelector('input').focus()")
