@@ -219,6 +219,8 @@ class Evidence:
         without bounds. Empty if unknown.
     declared
         The number of rows or persons that the contract states, if it is the divisor of the matrix.
+    of_all
+        Of a group of rows, the histograms of the columns of all rows.
     pooled
         Evidence and weight of each release of a pool, or of each table of several ones.
     same_rows
@@ -250,6 +252,7 @@ class Evidence:
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
+    of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
 
