@@ -13,6 +13,8 @@ from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
+_RARE = 0.025  # expected cells beyond the end of a tail
+
 
 @dataclass(frozen=True)
 class ColumnTails:
@@ -27,7 +29,8 @@ class ColumnTails:
     def of(cls, evidence: Evidence) -> ColumnTails:
         """The tails of all columns but the intercept; zero where no histogram shows any.
 
-        Of a group of rows, those of all rows are expected; they may all be in the group.
+        Of a column without a histogram, those of the earlier release with its constants. Of a group
+        of rows, those of all rows are expected; they may all be in the group.
         """
         published = last_stage(evidence.of_all) or evidence.marginals
         marginals = {each.column: each for each in published}
@@ -37,6 +40,8 @@ class ColumnTails:
                 continue
             if column.name in marginals:
                 row[:] = _both_sides(marginals[column.name], column)
+            elif column.name in evidence.tails:
+                row[:] = evidence.tails[column.name]
         tails = cls(*moments.T)
         if not evidence.of_all or evidence.counted is None:
             return tails
@@ -44,6 +49,13 @@ class ColumnTails:
         return replace(
             tails, mean_most=factor * tails.mean_most, square_most=factor * tails.square_most
         )
+
+    def by_column(self, evidence: Evidence) -> dict[str, tuple[float, float, float, float]]:
+        """The tails of the numeric columns that have some, by name."""
+        moments = np.column_stack([self.mean, self.mean_most, self.square, self.square_most])
+        names = [getattr(each, "name", "") for each in evidence.columns[1:]]
+        pairs = zip(names, moments.tolist(), strict=True)
+        return {name: tuple(each) for name, each in pairs if any(each)}
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:
@@ -54,9 +66,9 @@ def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float,
     low, high = (
         (each[:-1] - column.centre) / column.scale for each in (marginal.lower, marginal.upper)
     )
-    above = _beyond(shares, low, high, (column.upper - column.centre) / column.scale, sd)
+    above = _beyond(shares, low, high, (column.upper - column.centre) / column.scale, sd, cells)
     clamp = (column.centre - column.lower) / column.scale
-    below = _beyond(shares[::-1], -high[::-1], -low[::-1], clamp, sd)
+    below = _beyond(shares[::-1], -high[::-1], -low[::-1], clamp, sd, cells)
     return (
         above[0] - below[0],
         max(above[1], below[1]),
@@ -66,7 +78,7 @@ def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float,
 
 
 def _beyond(
-    shares: Array, low: Array, high: Array, clamp: float, sd: float
+    shares: Array, low: Array, high: Array, clamp: float, sd: float, cells: float
 ) -> tuple[float, float, float, float]:
     """What is beyond a clamp on one side: of the mean distance, and of the mean squared one.
 
@@ -83,4 +95,12 @@ def _beyond(
     share = np.log(high / inner)
     distance = np.maximum(high - inner - share * clamp, 0.0) / logarithm
     square = np.maximum((high**2 - inner**2) / 2 - share * clamp**2, 0.0) / logarithm
-    return tail.mean(distance), tail.most(distance), tail.expected(square), tail.most(square)
+    # Cells are whole: an expected one, and of a bound one in forty, ends a tail.
+    usual, longest = tail.ended(1 / cells), tail.ended(_RARE / cells)
+    most = longest.most(distance), longest.most(square)
+    return (
+        min(usual.expected(distance), most[0]),
+        most[0],
+        min(usual.expected(square), most[1]),
+        most[1],
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -219,6 +219,8 @@ class Evidence:
         without bounds. Empty if unknown.
     declared
         The number of rows or persons that the contract states, if it is the divisor of the matrix.
+    tails
+        What is beyond the bounds in use by an earlier release; see `ScalingFacts.tails`.
     of_all
         Of a group of rows, the histograms of the columns of all rows.
     pooled
@@ -252,6 +254,7 @@ class Evidence:
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
+    tails: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
     of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
