@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments
+from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.released_table import LAW, ReleasedTable, Shares, likely_difference
 from gramercy.estimators.table_units import TableUnits
@@ -432,13 +433,17 @@ class _WithLost:
             * np.array(evidence.present or [1.0] * len(evidence.raw))[columns + 1]
         )
         at, in_matrix = np.ix_(levels - 1, columns), np.ix_(levels, columns + 1)
-        gone = np.clip(np.diag(lost.second)[levels - 1] / max(lost.weight, 1e-12), 0.0, 1.0)
+        # Long rows are in the levels as what clipping took away is, as far as the noise tells.
+        noise = float(np.diag(lost.bias)[levels - 1].mean()) / Z95
+        gone = np.maximum(np.diag(lost.second)[levels - 1], 0.0) + noise * share
+        gone = np.clip(gone / max(lost.weight + noise, 1e-12), 0.0, 1.0)
         unseen = np.sqrt(gone)[:, None] * clipped.mean_bias[columns] / share[:, None]
+        beyond = np.outer(gone / share, ColumnTails.of(evidence).mean[columns])
         of_total = square * float(evidence.deviations[0, 0]) / total
         return cls(
             share,
             np.hypot(shares.noise_error[:-1] / share, of_total),
-            (square * evidence.raw[in_matrix] + lost.second[at]) / rows,
+            (square * evidence.raw[in_matrix] + lost.second[at]) / rows + beyond,
             square * evidence.deviations[in_matrix] / rows,
             np.hypot(lost.bias[at] / rows, unseen),
         )
