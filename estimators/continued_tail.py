@@ -10,7 +10,7 @@ well. So what is beyond has an estimate and an upper bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,10 @@ class ContinuedTail:
         sums: Array = self.shares @ values[-self.shares.shape[1] :]
         return sums
 
-    def mean(self, values: Array) -> float:
-        """Expected sum of values; see `sums`."""
-        return float(self.likelihood @ self.sums(values))
+    def ended(self, share: float) -> ContinuedTail:
+        """The same without the bins beyond which a parabola has less than a share."""
+        beyond = np.cumsum(self.shares[:, ::-1], axis=1)[:, ::-1]
+        return replace(self, shares=np.where(beyond >= share, self.shares, 0.0))
 
     def expected(self, values: Array) -> float:
         """What is to be added to a variance of 1, so that its logarithm is right on average."""

@@ -12,6 +12,8 @@ from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas.facts import ColumnFacts
+from tests.support.private_release import numeric_columns
+from tests.support.private_release import privately_scaled as in_memory
 from tests.support.simulated_release import privately_scaled, series
 
 Array = NDArray[np.float64]
@@ -85,3 +87,27 @@ def test_only_tails_that_may_reach_beyond_the_clamps_count() -> None:
     assert np.abs(tails.mean[3:5]).max() < 0.01
     table, bounds = np.random.default_rng(5).uniform(-1, 1, size=(20_000, 4)), [(-1.0, 1.0)] * 4
     assert not ColumnTails.of(privately_scaled(table, bounds, 1.0)).square_most.any()
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_tails_without_bounds_end_where_no_cell_is_expected(epsilon: float) -> None:
+    """Seventy empty octaves show nothing, and a mean of what they may contain is anything."""
+    stream = np.random.default_rng(7)
+    covered, worst = [], 0.0
+    for _ in range(4):
+        cells = stream.normal(size=(20_000, 8))
+        cells[:, :2] = np.exp(cells[:, :2]) / 100
+        cells[:, 2:4] = np.where(stream.random((20_000, 2)) < 0.1, np.exp(7 + cells[:, 2:4]), 0.0)
+        scaled = in_memory(cells, numeric_columns([None] * 6 + [(-1e9, 1e9)] * 2), epsilon, stream)
+        assert scaled is not None
+        release = scaled.release(stream)
+        units = table_units(release)
+        assert units is not None
+        means, truth = table_means(release, units), cells.mean(axis=0)
+        low, high = means.interval(0.95, "table")
+        known = means.estimable
+        covered += ((low <= truth) & (truth <= high))[known].tolist()
+        errors = np.abs(means.estimate - truth) / cells.std(axis=0)
+        worst = max(worst, float(errors[known].max()))
+    assert worst < 1
+    assert np.mean(covered) >= 0.9
