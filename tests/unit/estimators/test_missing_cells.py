@@ -215,3 +215,12 @@ def test_regression_knows_what_missing_cells_add_to_its_errors(kind: str) -> Non
         truth = np.linalg.lstsq(design, whole[:, 5], rcond=None)[0][1:]
         covered.append(((lines["lower"] <= truth) & (truth <= lines["upper"])).mean())
     assert np.mean(covered) > 0.9
+
+
+def test_matrix_without_noise_and_without_dependence() -> None:
+    """As far as numbers show: its noise is lost in a matrix of a forged, unverified bundle."""
+    absent = np.array([0.25, 0.25])
+    together = np.outer(absent, absent) + np.diag(absent - absent**2)
+    missing = MissingMatrix(together, np.zeros((3, 2)), (1, 2), 1e-200, 1e-200)
+    found = measured(1 - absent, np.array([0, 1]), missing, np.zeros(2))
+    np.testing.assert_array_equal(found.share, independent(1 - absent).share)
