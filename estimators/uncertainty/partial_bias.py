@@ -8,8 +8,8 @@ sum over a < b of D_ab f_ab,  f_ab = w_ij (V_ia V_ib + V_ja V_jb) - (V_ia V_jb +
 
 D is what the lost moments add to the correlations of the clipped rows. What is not known of it has
 standard deviations s_ab, which are taken to be independent, as in `estimators.linear.clipping`: the
-variance of w_ij by it is the sum of s_ab^2 f_ab^2. Measured on 22 kinds of tables with 20,000 rows
-at epsilon 1 and 4, 95 % intervals cover .96 and .97 of the table's own partial correlations, and .82
+variance of w_ij by it is the sum of s_ab^2 f_ab^2. On 22 kinds of tables with 20,000 rows at
+epsilon 1 and 4, 95 % intervals cover .96 and .97 of the table's own partial correlations, and .82
 and .80 without it.
 """
 
