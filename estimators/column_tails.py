@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,11 @@ class ColumnTails:
     def of(cls, evidence: Evidence) -> ColumnTails:
         """The tails of all columns but the intercept; zero where no histogram shows any.
 
-        Of a column without a histogram, those of the earlier release with its constants.
+        Of a column without a histogram, those of the earlier release with its constants. Of a group
+        of rows, those of all rows are expected; they may all be in the group.
         """
         stages: dict[str, list[Histogram]] = {}
-        for each in evidence.histograms:
+        for each in evidence.of_all or evidence.histograms:
             stages.setdefault(each.column, []).append(each)
         moments = np.zeros((len(evidence.columns) - 1, 4))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
@@ -43,7 +44,13 @@ class ColumnTails:
                 row[:] = _of_stages([_both_sides(each, column) for each in stages[column.name]])
             elif column.name in evidence.tails:
                 row[:] = evidence.tails[column.name]
-        return cls(*moments.T)
+        tails = cls(*moments.T)
+        if not evidence.of_all or evidence.counted is None:
+            return tails
+        factor = max(evidence.counted[0], 1.0) / max(evidence.rows, 1.0)
+        return replace(
+            tails, mean_most=factor * tails.mean_most, square_most=factor * tails.square_most
+        )
 
     def by_column(self, evidence: Evidence) -> dict[str, tuple[float, float, float, float]]:
         """The tails of the numeric columns that have some, by name."""
