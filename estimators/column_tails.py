@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,24 +36,32 @@ class ColumnTails:
     def of(cls, evidence: Evidence) -> ColumnTails:
         """The tails of all columns but the intercept; zero where no histogram shows any.
 
-        Of a column without a histogram, those of the earlier release with its constants.
+        Of a column without a histogram, those of the earlier release with its constants. Of a group
+        of rows, those of all rows are expected; they may all be in the group.
         """
-        marginals = {each.column: each for each in evidence.marginals}
+        whole = evidence
+        if evidence.of_all:
+            rows = evidence.rows if evidence.counted is None else evidence.counted[0]
+            whole = replace(evidence, histograms=evidence.of_all, rows=rows)
+        stages: dict[str, list[Histogram]] = {}
+        for each in whole.histograms:
+            stages.setdefault(each.column, []).append(each)
         moments = np.zeros((len(evidence.columns) - 1, 7))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
             if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
                 continue
-            if column.name in marginals:
-                far = FarCells.of(evidence, column)
-                row[:] = (
-                    *_both_sides(marginals[column.name], column),
-                    far.least,
-                    far.most,
-                    far.mean_most,
-                )
+            if column.name in stages:
+                far = FarCells.of(whole, column)
+                row[:4] = _of_stages([_both_sides(each, column) for each in stages[column.name]])
+                row[4:] = far.least, far.most, far.mean_most
             elif column.name in evidence.tails:
                 row[:] = evidence.tails[column.name]
-        return cls(*moments.T)
+        tails = cls(*moments.T)
+        if not evidence.of_all or evidence.counted is None:
+            return tails
+        factor = max(evidence.counted[0], 1.0) / max(evidence.rows, 1.0)
+        most = ("mean_most", "square_most", "far_most", "far_mean_most")
+        return replace(tails, **{name: factor * getattr(tails, name) for name in most})
 
     def by_column(self, evidence: Evidence) -> dict[str, TailFacts]:
         """The tails of the numeric columns that have some, by name."""
@@ -60,6 +69,17 @@ class ColumnTails:
         names = [getattr(each, "name", "") for each in evidence.columns[1:]]
         pairs = zip(names, moments.tolist(), strict=True)
         return {name: tuple(each) for name, each in pairs if any(each)}
+
+
+def _of_stages(found: Sequence[tuple[float, float, float, float]]) -> Array:
+    """The four moments by all stages: the last one has most bins where the cells are.
+
+    The bins of others may show more of a tail, so bounds are averages.
+    """
+    last, average = np.array(found[-1]), np.mean(found, axis=0)
+    bound = np.array([False, True, False, True])
+    moments: Array = np.where(bound, np.maximum(average, last), last)
+    return moments
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:

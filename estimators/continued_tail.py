@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 _CLEAR = 5.0  # standard deviations by which the start of a tail exceeds the noise
 _LEAST_BINS = 3
 _MOST = 0.975  # probability of an upper bound
-# Parabolas: change of the binary logarithm of the density by octave of distance, and its change. The
-# steepest, without a change, are for rows that all have nearly the same length.
+# Parabolas: change of the binary logarithm of the density by octave of distance, and its change.
+# The steepest, without a change, are for rows that all have nearly the same length.
 _PARABOLAS = [
     *((slope, 0.0) for slope in (-64.0, -32.0, -16.0)),
     *product(np.arange(-8.0, 1.1, 0.5).tolist(), np.arange(0.0, 3.3, 0.2).tolist()),
