@@ -13,6 +13,8 @@ from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
+_LEAST_WIDTH = 1e-9  # relative: the narrow bin of zero may have no width in scaled units
+
 
 @dataclass(frozen=True)
 class ColumnTails:
@@ -64,7 +66,8 @@ def _beyond(
     the expected value and the upper bound of both.
     """
     outside = low > 0
-    low, high = low[outside], high[outside]
+    low = low[outside]
+    high = np.maximum(high[outside], low * (1 + _LEAST_WIDTH))
     tail = ContinuedTail.of(shares[outside], low, high, sd)
     if tail is None or high[-1] <= clamp:
         return 0.0, 0.0, 0.0, 0.0
@@ -73,4 +76,9 @@ def _beyond(
     share = np.log(high / inner)
     distance = np.maximum(high - inner - share * clamp, 0.0) / logarithm
     square = np.maximum((high**2 - inner**2) / 2 - share * clamp**2, 0.0) / logarithm
-    return tail.mean(distance), tail.most(distance), tail.expected(square), tail.most(square)
+    return (
+        tail.expected(distance),
+        tail.most(distance),
+        tail.expected(square),
+        tail.most(square),
+    )

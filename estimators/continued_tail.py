@@ -63,12 +63,11 @@ class ContinuedTail:
         sums: Array = self.shares @ values[-self.shares.shape[1] :]
         return sums
 
-    def mean(self, values: Array) -> float:
-        """Expected sum of values; see `sums`."""
-        return float(self.likelihood @ self.sums(values))
-
     def expected(self, values: Array) -> float:
-        """What is to be added to a variance of 1, so that its logarithm is right on average."""
+        """What is to be added to 1 so that the logarithm is right on average; see `sums`.
+
+        The mean would be that of the heaviest tail, however unlikely, where bounds are wide.
+        """
         return math.expm1(float(self.likelihood @ np.log1p(self.sums(values))))
 
     def most(self, values: Array) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class ConstantsChain:
             for column, grid, each in zip(self.spec.columns, self.grids, counts, strict=True)
         ]
 
-    @property
+    @cached_property
     def constants(self) -> tuple[ColumnConstants | None, ...]:
         """The constants of every table column after the last stage; None for levels."""
         q = len(self.spec.names)
@@ -113,7 +114,7 @@ class ConstantsChain:
             for column in self.columns
         )
 
-    @property
+    @cached_property
     def scaled(self) -> ReleaseSpec:
         """The facts of the release with the constants of the last stage, and no radius yet."""
         constants = self.constants

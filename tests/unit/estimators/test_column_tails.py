@@ -10,6 +10,8 @@ from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas.facts import ColumnFacts
+from tests.support import private_release
+from tests.support.private_release import numeric_columns
 from tests.support.simulated_release import privately_scaled
 
 Array = NDArray[np.float64]
@@ -63,3 +65,18 @@ def test_only_tails_that_may_reach_beyond_the_clamps_count() -> None:
     assert np.abs(tails.mean[3:5]).max() < 0.01
     table, bounds = np.random.default_rng(5).uniform(-1, 1, size=(20_000, 4)), [(-1.0, 1.0)] * 4
     assert not ColumnTails.of(privately_scaled(table, bounds, 1.0)).square_most.any()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_means_of_columns_without_bounds_are_within_their_noise(epsilon: float) -> None:
+    rng = np.random.default_rng(8)
+    cells = rng.normal(size=(20_000, 4))
+    number = rng.poisson(0.5, size=20_000)  # zero is a narrow bin, even about the centre
+    cells[:, :2] = np.column_stack([number, number * np.round(np.exp(6 + cells[:, 0]))])
+    scaled = private_release.privately_scaled(cells, numeric_columns([None] * 4), epsilon, rng)
+    assert scaled is not None
+    evidence = scaled.release(rng)
+    units = table_units(evidence)
+    assert units is not None
+    errors = np.abs(table_means(evidence, units).estimate - cells.mean(axis=0)) / cells.std(axis=0)
+    assert errors.max() < 1
