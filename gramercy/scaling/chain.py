@@ -144,8 +144,8 @@ class ConstantsChain:
         return self.spec.model_copy(update={"columns": columns, "scaling": scaling})
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
-        """The published histogram of row lengths over `lengths_of`."""
-        lower = lengths_of(self.scaled)
+        """The published histogram of row lengths over `length_edges`."""
+        lower = length_edges(len(self.spec.names))
         upper = np.append(lower[1:], np.nan)
         return Histogram(
             self.stage + 1, ROW_LENGTHS, lower, upper, (None,) * counts.size, counts, sd
@@ -169,7 +169,7 @@ class ConstantsChain:
         seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
         q = len(spec.names)
         p = q - int(spec.intercept)
-        radius = clipping_radius(seen, q, p, noise, spec.privacy_unit)
+        radius = clipping_radius(seen, q, p, noise)
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
             cut = lost_cut(seen, radius, p, lost_noise)
@@ -182,22 +182,6 @@ class ConstantsChain:
 
 
 _SURE = 3.0
-_PERSONS_ROOM = 16.0
-_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
-
-
-def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
-    """The edges of the bins of row lengths, up to the longest row that the bounds in use allow."""
-    squares = [1.0] if spec.intercept else []
-    for column in spec.columns:
-        if isinstance(column, LevelsFacts):
-            squares.append(1.0)
-        else:
-            farthest = max(column.upper - column.centre, column.centre - column.lower)
-            squares.append((farthest / column.scale) ** 2)
-    longest = math.sqrt(math.fsum(squares))
-    room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
-    return length_edges(len(spec.names), min(longest * room, _LONGEST))
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
@@ -226,7 +210,7 @@ def replayed(
             raise ValueError
         recomputed += chain.histograms(counts, sd)
         chain = chain.after(counts, sd)
-    if lengths.count.shape != lengths_of(chain.scaled).shape:
+    if lengths.count.shape != length_edges(len(spec.names)).shape:
         raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
 

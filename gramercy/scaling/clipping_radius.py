@@ -17,27 +17,25 @@ Counts = NDArray[np.int64]
 
 _ROOT = math.sqrt(math.sqrt(2.0))
 # in units of the root of the number of columns
-_FIRST_EDGES = (0.0, 0.5, math.sqrt(0.5), 1 / _ROOT, 1.0, _ROOT, math.sqrt(2), math.sqrt(2) * _ROOT)
-_LAST_EDGES = (2.0, 2 * math.sqrt(2), 4.0)
-_MOST_EDGES = 60
+_EDGES = (
+    0.0, 0.5, math.sqrt(0.5), 1 / _ROOT, 1.0, _ROOT, math.sqrt(2), math.sqrt(2) * _ROOT, 2.0,
+    2 * math.sqrt(2), 4.0,
+)  # fmt: skip
+_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
 _SEEN, _GAP = 3.0, 0.2
-_LEAST_POWER = 0.05
 _BIAS, _STRENGTH, _LEAST_BIAS, _LARGEST_BIAS = 0.035, 1200.0, 0.018, 0.04
 _EIGHTH = math.sqrt(_ROOT)
 _CUTS = tuple(2.0**k for k in range(-3, 4))
-_ROOM = 1.1
-_LARGEST_RADIUS = {"row": 8.0, "person": 128.0}
+_LARGEST_RADIUS = 128.0  # the rows of a person may be many
 
 
-def length_edges(q: int, longest: float) -> Array:
+def length_edges(q: int) -> Array:
     """Return the edges of the bins of row lengths: quarter octaves where a radius may be.
 
     Parameters
     ----------
     q
         Number of columns of the matrix.
-    longest
-        Length of the longest row that is possible.
 
     Returns
     -------
@@ -46,9 +44,8 @@ def length_edges(q: int, longest: float) -> Array:
         ``searchsorted(edges, x, side="right") - 1``. Beyond four roots of q bins are octaves: the
         noise of a count is the same however wide a bin is.
     """
-    edges = [*_FIRST_EDGES, *_LAST_EDGES]
-    root = math.sqrt(q)
-    while edges[-1] * root < longest and len(edges) < _MOST_EDGES:
+    edges, root = list(_EDGES), math.sqrt(q)
+    while edges[-1] * root < _LONGEST:
         edges.append(edges[-1] * 2)
     return root * np.array(edges)
 
@@ -88,7 +85,6 @@ class RowLengths:
     def lost(self, radius: float) -> Array:
         """What clipping takes away from the mean squared length of the rows in each bin."""
         low, high = self.ends
-        low = np.maximum(low, high / 8)
         start = np.minimum(np.maximum(low, radius), high)
         squares = (high * high - start * start) / 2
         squares = squares - radius * radius * _natural_logarithm(high / start)
@@ -96,7 +92,7 @@ class RowLengths:
         return np.where(high > radius, lost, 0.0)
 
 
-def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str = "row") -> float:
+def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float) -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
 
     Parameters
@@ -108,8 +104,6 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     noise
         Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
         rows in the unit ball: 1/mu under replace-one.
-    unit
-        ``row`` or ``person``: what is clipped.
 
     The result is in units of the scaled columns, rounded to three digits.
 
@@ -125,10 +119,10 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
     radius = math.sqrt(q)
-    while radius <= _LARGEST_RADIUS[unit] * math.sqrt(q) * 1.0001:
+    while radius <= _LARGEST_RADIUS * math.sqrt(q) * 1.0001:
         lost = math.fsum(weights * lengths.lost(radius)) / power
         kept = power * (1 - lost)
-        spread = radius * radius * noise / (lengths.rows * max(kept / q, _LEAST_POWER))
+        spread = radius * radius * noise / (lengths.rows * kept / q)
         loss = bias * bias * lost + spread * spread
         if loss < least:
             best, least = radius, loss
@@ -159,13 +153,13 @@ def lost_cut(lengths: RowLengths, radius: float, p: int, noise: float) -> float:
     Notes
     -----
     Among 1/8, 1/4, ..., 8, the k with the least ``(beyond(k)/p)^2 + 2 s(k)^2``: beyond(k) is the
-    mean loss of rows longer than r sqrt(1 + k/1.1), which lose more than k r^2, and s(k) = k r^2
+    mean loss of rows longer than r sqrt(1 + k), which lose more than k r^2, and s(k) = k r^2
     noise/n. Powers of two, so that the matrix keeps its lattice.
     """
     weights = lengths.weights()
 
     def error(cut: float) -> float:
-        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut / _ROOM)))
+        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut)))
         spread = cut * radius * radius * noise / lengths.rows
         return (beyond / p) ** 2 + 2 * spread * spread
 

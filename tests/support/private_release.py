@@ -17,7 +17,8 @@ from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import release_manifest
-from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, starting_facts
+from gramercy.scaling.clipping_radius import length_edges
 from gramercy.scaling.column_constants import LevelGrid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
@@ -156,7 +157,7 @@ def privately_scaled(
         ]
         histograms += chain.histograms(counts, law.sd)
         chain = chain.after(counts, law.sd)
-    rows, edges = _scaled(cells, chain.scaled.columns), lengths_of(chain.scaled)
+    rows, edges = _scaled(cells, chain.scaled.columns), length_edges(len(spec.names))
     bins = np.searchsorted(edges, np.linalg.norm(rows, axis=1), side="right") - 1
     exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
     lengths = chain.length_histogram(_noisy(exact, noise.lengths.sd, rng), noise.lengths.sd)

@@ -79,7 +79,7 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
     persons = max(1, round(spec.dataset.rows / spec.dataset.count))
     rows = rows[: len(rows) // persons * persons]
     squares = (rows**2).sum(axis=1).reshape(-1, persons).sum(axis=1)
-    edges = length_edges(len(spec.names), math.sqrt(float(squares.max())))
+    edges = length_edges(len(spec.names))
     bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
     exact = np.bincount(bins, minlength=edges.size) * (spec.dataset.count / len(squares))
     count = spec.dataset.count / (1 if spec.by is None else len(spec.by.levels))
@@ -134,7 +134,7 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     spec, calibration = plan.spec, plan.calibration
     q = len(spec.names)
     seen = RowLengths(lengths.count, lengths.sd, lengths.lower, float(spec.dataset.count))
-    radius = clipping_radius(seen, q, q - 1, calibration.noise_of_sum(spec), spec.privacy_unit)
+    radius = clipping_radius(seen, q, q - 1, calibration.noise_of_sum(spec))
     cut = lost_cut(seen, radius, q - 1, calibration.noise_of_lost_sum(spec) or 0.0)
     intercept = radius / 2 / math.sqrt(spec.dataset.rows / spec.dataset.count)
     return Clip(radius=radius), Lost(radius=radius, cut=cut, intercept=intercept)
