@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,8 @@ from gramercy.estimators.accuracy.clipped_accuracy import (
 )
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
-from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
+from gramercy.estimators.clipped_moments import ClippedMoments
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.scaling.column_constants import Grid
@@ -75,22 +76,31 @@ class Caveat:
         Its words, the code of their family, and the names and numbers in them.
     column
         The table column; None if it is about the whole release.
+    release
+        Of a pool, the release that it is about; None if it is about the pool, or there is no name.
     """
 
     kind: Kind
     notice: Notice
     column: str | None = None
+    release: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What should be known, with the release if it is about one of several."""
+        return f"{self.release}: {self.notice.sentence}" if self.release else self.notice.sentence
 
     def __str__(self) -> str:
-        return self.notice.message
+        return f"{self.sentence} {self.notice.hint}".strip()
 
     def described(self) -> dict[str, Any]:
         """Its kind, its words and its facts as plain data."""
         return {
             "kind": self.kind,
             "column": self.column,
+            "release": self.release,
             "code": self.notice.code,
-            "sentence": self.notice.sentence,
+            "sentence": self.sentence,
             "hint": self.notice.hint,
             "facts": dict(self.notice.facts),
         }
@@ -102,23 +112,58 @@ def caveats(evidence: Evidence) -> tuple[Caveat, ...]:
     Parameters
     ----------
     evidence
-        A release. Without an intercept it has no means, and no caveats of columns.
+        A release. Without an intercept it has no means, and no caveats of columns. Of a pool, what
+        depends on histograms is that of its releases; of several with the same caveat, that of the
+        release with the largest weight.
     """
     units = table_units(evidence)
     if units is None:
         return contradicted_count(evidence)
     hidden = _hidden(evidence, units)
-    found = [
-        *_nearly_constant(evidence),
-        *_clamped(evidence),
-        *_tails(evidence, units, hidden),
-        *_far_cells(evidence),
-        *(_missing_together(evidence) if evidence.missing is None else _not_at_random(evidence)),
-        *_hidden_cells(evidence, hidden),
-    ]
+    found = [*_tails(evidence, units, hidden), *_missing(evidence)]
+    if evidence.pooled:
+        found += _of_releases(evidence)
+    else:
+        found += _of_histograms(evidence, hidden)
     order = {name: k for k, name in enumerate(dict.fromkeys(_names(evidence)))}
-    found.sort(key=lambda each: order[each.column or ""])
-    return (*found, *_hidden_rows(evidence), *contradicted_count(evidence))
+    found.sort(key=lambda each: order.get(each.column or "", len(order)))
+    return tuple(found)
+
+
+_BY_MOMENTS = ("tail", "missing together", "not at random")
+_BY_NOISE = ("constant", "hidden cells", "hidden rows")  # the less noise, the less of it
+
+
+def _of_releases(pool: Evidence) -> Iterator[Caveat]:
+    """What the histograms of the releases of a pool say."""
+    parts = sorted(pool.pooled, key=lambda each: -each.weight)
+    found: dict[tuple[str, str | None, str | None], Caveat] = {}
+    for k, part in enumerate(parts):
+        known_better = _BY_NOISE if pool.same_rows and k else ()
+        for each in caveats(part.evidence):
+            if each.kind in (*_BY_MOMENTS, *known_better):
+                continue
+            named = replace(each, release=each.release or part.name or None)
+            of_table = named.release if each.column is None else None
+            found.setdefault((each.kind, each.column, of_table), named)
+    yield from found.values()
+
+
+def _of_histograms(evidence: Evidence, hidden: Mapping[str, Traceless]) -> Iterator[Caveat]:
+    """What the histograms of a release say, besides the tails."""
+    yield from _nearly_constant(evidence)
+    yield from _clamped(evidence)
+    yield from _far_cells(evidence)
+    yield from _hidden_cells(evidence, hidden)
+    yield from _hidden_rows(evidence)
+    yield from contradicted_count(evidence)
+
+
+def _missing(evidence: Evidence) -> Iterator[Caveat]:
+    """Correlations that depend on which cells are missing."""
+    if evidence.has_missing_matrix:
+        return _not_at_random(evidence)
+    return _missing_together(evidence)
 
 
 def contradicted_count(evidence: Evidence) -> tuple[Caveat, ...]:
@@ -157,7 +202,7 @@ def kinds_of(all_caveats: Sequence[Caveat], column: str) -> str:
 def caveats_table(found: Iterable[Caveat]) -> pd.DataFrame:
     """One line each: ``column`` (empty for the whole release), ``kind``, ``code`` and its words."""
     lines = [
-        (each.column or "", each.kind, each.notice.code, each.notice.sentence, each.notice.hint)
+        (each.column or "", each.kind, each.notice.code, each.sentence, each.notice.hint)
         for each in found
     ]
     names = ["column", "kind", "code", "sentence", "hint"]

@@ -27,7 +27,10 @@ class ColumnTails:
 
     @classmethod
     def of(cls, evidence: Evidence) -> ColumnTails:
-        """The tails of all columns but the intercept; zero where no histogram shows any."""
+        """The tails of all columns but the intercept; zero where no histogram shows any.
+
+        Of a column without a histogram, those of the earlier release with its constants.
+        """
         marginals = {each.column: each for each in evidence.marginals}
         moments = np.zeros((len(evidence.columns) - 1, 4))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
@@ -35,7 +38,16 @@ class ColumnTails:
                 continue
             if column.name in marginals:
                 row[:] = _both_sides(marginals[column.name], column)
+            elif column.name in evidence.tails:
+                row[:] = evidence.tails[column.name]
         return cls(*moments.T)
+
+    def by_column(self, evidence: Evidence) -> dict[str, tuple[float, float, float, float]]:
+        """The tails of the numeric columns that have some, by name."""
+        moments = np.column_stack([self.mean, self.mean_most, self.square, self.square_most])
+        names = [getattr(each, "name", "") for each in evidence.columns[1:]]
+        pairs = zip(names, moments.tolist(), strict=True)
+        return {name: tuple(each) for name, each in pairs if any(each)}
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:

@@ -60,7 +60,7 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
     """Releases as they are compared with each other."""
     usual = {name for each in evidences for name in each.names if name not in each.signs}
     if not all(each.unit or clipped_moments(each) is not None for each in evidences):
-        evidences = [replace(each, lost=None) for each in evidences]
+        evidences = [replace(each, lost=None, pooled=()) for each in evidences]
     terms = [_clipping(each) for each in evidences]
     most = max(reversed(terms), key=terms.count)
     ours = [each for each, own in zip(evidences, terms, strict=True) if own == most]

@@ -158,8 +158,11 @@ class ReleasedTable:
         return Distribution.of(stages, self.rows, self.present(name)) if stages else None
 
     def levels(self, facts: LevelsFacts) -> Shares:
-        """The shares of the levels of a column, and last that of cells of no declared level."""
-        return _fitted(self, facts)
+        """The shares of the levels of a column, and last that of cells of no declared level.
+
+        Of a pool, they are the average of those of its releases.
+        """
+        return _pooled(self.evidence, facts) if self.evidence.pooled else _fitted(self, facts)
 
     @cached_property
     def weights(self) -> Weights | None:
@@ -303,6 +306,27 @@ def _none_clipped(evidence: Evidence) -> bool:
         for facts in dict.fromkeys(evidence.columns)
     ]
     return evidence.radius is not None and math.sqrt(math.fsum(squares)) <= evidence.radius
+
+
+def _pooled(pool: Evidence, facts: LevelsFacts) -> Shares:
+    """See `ReleasedTable.levels`; what clipping hides may be alike in all releases."""
+    own = []
+    for each in pool.pooled:
+        (column,) = {
+            column
+            for column in each.evidence.columns
+            if isinstance(column, LevelsFacts) and column.name == facts.name
+        }
+        order = np.array([*map(column.levels.index, facts.levels), len(facts.levels)])
+        own.append((each.weight, order, ReleasedTable(each.evidence).levels(column)))
+    return Shares(
+        np.sum([w * shares.value[at] for w, at, shares in own], axis=0),
+        np.sum([w * shares.unbiased[at] for w, at, shares in own], axis=0),
+        np.sum([w**2 * shares.covariance[np.ix_(at, at)] for w, at, shares in own], axis=0),
+        np.sum([w * shares.bias[at] for w, at, shares in own], axis=0),
+        max(pool.rows, 1.0),
+        min(shares.shape for _, _, shares in own),
+    )
 
 
 def _fitted(table: ReleasedTable, facts: LevelsFacts) -> Shares:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -86,6 +86,25 @@ class PoolPart:
     rows: float
     noise: float
     sampling: float
+
+
+@dataclass(frozen=True)
+class PooledEvidence:
+    """The evidence of one release within a pool; or of a pool, of all releases of one table.
+
+    Parameters
+    ----------
+    evidence
+        In its own units.
+    weight
+        Its weight; those of the pool add up to 1.
+    name
+        DATASET/RELEASE, if it is known.
+    """
+
+    evidence: Evidence
+    weight: float
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +219,12 @@ class Evidence:
         without bounds. Empty if unknown.
     declared
         The number of rows or persons that the contract states, if it is the divisor of the matrix.
+    tails
+        What is beyond the bounds in use by an earlier release; see `ScalingFacts.tails`.
+    pooled
+        Evidence and weight of each release of a pool, or of each table of several ones.
+    same_rows
+        Whether all of `pooled` are of the same rows; otherwise they have no row in common.
     """
 
     raw: Array
@@ -227,6 +252,9 @@ class Evidence:
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
+    tails: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    pooled: tuple[PooledEvidence, ...] = ()
+    same_rows: bool = False
 
     @property
     def counted(self) -> tuple[float, float] | None:
@@ -239,6 +267,13 @@ class Evidence:
         if not weights:
             return None
         return float(np.average(totals, weights=weights)), float(np.sum(weights)) ** -0.5
+
+    @property
+    def has_missing_matrix(self) -> bool:
+        """Whether it is published which cells are missing together, by all releases of a pool."""
+        if self.pooled:
+            return all(each.evidence.has_missing_matrix for each in self.pooled)
+        return self.missing is not None
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:

@@ -189,6 +189,9 @@ class ScalingFacts(Model):
         Columns of which only is published which cells differ from the value that nearly all have.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
+    tails
+        What is beyond the bounds in use by the histograms of the other release, by column, where
+        there is anything: see `ColumnTails`.
     """
 
     kind: Literal["private", "release"]
@@ -202,6 +205,9 @@ class ScalingFacts(Model):
     missing_cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
+    tails: dict[str, tuple[Real, NotNegative, NotNegative, NotNegative]] = Field(
+        default_factory=dict
+    )
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

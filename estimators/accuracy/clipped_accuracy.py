@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
-from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
+from gramercy.estimators.clipped_moments import ClippedMoments
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.schemas.evidence import Evidence, Histogram
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ class ClippedAccuracy:
             or (not known and name in marginals and _is_constant(marginals[name]))
             for name, known in zip(names, moments.known.tolist(), strict=True)
         ]
-        measured = evidence.missing is not None
+        measured = evidence.has_missing_matrix
         missing = moments.correlation_missing if measured else scaled.jointly_missing()
         return cls(names, moments, missing, np.array(apart))
 

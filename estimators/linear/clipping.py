@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.clipped_moments import Z95, LostMoments
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.lost_moments import Z95, LostMoments, clipped_moments
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

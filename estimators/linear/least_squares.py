@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.clipped_moments import LostMoments
 from gramercy.estimators.linear.clipping import Clipping
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.lost_moments import LostMoments
 from gramercy.estimators.missing_cells import Presence, presence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise

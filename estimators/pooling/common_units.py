@@ -63,8 +63,7 @@ def matrix_map(evidence: Evidence, units: CommonUnits) -> MatrixMap:
     index: Mapping[str, int] = {name: i for i, name in enumerate(evidence.names)}
     order = np.array([index[name] for name in units.names])
     present = shares_present(evidence)[order]
-    pairs = [(evidence.columns[i], column) for i, column in zip(order, units.columns, strict=True)]
-    scale, shift = np.array([_scale_and_shift(own, common) for own, common in pairs]).T
+    scale, shift = scales_and_shifts(evidence, units, order)
     of_shares = units.present / present
     radius = (evidence.radius or 1.0) / units.radius
     linear = np.zeros((len(order), len(order)))
@@ -77,6 +76,15 @@ def matrix_map(evidence: Evidence, units: CommonUnits) -> MatrixMap:
 def shares_present(evidence: Evidence) -> Array:
     """The share of rows with a value of each column, 1 where it is unknown; shape (p,)."""
     return np.array(evidence.present or [1.0] * len(evidence.raw))
+
+
+def scales_and_shifts(
+    evidence: Evidence, units: CommonUnits, order: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """A value z of a column of a release is scale z + shift in common units; shape (p,) each."""
+    pairs = [(evidence.columns[i], column) for i, column in zip(order, units.columns, strict=True)]
+    scale, shift = np.array([_scale_and_shift(own, common) for own, common in pairs]).T
+    return scale, shift
 
 
 def _scale_and_shift(

@@ -28,7 +28,14 @@ from gramercy.estimators.pooling.common_units import (
     weights,
 )
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
-from gramercy.schemas.evidence import Evidence, Fold, PooledRows, PoolPart, ReleaseEvidence
+from gramercy.schemas.evidence import (
+    Evidence,
+    Fold,
+    PooledEvidence,
+    PooledRows,
+    PoolPart,
+    ReleaseEvidence,
+)
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -44,12 +51,16 @@ def pool(
     whose noise denoising then describes best.
     """
     first = 0 if units_of_first else None
-    weights, evidences = np.zeros(len(releases)), list[Evidence]()
+    weights, of_table, names = np.zeros(len(releases)), list[Evidence](), list[str]()
     of_tables = tables([(each.name, each.facts) for each in releases], rows)
     for indices in of_tables:
-        evidence, weights[indices] = _pooled([releases[k].evidence for k in indices], True, first)
-        evidences.append(evidence)
-    together, of_evidences = _pooled(evidences, False, first)
+        own = [releases[k] for k in indices]
+        evidence, weights[indices] = _pooled(
+            [each.evidence for each in own], [each.name for each in own], True, first
+        )
+        of_table.append(evidence)
+        names.append(own[0].name if len(own) == 1 else "")
+    together, of_evidences = _pooled(of_table, names, False, first)
     for indices, weight in zip(of_tables, of_evidences, strict=True):
         weights[indices] *= weight
     return replace(together, parts=_parts(releases, weights, together))
@@ -123,6 +134,12 @@ def pooled(
             tuple(units.present.tolist()) if any(e.present for e in evidences) else (),
             evidences[best].histograms if same_rows else (),
             terms,
+            signs=tuple(n for n in units.names if any(n in each.signs for each in evidences)),
+            rows_each=float(share @ [each.rows_each for each in evidences]),
+            persons=evidences[0].persons,
+            bounds=_declared_bounds(evidences, units.names),
+            pooled=tuple(map(PooledEvidence, evidences, share.tolist())),
+            same_rows=same_rows,
         ),
         share,
     )
@@ -149,6 +166,19 @@ def _widest(column: ColumnFacts, evidences: Sequence[Evidence]) -> ColumnFacts:
     numeric = [each for each in same if isinstance(each, ColumnFacts)]
     lower, upper = min(each.lower for each in numeric), max(each.upper for each in numeric)
     return column.model_copy(update={"lower": lower, "upper": upper})
+
+
+def _declared_bounds(
+    evidences: Sequence[Evidence], names: Sequence[str]
+) -> tuple[tuple[float, float] | None, ...]:
+    """The bounds of each column that all releases declare, as wide as any of them."""
+    of_releases = [dict(zip(each.names, each.bounds, strict=False)) for each in evidences]
+    result: list[tuple[float, float] | None] = []
+    for name in names:
+        declared = [limits for each in of_releases if (limits := each.get(name)) is not None]
+        low, high = zip(*declared, strict=True) if len(declared) == len(evidences) else ((), ())
+        result.append((min(low), max(high)) if low else None)
+    return tuple(result)
 
 
 def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool) -> Array:
@@ -202,12 +232,15 @@ def _same_folds(
 
 
 def _pooled(
-    evidences: Sequence[Evidence], same_rows: bool, units_of: int | None
+    evidences: Sequence[Evidence], names: Sequence[str], same_rows: bool, units_of: int | None
 ) -> tuple[Evidence, Array]:
-    """`pooled`, also of a single release."""
+    """`pooled`, with the names of the releases; also of a single release."""
     if len(evidences) == 1:
         return evidences[0], np.ones(1)
-    return pooled(evidences, same_rows=same_rows, units_of=units_of)
+    together, share = pooled(evidences, same_rows=same_rows, units_of=units_of)
+    parts = zip(together.pooled, names, strict=True)
+    named = tuple(replace(each, name=name) for each, name in parts)
+    return replace(together, pooled=named), share
 
 
 def _parts(

@@ -70,6 +70,8 @@ class CorrelationErrors:
     attenuation: Array | float = 1.0
     # bound on the bias of r, by which intervals are wider and z-scores smaller
     bias: Array | float = 0.0
+    # standard deviation of what is not known of the bias of clipping, in intervals and z-scores
+    clipping: Array | float = 0.0
     # degrees of freedom of the standard error, and of `z_score`: infinite without folds
     freedom: float = math.inf
     test_freedom: float = math.inf
@@ -108,7 +110,7 @@ class CorrelationErrors:
 
         def is_covered(rho: Array) -> NDArray[np.bool_]:
             error = np.abs(self.observed - rho) - self.bias
-            return error <= z * np.sqrt(sum(self.variance(rho)))
+            return error <= z * np.sqrt(sum(self.variance(rho)) + self.clipping**2)
 
         ends: Array = outside.copy()
         end_is_covered = is_covered(outside)
@@ -161,6 +163,27 @@ class CorrelationErrors:
             z_score=z_score,
             freedom=freedom,
             test_freedom=moderate_freedom,
+        )
+
+    def with_clipping(
+        self, shift: Array, deviation: Array, most: float = math.inf
+    ) -> CorrelationErrors:
+        """The same correlations moved by what clipping took away.
+
+        `deviation`: standard deviation of what is not known of it; not estimable where it exceeds
+        `most`. Both have the shape (p, p).
+        """
+        moved, known = self.estimable, self.estimable & (deviation <= most)
+        error = np.sqrt(self.sampling_factor + self.noise_coefficients[0])
+        error = np.where(error > 0, error, np.inf)
+        score = self.z_score + shift * self.attenuation / error
+        score = score / np.sqrt(1 + (deviation * self.attenuation / error) ** 2)
+        return replace(
+            self,
+            observed=np.where(moved, self.observed + shift, self.observed),
+            clipping=np.where(moved, deviation, 0.0),
+            estimable=known,
+            z_score=np.where(moved, np.where(known, score, 0.0), self.z_score),
         )
 
     def embedded(self, columns: NDArray[np.intp], p: int) -> CorrelationErrors:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.clipped_moments import Z95
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.table_units import table_units
@@ -16,7 +17,13 @@ from gramercy.estimators.uncertainty.correlation_errors import (
     correlations_with_errors,
     not_estimable,
 )
-from gramercy.estimators.uncertainty.entry_estimates import Bounds, Entries, Target, reach_of_matrix
+from gramercy.estimators.uncertainty.entry_estimates import (
+    Bias,
+    Bounds,
+    Entries,
+    Target,
+    reach_of_matrix,
+)
 from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
@@ -33,6 +40,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     moment_errors,
     raw_moment_errors,
 )
+from gramercy.estimators.uncertainty.partial_bias import with_clipping
 from gramercy.estimators.uncertainty.partial_correlations import (
     inverse_correlations,
     inverse_errors,
@@ -69,7 +77,7 @@ def correlation_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationEr
     if of == "correlation":
         return _correlation_errors(evidence, moments)
     moments = _completed(evidence, moments)
-    errors = inverse_errors(evidence, moments)
+    errors, loadings = inverse_errors(evidence, moments)
     if not errors.estimable.any():
         lost = not moments.clear_columns().all()
         return not_estimable(len(moments.matrix)) if lost else edge_errors(evidence, of)
@@ -77,7 +85,7 @@ def correlation_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationEr
     def statistic(matrix: Array) -> Array:
         return inverse_correlations(completed_moments(evidence, matrix), moments.noise)
 
-    return _with_folds(errors, evidence, statistic)
+    return with_clipping(_with_folds(errors, evidence, statistic), loadings, evidence)
 
 
 def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
@@ -103,7 +111,7 @@ def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
     def statistic(matrix: Array) -> Array:
         return lasso.partial_correlations(completed_moments(evidence, matrix))
 
-    return _with_folds(lasso.errors, evidence, statistic)
+    return with_clipping(_with_folds(lasso.errors, evidence, statistic), lasso.loadings, evidence)
 
 
 def _correlation_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErrors:
@@ -124,9 +132,14 @@ def _correlation_errors(evidence: Evidence, moments: MomentErrors) -> Correlatio
         clear,
         attenuation=attenuation,
     )
-    return _with_folds(
+    errors = _with_folds(
         errors, evidence, lambda matrix: correlations(completed_moments(evidence, matrix))
     )
+    clipped = clipped_moments(evidence)
+    if clipped is None:
+        return errors
+    deviation = np.hypot(clipped.correlation_bias, clipped.correlation_missing) / Z95
+    return errors.with_clipping(clipped.correlation - errors.estimate, deviation)
 
 
 def _with_folds(
@@ -210,7 +223,14 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
         errors.estimable | diagonal,
         bounds,
         describe_sampling(evidence),
+        _bias_of(errors),
     )
+
+
+def _bias_of(errors: CorrelationErrors) -> Bias:
+    deviation = np.broadcast_to(errors.clipping, errors.observed.shape)
+    none = np.zeros_like(deviation)
+    return Bias((none, none), (deviation, deviation))
 
 
 def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statistic) -> Entries:

@@ -34,8 +34,11 @@ Array = NDArray[np.float64]
 _MAX_CORRECTION = 0.1  # largest share of an eigenvalue of the inverse that may be due to noise
 
 
-def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErrors:
-    """Correlations of the inverse, with the opposite sign; all or none are estimable.
+def inverse_errors(evidence: Evidence, moments: MomentErrors) -> tuple[CorrelationErrors, Array]:
+    """Correlations of the inverse, with the opposite sign, and its loadings.
+
+    All or none are estimable. The loadings are the rows of the inverse divided by the square roots
+    of its diagonal; zero without estimates. Both have the shape (q, q).
 
     `moments`: its moments about the means, corrected for missing cells.
     """
@@ -43,7 +46,7 @@ def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErro
     freedom = rows - q - moments.offset
     corrected = None if freedom < 3 else bias_corrected(moments.matrix, moments.noise)
     if corrected is None:
-        return not_estimable(q)
+        return not_estimable(q), np.zeros((q, q))
     inverse = np.linalg.inv(corrected)
     inverse = (inverse + inverse.T) / 2
     full = evidence.raw.copy()
@@ -64,9 +67,10 @@ def inverse_errors(evidence: Evidence, moments: MomentErrors) -> CorrelationErro
     ).transformed(inverse)
     shape = gamma_shape(evidence.law, inverse @ moments.linear)
     clear = np.ones(q, dtype=bool)
-    return correlations_with_errors(
+    errors = correlations_with_errors(
         inverse, inverse, sampling, noise, shape, clear, rows / freedom
-    ).negated()
+    )
+    return errors.negated(), inverse / np.sqrt(np.diag(inverse))[:, None]
 
 
 def bias_corrected(matrix: Array, noise: EntryCovariance) -> Array | None:
@@ -142,6 +146,7 @@ class NodewiseLasso:
     residuals: Array  # B for columns of unit variance, shape (k, k)
     # partial correlations with their errors, of all q columns; shape (q, q)
     errors: CorrelationErrors
+    loadings: Array  # as of `inverse_errors`, of all q columns; shape (q, q)
 
     def partial_correlations(self, moments: Array) -> Array:
         """Partial correlations of another second moment of the columns, for fixed coefficients.
@@ -228,7 +233,9 @@ def nodewise_lasso(
         by_noise,
         bias=np.maximum(bias, tested_bias),
     ).negated()
-    return NodewiseLasso(columns, scale, residuals, errors.embedded(columns, q))
+    loadings = np.zeros((q, q))
+    loadings[np.ix_(columns, columns)] = residuals.T * root[:, None] * scale
+    return NodewiseLasso(columns, scale, residuals, errors.embedded(columns, q), loadings)
 
 
 def _lasso(unit: MomentErrors, rows: float) -> tuple[Array, Array]:

@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.lost_moments import Z95, ClippedMoments, clipped_moments
+from gramercy.estimators.clipped_moments import Z95, ClippedMoments
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.released_table import ReleasedTable, Shares
 from gramercy.estimators.table_units import TableMoments, TableUnits, weight_lost
 from gramercy.estimators.uncertainty.entry_estimates import (

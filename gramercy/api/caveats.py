@@ -66,9 +66,13 @@ class Caveats(Sequence["Caveat"]):
         return html_table(self.table().set_index("column"), repr(self).partition("\n")[0][1:])
 
     def __repr__(self) -> str:
-        lines = [f"{each.column or 'release'}: {each.kind}. {each.notice}" for each in self]
+        lines = [
+            f"{each.column or 'release'}: {each.kind}. {each.notice.code}: {each}" for each in self
+        ]
         if len(self) > _MOST_SHOWN:  # one of each kind in words, and the columns that have it
             found = {each.kind: each for each in reversed(self)}
             lines = [f"{name}: {kinds}" for name, kinds in self.kinds.items()]
-            lines += [f"{kind}: {each.notice}" for kind, each in reversed(found.items())]
+            lines += [
+                f"{kind}: {each.notice.code}: {each}" for kind, each in reversed(found.items())
+            ]
         return "\n".join([f"<{len(self)} caveats>", *lines])

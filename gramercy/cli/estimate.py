@@ -16,9 +16,10 @@ from rich.text import Text
 
 from gramercy import estimators
 from gramercy.api.release import Release
-from gramercy.archive.bundles.bundle_kinds import EstimateBundle, read_estimate
+from gramercy.archive.bundles.bundle_kinds import EstimateBundle, read_estimate, read_release
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import AsJson, ReleaseName, check_choice, completed, split_name
+from gramercy.cli.release_limits import limits_facts
 from gramercy.cli.terminal import bold, say
 from gramercy.estimators import Estimator
 from gramercy.pipeline.context import Context
@@ -79,9 +80,9 @@ def estimate(
             "report": page,
         }
         tables = estimate_facts(read_estimate(sealed))
-        caveats = [each.described() for each in found]
-        facts |= {"problems": failures, "tables": tables, "caveats": caveats}
-        terminal.print_json(facts)
+        facts |= {"problems": failures, "tables": tables}
+        rows = read_release(release.path).rows_of(chosen.group)
+        terminal.print_json(facts | limits_facts(rows, found))
     else:
         terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")

@@ -14,6 +14,7 @@ from gramercy.cli.terminal import (
     guarantee_text,
     normalisation_text,
     privacy_loss_text,
+    verdict_text,
 )
 from gramercy.pipeline.plan.budget_preview import (
     BudgetPreview,
@@ -27,8 +28,6 @@ from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
-
-_COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
 def print_plan(plan: Plan, preview: BudgetPreview) -> None:
@@ -99,7 +98,11 @@ def _constants(plan: Plan) -> dict[str, str]:
         declared = "middle and half width of the bounds: private ones need about"
         return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
     if facts.kind == "release":
-        return {"constants": f"those of release {facts.release}, at no cost"}
+        constants = f"those of release {facts.release}, at no cost"
+        if facts.lengths:
+            spent = f"{100 * facts.lengths:.2g} % of the squared mu for the lengths of rows"
+            constants += f" ({spent}, and {100 * facts.lost:.0f} % for what clipping cuts off)"
+        return {"constants": constants}
     share = 100 * (sum(facts.stages) + facts.lengths)
     spent = f"{share:.0f} % of the squared mu"
     if facts.lost:
@@ -110,7 +113,7 @@ def _constants(plan: Plan) -> dict[str, str]:
 def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
-    counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
+    counts = {} if noise is None else {"error of a count": f"sd {noise.of_columns.sd:.3g}"}
     if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law
@@ -160,12 +163,7 @@ def _verdict(plan: Plan) -> dict[str, Text]:
     verdict = plan_verdict(plan)
     if verdict is None:
         return {}
-    code = f"{verdict.code}: " if verdict.code else ""
-    return {
-        "verdict": Text.assemble(
-            (verdict.level, _COLOURS[verdict.level]), f"  {code}{verdict.text}"
-        )
-    }
+    return {"verdict": verdict_text(verdict.level, verdict.code, verdict.text)}
 
 
 def _proposal(plan: Plan) -> dict[str, str]:

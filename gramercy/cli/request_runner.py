@@ -11,10 +11,13 @@ from typing import Any
 from rich.panel import Panel
 from rich.text import Text
 
+from gramercy.api.release import Release
+from gramercy.archive.bundles.bundle_kinds import read_release
 from gramercy.cli import flow_runner, terminal
 from gramercy.cli.options import split_name
 from gramercy.cli.plan_text import period_warning, print_plan
 from gramercy.cli.prefect_server import start_ahead
+from gramercy.cli.release_limits import limits_facts
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import (
     budget_effect,
@@ -87,7 +90,9 @@ def publish_request(
     for problem in done.problems:
         terminal.warn(wordings.later_step_failed("The release is published", problem))
     if json:
-        terminal.print_json(asdict(done))
+        release = Release(context.archive, *split_name(done.release))
+        limits = limits_facts(read_release(release.path), release.warnings)
+        terminal.print_json(asdict(done) | limits)
     else:
         _print_outcome(context, done, has_table=reports is None)
     record = read_record(context.home, *split_name(done.release))

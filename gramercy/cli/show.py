@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from rich.text import Text
+
 from gramercy.api.release import Release
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.cli import terminal
 from gramercy.cli.options import (
     ArchiveLocation,
@@ -12,8 +15,10 @@ from gramercy.cli.options import (
     archive_of_options,
     split_name,
 )
-from gramercy.cli.terminal import attacker_text, guarantee_text
+from gramercy.cli.release_limits import limits_facts
+from gramercy.cli.terminal import attacker_text, guarantee_text, verdict_text
 from gramercy.pipeline.context import Context
+from gramercy.reports.reader_notes import verdict_note
 from gramercy.schemas.errors import printable
 from gramercy.schemas.manifest import ReleaseManifest
 
@@ -21,14 +26,18 @@ from gramercy.schemas.manifest import ReleaseManifest
 def show(
     name: ReleaseName, archive: ArchiveLocation = None, key: PublicKeys = None, json: AsJson = False
 ) -> None:
-    """Show a release: its guarantee, its noise and its files.
+    """Show a release: its guarantee, its noise, its verdict and what limits its numbers.
+
+    With --json: its manifest, with the verdict and the caveats.
 
     Example: gramercy show clinic/2026-11-r1 --archive https://example.org/archive
     """
     release = Release(archive_of_options(Context.default(), archive, key), *split_name(name))
     facts = release.manifest
+    bundle = read_release(release.path)
     if json:
-        terminal.print_json(facts.model_dump(mode="json"))
+        limits = limits_facts(bundle, release.warnings)
+        terminal.print_json(facts.model_dump(mode="json") | limits)
         return
     guarantee = facts.guarantee
     concentrated = "none"
@@ -58,6 +67,7 @@ def show(
             "zero-concentrated": concentrated,
             "best attacker": attacker_text(guarantee.power),
             "noise": _noise(facts),
+            **_verdict(bundle),
             "estimates": ", ".join(release.estimates) or "none",
             "report": release.shown(page) if (page := release.report) else "none",
             "signed by": release.signed_by,
@@ -72,6 +82,14 @@ def show(
         }
         terminal.say("")
         terminal.facts_table("caveats", shown)
+
+
+def _verdict(bundle: ReleaseBundle) -> dict[str, Text]:
+    note = verdict_note(bundle)
+    if note is None:
+        return {}
+    verdict = note.described()
+    return {"verdict": verdict_text(verdict["level"], verdict["code"], verdict["text"])}
 
 
 def _noise(facts: ReleaseManifest) -> str:

@@ -163,6 +163,15 @@ def guarantee_text(facts: GuaranteeFacts) -> str:
     return f"{privacy_loss_text(facts.epsilon, facts.delta, 6)}; {facts.mu:.6g}-GDP{failing}"
 
 
+_COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
+
+
+def verdict_text(level: str, code: str, text: str) -> Text:
+    """A verdict in its colour."""
+    words = f"{code}: {text}" if code else text
+    return Text.assemble((level, _COLOURS[level]), f"  {words}")
+
+
 def attacker_text(power: float) -> str:
     """The true positive rate of the best test between neighbouring tables."""
     return f"{100 * power:.1f} % true positives at 5 % false positives"

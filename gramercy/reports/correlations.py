@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
-from gramercy.estimators.lost_moments import ClippedMoments, clipped_moments
+from gramercy.estimators.clipped_moments import ClippedMoments
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units, weight_lost
 from gramercy.estimators.uncertainty.entries import correlation, covariance
 from gramercy.estimators.uncertainty.moment_errors import centred_moment

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -31,7 +31,7 @@ from gramercy.estimators.accuracy.correlation_accuracy import (
 )
 from gramercy.estimators.caveats import Kind, caveats
 from gramercy.estimators.lost_moments import clipped_moments
-from gramercy.estimators.noise.spectrum import Spectrum
+from gramercy.estimators.noise.spectrum import Spectrum, spectrum
 from gramercy.estimators.table_units import weight_lost
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.schemas import families
@@ -39,6 +39,7 @@ from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.model import finite_or_none
 from gramercy.schemas.noise import Family
 from gramercy.schemas.normalisation import Clip
 from gramercy.schemas.problem import Notice
@@ -46,6 +47,8 @@ from gramercy.schemas.problem import Notice
 _MOST_LISTED = 8
 
 Level = Literal["good", "warning", "danger"]
+Colour = Literal["green", "orange", "red"]
+_COLOURS: dict[Level, Colour] = {"good": "green", "warning": "orange", "danger": "red"}
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,28 @@ class Note:
     text: str
     code: str = ""  # Code of a warning, such as ``GRM-920``
     numbers: tuple[tuple[str, str], ...] = ()  # Of a table under the text, by name
+    facts: Mapping[str, Any] = field(default_factory=dict)  # its numbers for programs, by name
+    plain: str = ""  # the text without symbols, if it has some
+
+    @property
+    def colour(self) -> Colour:
+        """What a page shows the level as."""
+        return _COLOURS[self.level]
+
+    def described(self) -> dict[str, Any]:
+        """A verdict as plain data, in the form of the verdict on a plan."""
+        text = f"{self.head}. {self.plain or self.text}"
+        return {
+            "level": self.colour,
+            "text": text,
+            "code": self.code,
+            "facts": dict(self.facts),
+        }
 
 
 def warning(head: str, notice: Notice, level: Level = "warning") -> Note:
     """A warning with this heading."""
-    return Note(level, head, message_in_symbols(notice), notice.code)
+    return Note(level, head, message_in_symbols(notice), notice.code, plain=notice.message)
 
 
 def listed(names: Sequence[str], last: str = ", ") -> str:
@@ -119,8 +139,36 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     return [Note("good", "The structure is well above the noise", sizes)]
 
 
+def verdict_note(bundle: ReleaseBundle) -> Note | None:
+    """The verdict on a release, the first note on its accuracy; None without a matrix."""
+    facts = bundle.manifest
+    if not facts.publication.has_matrix:
+        return None
+    bounded = ClippedAccuracy.of(bundle.evidence) if facts.publication.is_moment else None
+    if bounded is not None:
+        return bounded_note(bounded, bundle.evidence)
+    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
+    return next(iter(accuracy_notes(bundle, eigenvalues)), None)
+
+
 def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     """The verdict on correlations whose errors are bounded, in one sentence and its numbers."""
+    shown = accuracy.accurate
+    apart = [name for name, is_one in zip(shown.names, accuracy.apart, strict=True) if is_one]
+    facts = {
+        "typical": finite_or_none(shown.typical),
+        "largest": finite_or_none(shown.largest),
+        "noise": finite_or_none(shown.noise),
+        "clipping": finite_or_none(shown.clipping),
+        "missing": finite_or_none(shown.together),
+        "lost_share": shown.lost_share,
+        "excepted": list(accuracy.excepted),
+        "apart": apart,
+    }
+    return replace(_bounded_note(accuracy, evidence), facts=facts)
+
+
+def _bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     level, without, shown = accuracy.level, accuracy.excepted, accuracy.accurate
     of_rest = " of the other columns" if without else ""
     sentence = (
@@ -144,8 +192,7 @@ def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
     else:
         sentence = f"Correlations are typically off by {shown.typical:.2g}: do not rely on them."
     notice = families.NOISE("{sentence}", "{remedy}", sentence=sentence, remedy=_remedy(shown))
-    head = _HEADS[level]
-    return Note(level, head, message_in_symbols(notice), notice.code, numbers)
+    return replace(warning(_HEADS[level], notice, level), numbers=numbers)
 
 
 _HEADS = {
@@ -258,6 +305,17 @@ def _accuracy(bundle: ReleaseBundle, evidence: Evidence) -> CorrelationAccuracy 
 
 def correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: str) -> Note:
     """The verdict on correlations; `sizes` is a sentence on the sizes of matrix and noise."""
+    facts = {
+        "typical": finite_or_none(accuracy.typical_error),
+        "largest": finite_or_none(accuracy.largest_error),
+        "noise": finite_or_none(accuracy.typical_noise),
+        "normalisation": finite_or_none(accuracy.typical_bias),
+        "lost_share": accuracy.lost_share,
+    }
+    return replace(_correlation_note(accuracy, evidence, sizes), facts=facts)
+
+
+def _correlation_note(accuracy: CorrelationAccuracy, evidence: Evidence, sizes: str) -> Note:
     level = correlation_level(accuracy, evidence)
     typical, largest = accuracy.typical_error, accuracy.largest_error
     causes = [f"noise {accuracy.typical_noise:.2g}", f"normalisation {accuracy.typical_bias:.2g}"]

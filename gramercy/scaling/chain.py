@@ -116,7 +116,12 @@ class ConstantsChain:
 
     @cached_property
     def scaled(self) -> ReleaseSpec:
-        """The facts of the release with the constants of the last stage, and no radius yet."""
+        """The facts of the release with the constants of the last stage, and no radius yet.
+
+        Without a stage they are as planned: the constants are those of another release.
+        """
+        if self.stage == 0:
+            return self.spec
         constants = self.constants
         columns = tuple(
             facts
@@ -152,9 +157,15 @@ class ConstantsChain:
         )
 
     def clipped(
-        self, lengths: Histogram, noise: float, lost_noise: float | None = None
+        self,
+        lengths: Histogram,
+        noise: float,
+        lost_noise: float | None = None,
+        near: float | None = None,
     ) -> ReleaseSpec:
         """The facts of the release with constants, radius and cuts, for the noise of its sum.
+
+        Without a stage the radius is known, too; the cuts follow from the lengths.
 
         Parameters
         ----------
@@ -163,13 +174,18 @@ class ConstantsChain:
         noise, lost_noise
             See `Mechanism.noise_of_sum`: of the rows, and of what they lose by clipping. None
             without further matrices, which need cuts.
+        near
+            A radius that is kept if the chosen one is at most a quarter octave away.
         """
         spec = self.scaled
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
         seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
         q = len(spec.names)
         p = q - int(spec.intercept)
-        radius = clipping_radius(seen, q, p, noise)
+        known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
+        radius = known or clipping_radius(seen, q, p, noise)
+        if near is not None and 1 / _NEAR <= radius / near <= _NEAR:
+            radius = near
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
             cut = lost_cut(seen, radius, p, lost_noise)
@@ -182,6 +198,7 @@ class ConstantsChain:
 
 
 _SURE = 3.0
+_NEAR = 1.2  # a quarter octave, with the rounding of the radius
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:

@@ -266,6 +266,7 @@ _EQUAL_BINS, _EQUAL_BINS_AND_OCTAVES = 64, 16
 _OCTAVES = (*range(1, 15), 16, 18, 20)
 SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
 _REACH, _LARGEST_REACH = 4.0, 2.0**1020
+_LEAST_RATIO = 1.5  # of the distances of the ends of a bin far out
 
 
 @dataclass(frozen=True)
@@ -326,22 +327,34 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
 def zoomed_grid(constants: Constants, lower: float | None, upper: float | None) -> Grid:
     """Return the bins of the next stage, around published constants.
 
-    Returns `Constants.bins` equal bins within four scales of the centre, octaves outside up to the
-    bounds, and a narrow bin around zero, where values often coincide.
+    Returns `Constants.bins` equal bins within four scales of the centre, a narrow bin around zero,
+    where values often coincide, and about an octave of distance in each bin farther out. These are
+    unions of bins of the first stage as far as it has any, so that the counts of all stages are of
+    the same cells.
     """
-    least = -UNBOUNDED if lower is None else lower
-    largest = UNBOUNDED if upper is None else upper
+    first = first_grid(lower, upper).edges
+    least, largest = float(first[0]), float(first[-1])
     centre, half = constants.centre, constants.bins // 2
     reach = min(_REACH * constants.scale, _LARGEST_REACH)
-    edges = [centre + reach * (np.arange(-half, half + 1) / half), np.array([least, largest])]
-    octave = reach
-    while centre - octave > least or centre + octave < largest:
-        octave *= 2
-        edges.append(np.array([centre - octave, centre + octave]))
+    parts = [centre + reach * (np.arange(-half, half + 1) / half), np.array([least, largest])]
+    for side, edges in ((1.0, first[::-1].tolist()), (-1.0, first.tolist())):
+        # Halves of distances, which may exceed the largest float.
+        farther = side * (edges[0] / 2 - centre / 2)
+        for edge in edges[1:]:
+            distance = side * (edge / 2 - centre / 2)
+            if distance < _LEAST_RATIO * reach:
+                break
+            if farther >= _LEAST_RATIO * distance:
+                parts.append(np.array([edge]))
+                farther = distance
+        octave = reach
+        while octave <= farther:
+            parts.append(np.array([centre + side * 2 * octave]))
+            octave *= 2 if 2 * _LEAST_RATIO * octave <= farther else math.inf
     if max(centre - reach, least) <= 0 <= min(centre + reach, largest):
         narrow = AROUND_ZERO * constants.scale
-        edges.append(np.array([-narrow, narrow]))
-    return merged_grid(edges, least, largest)
+        parts.append(np.array([-narrow, narrow]))
+    return merged_grid(parts, least, largest)
 
 
 def merged_grid(parts: list[Array], lower: float, upper: float) -> Grid:

@@ -36,7 +36,7 @@ Counts = NDArray[np.int64]
 _ATOM = 0.8  # share of the cells with a value
 _INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 128, 20, 70
 _KNOWN, _SEEN, _MORE, _REST, _STRONG = 3.0, 3.0, 2.0, 2.5, 10.0
-_GAP, _BODY_GAP, _FAR = 0.15, 0.08, 25.0
+_GAP, _BODY_GAP, _SURE = 0.15, 0.08, 4.5
 _CORE, _EDGE = 4.2, 3.9
 _SIGN_SIZE, _SIGN_BINS = 2.0**-20, 8.0
 _BEYOND = 2.0
@@ -258,22 +258,24 @@ class ColumnScan:
         starts, ends = edges[:-1], edges[1:]
         farther = np.maximum(np.abs(starts), np.abs(ends))
         core = farther <= _CORE
-        kept, strongest = core.copy(), 0.0
+        kept, sure = core.copy(), core.copy()
         for side in (
             np.flatnonzero((starts >= _EDGE) & ~core),
             np.flatnonzero((ends <= -_EDGE) & ~core)[::-1],
         ):
             evidence = values.counts[side] / values.deviations[side]
-            seen, strength = seen_bins(evidence, _SEEN, _BODY_GAP)
-            kept[side[:seen]] = True
-            strongest = max(strongest, strength)
-        masses = np.where(kept, np.maximum(values.counts, 0.0), 0.0)
+            for bins, least in ((kept, _SEEN), (sure, _SURE)):
+                bins[side[: seen_bins(evidence, least, _BODY_GAP)[0]]] = True
+                # A code is often at a bound, so no gap counts before that bin.
+                bins[side[-1:]] |= evidence[-1:] >= _SURE
+        masses = np.maximum(values.counts, 0.0)
         squares = (starts * starts + starts * ends + ends * ends) / 3
         outermost = float(farther[kept].max()) if kept.any() else _CORE
-        scale, total = 1.0, math.fsum(masses)
-        if strongest >= _FAR and total > 0:
-            spread = math.sqrt(math.fsum(masses * squares) / total)
+        scale, total = 1.0, math.fsum(masses[sure])
+        if total > 0:
+            spread = math.sqrt(math.fsum(masses[sure] * squares[sure]) / total)
             scale = spread if spread > _BEYOND else scale
+        masses = np.where(kept, masses, 0.0)
         width = max(body.winsor, _BEYOND * outermost)
         chosen = _widened(scale, masses, squares, noise, q, _MOST_BODY)
         return self._constants(body.centre, body.scale * scale, chosen, width / scale, present)

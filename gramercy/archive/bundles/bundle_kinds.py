@@ -175,6 +175,7 @@ class ReleaseBundle:
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
             declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
+            tails=facts.scaling.tails if facts.scaling else {},
         )
 
     @property
@@ -362,10 +363,9 @@ def _check_rows_size(folder: Path) -> None:
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
-    stages = len(manifest.scaling.stages) if manifest.scaling and manifest.has_histograms else 0
-    if stages:
-        return read_histograms(folder, manifest.columns, stages)
-    if manifest.has_histograms or not manifest.publication.has_matrix:
+    if manifest.scaling is not None and manifest.has_histograms:
+        return read_histograms(folder, manifest.columns, len(manifest.scaling.stages))
+    if not manifest.publication.has_matrix:
         raise wordings.not_histograms(str(folder / MARGINALS))
     return ()
 

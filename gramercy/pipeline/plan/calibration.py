@@ -114,7 +114,7 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
             "Use both, or neither.",
         )
     parameters = public_parameters(spec)
-    if mechanism_type.estimates_constants and not spec.has_histograms:
+    if mechanism_type.estimates_constants and not spec.estimates_constants:
         raise families.SCALING(
             "'marginals' estimates the constants itself.",
             "Leave 'scaling' and 'normalisation' out.",

@@ -155,7 +155,7 @@ class Publisher(ABC, Generic[M]):
         draft = Draft(folder, plan, release)
         if isinstance(data, PrivateCounts):
             with closing(data.kept):
-                plan, histograms = estimate_constants(plan, data)
+                plan, histograms = draw_counts(plan, data)
                 draft = Draft(folder, plan, release, histograms)
                 data = self._next_pass(plan, data)
         self._publish(draft, plan.mechanism, data)  # type: ignore[arg-type]
@@ -387,12 +387,14 @@ def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> Priv
     return publisher_of(plan.mechanism, averaging=plan.averaging).draw(folder, plan, data, release)
 
 
-def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
+def draw_counts(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram]]:
     """Draw the noise of all histograms of a release that has been charged.
 
     Returns
     -------
-    list of Histogram
+    plan
+        With the constants that they give, if they are not those of another release.
+    published
         What to publish: the histograms of all columns for each stage, and those of row lengths.
     """
     noise = plan.calibration.constants_noise
@@ -407,8 +409,9 @@ def estimate_constants(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Hist
         noisy = law.perturb(counts.counts)
         published += chain.histograms(noisy, law.sd)
         chain = chain.after(noisy, law.sd)
-    lengths = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
-    (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
+    if noise.stages:
+        counts = count_lengths(replace(plan, spec=chain.scaled), data.state, data.kept)
+    (noisy_lengths,) = noise.lengths.perturb(counts.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
     of_lost_sum = plan.calibration.noise_of_lost_sum(plan.spec)
     spec = chain.clipped(published[-1], of_sum, of_lost_sum)

@@ -59,7 +59,7 @@ class PrivateSums:
 
 @dataclass(frozen=True, repr=False)
 class PrivateCounts:
-    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private.
+    """Exact counts over the bins of the first histograms to publish; see `PrivateSums`. Private.
 
     The cells are kept for the next passes, where they fit into memory.
     """
@@ -73,20 +73,19 @@ class PrivateCounts:
 def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
     """The first pass over the table, before the charge; the result never leaves this process.
 
-    It sums the rows. If their constants are estimated, it counts the cells of every column instead,
-    and further passes follow the draws of `constants_estimation`.
+    It sums the rows. If noisy counts are published first, it counts the cells of every column
+    instead, or the lengths of rows, and further passes follow the draws of `draw_counts`.
     """
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
-    if plan.estimates_constants:
+    if plan.draws_counts:
         contract = plan.matrix_contract
         kept = KeptCells(_CELL * contract.rows * len(contract.names))
-        counts = count_cells(
-            plan,
-            ConstantsChain.start(plan.spec, plan.calibration.noise_of_sum(plan.spec)).grids,
-            state,
-            kept,
-        )
+        if plan.spec.estimates_constants:
+            noise = plan.calibration.noise_of_sum(plan.spec)
+            counts = count_cells(plan, ConstantsChain.start(plan.spec, noise).grids, state, kept)
+        else:
+            counts = count_lengths(plan, state, kept)
         return PrivateCounts(counts, fingerprint, state, kept)
     return PrivateSums(sum_rows(plan, state), fingerprint, state)
 

@@ -17,7 +17,13 @@ from gramercy.api.release import Release
 from gramercy.common.home import Home
 from gramercy.common.plotting import Picture, forest
 from gramercy.schemas import families
-from tests.support.caveat_release import COLUMNS, ROWS, caveat_table, publish_caveats
+from tests.support.caveat_release import (
+    COLUMNS,
+    ROWS,
+    caveat_request,
+    caveat_table,
+    publish_caveats,
+)
 from tests.support.factories import home_at, run_command, run_json, run_release
 from tests.support.histogram_tables import marginals_request
 from tests.support.problems import raises
@@ -153,6 +159,41 @@ def test_commands_print_caveats(
         assert code == 0
         assert all(column in out for column in kinds)
         assert "not at random" in " ".join(out.split())
+
+
+def test_json_of_commands_has_verdict_and_caveats(
+    tmp_path: Path, caveat_home: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same facts in every command, and the verdict of the report."""
+    shutil.copytree(caveat_home, home)
+    name = "toy/v1-r1"
+    shown = run_json("show", name, capsys=capsys)
+    estimated = run_json("estimate", name, "--estimator", "moments", capsys=capsys)
+    assert shown["caveats"] == estimated["caveats"]
+    assert shown["verdict"] == estimated["verdict"]
+    assert shown["release"] == "v1-r1"  # with all facts of the manifest
+    verdict, limits = shown["verdict"], {each["column"] for each in shown["caveats"]}
+    assert verdict["level"] in ("green", "orange", "red")
+    assert {"rare", "tail", "first", "second"} <= limits
+    assert verdict["facts"]["apart"] == ["rare"]
+    assert 0 < verdict["facts"]["typical"] < verdict["facts"]["largest"]
+    assert bool(verdict["code"]) == (verdict["level"] != "green")
+    (page,) = (home / "archive/toy/v1-r1/reports").rglob("*.html")
+    assert verdict["text"].partition(". ")[0] in page.read_text()
+    code, out, _ = run_command("show", name, capsys=capsys)
+    assert code == 0
+    assert verdict["level"] in out
+
+
+def test_json_of_a_published_release_has_its_limits(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = caveat_request(tmp_path)
+    for _ in range(2):  # published, and found in the archive
+        found = run_json("release", request, "--yes", "--despite", capsys=capsys)
+        shown = run_json("show", found["release"], capsys=capsys)
+        assert found["caveats"] == shown["caveats"] != []
+        assert found["verdict"] == shown["verdict"]
 
 
 def test_declared_persons_that_counts_contradict(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from gramercy.estimators.uncertainty.table_entries import table_deviations, tabl
 from gramercy.schemas.facts import ColumnFacts
 from tests.support import private_release
 from tests.support.private_release import numeric_columns
-from tests.support.simulated_release import privately_scaled
+from tests.support.simulated_release import privately_scaled, series
 
 Array = NDArray[np.float64]
 
@@ -43,6 +45,26 @@ def test_intervals_contain_the_moments_of_cells_that_are_clamped(epsilon: float)
         uppers = [each.upper for each in facts]
         clamped += (np.minimum(table, uppers).std(axis=0) < 0.9 * deviations).tolist()
     assert sum(clamped) >= 8  # much is beyond the clamps
+    assert np.mean(covered) >= 0.85
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_later_release_with_the_same_constants_has_the_tails_of_the_first(epsilon: float) -> None:
+    table, bounds = lognormal_table(40_000)
+    later = table[20_000:]
+    covered = []
+    for seed in range(4):
+        _, evidence = series([table[:20_000], later], bounds, epsilon, seed)
+        assert not evidence.marginals
+        units = table_units(evidence)
+        assert units is not None
+        entries = (table_means(evidence, units), table_deviations(evidence, units))
+        for each, actual in zip(entries, (later.mean(axis=0), later.std(axis=0)), strict=True):
+            low, high = each.interval(0.95, "table")
+            covered += ((low <= actual) & (actual <= high)).tolist()
+        tails = ColumnTails.of(evidence)
+        assert tails.square_most.max() > 0.2
+        assert not ColumnTails.of(replace(evidence, tails={})).square_most.any()
     assert np.mean(covered) >= 0.85
 
 

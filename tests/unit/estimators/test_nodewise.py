@@ -82,7 +82,7 @@ def test_without_noise_it_agrees_with_the_inverse() -> None:
     (seen,) = releases(covariance, 100_000, 0.0, 1)
     found, inverse = (
         edge_errors(seen, "partial-correlation"),
-        inverse_errors(seen, moment_errors(seen)),
+        inverse_errors(seen, moment_errors(seen))[0],
     )
     np.testing.assert_allclose(
         found.estimate, inverse.estimate - np.diag(np.diag(inverse.estimate)), atol=2e-3
@@ -106,7 +106,7 @@ def test_noise_costs_power_gradually(family: Family) -> None:
     # At twice the sampling error, the tails of Laplace noise hide all edges.
     for noise in (0.5, 1.0) if family == "laplace" else (0.5, 1.0, 2.0):
         seen = list(releases(covariance, 2000, noise, 4, family))
-        known = [inverse_errors(each, moment_errors(each)).estimable.any() for each in seen]
+        known = [inverse_errors(each, moment_errors(each))[0].estimable.any() for each in seen]
         assert all(known) if noise < 1 else not any(known)
         false, power = shares(covariance, iter(seen))
         assert false <= 0.13

@@ -130,11 +130,14 @@ def test_evidence_says_which_cells_are_missing_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Without the noise of counts and of further matrices."""
+    place, _ = published(tmp_path, **UNITS[kind])
+    assert any("lattice" in each for each in verify(place))
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
         lambda scale, size: np.zeros(size, np.int64),
     )
-    place, bundle = published(tmp_path, **UNITS[kind])
+    keys = {"version": "v2"} | UNITS[kind].get("request", {})
+    _, bundle = published(tmp_path, **UNITS[kind] | {"request": keys})
     facts, missing = bundle.manifest, bundle.evidence.missing
     assert missing is not None
     assert [bundle.manifest.names[k] for k in missing.columns] == list(HOLES)
@@ -154,7 +157,6 @@ def test_evidence_says_which_cells_are_missing_together(
         own = table()
         assert own["whole"][own["a"].isna()].mean() == pytest.approx(mean, rel=0.2)
         assert mean > own["whole"].mean() + 0.5
-    assert any("lattice" in each for each in verify(place))
 
 
 def test_one_charge_whether_cells_are_missing_or_not(tmp_path: Path) -> None:
@@ -248,11 +250,16 @@ def test_no_other_release_has_missing_cells(tmp_path: Path, kind: str) -> None:
     verify(place)
 
 
-def test_constants_of_another_release_bring_no_matrix(tmp_path: Path) -> None:
+def test_later_release_with_the_same_constants_has_its_own(tmp_path: Path) -> None:
+    """The counts of the earlier release say in which columns cells are missing."""
     _, first = published(tmp_path)
-    name = first.manifest.release
-    place, scaled = published(tmp_path, request={"scaling": {"from": name}, "version": "v2"})
-    assert scaled.evidence.missing is None
+    keys = {"scaling": {"from": first.manifest.release}, "version": "v2"}
+    place, scaled = published(tmp_path, request=keys)
+    missing = scaled.evidence.missing
+    assert missing is not None
+    y = further_rows(scaled.manifest, table())
+    expected = (y.T @ y)[P:, P:] / ROWS
+    assert np.abs(missing.together - expected).max() < 8 * missing.sd
     verify(place)
 
 

@@ -49,12 +49,33 @@ def test_without_bounds_bins_are_octaves() -> None:
     assert np.array_equal(positive[1:], 2 * positive[:-1])
 
 
-def test_zoom_has_equal_bins_around_the_centre_and_octaves_outside() -> None:
+def test_zoom_has_equal_bins_around_the_centre() -> None:
     edges = zoomed_grid(Constants(100.0, 2.0, 1.0, bins=32), 0.0, 1e4).edges
     near = edges[(edges >= 92) & (edges <= 108)]
     assert np.diff(near) == pytest.approx(np.full(32, 0.5))
-    assert {0.0, 84.0, 116.0, 132.0, 1e4} <= set(edges.tolist())
+    assert {0.0, 84.0, 116.0, 1e4} <= set(edges.tolist())
     assert len(edges) < 60
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 1e4), (-5.0, 1e6), (None, None)])
+def test_bins_far_out_are_those_of_the_first_stage(
+    lower: float | None, upper: float | None
+) -> None:
+    """Whatever the constants are nearly, so that the counts of all stages can be pooled."""
+    first = set(first_grid(lower, upper).edges.tolist())
+    far = []
+    for centre, scale in ((100.0, 2.0), (101.0, 2.3)):
+        edges = zoomed_grid(Constants(centre, scale, 1.0, bins=32), lower, upper).edges
+        far.append(set(edges[np.abs(edges - centre) > 200].tolist()))
+    assert far[0] == far[1] <= first
+    assert len(far[0]) >= 5
+
+
+def test_bins_far_out_are_about_octaves_where_the_first_stage_has_none() -> None:
+    edges = zoomed_grid(Constants(5.0, 1.0, 1.0), 1.0, 1e6).edges
+    assert {13.0, 21.0, 37.0, 69.0} <= set(edges.tolist())
+    distances = edges[edges > 13] - 5.0
+    assert (distances[1:] / distances[:-1] < 4).all()
 
 
 def test_zoom_separates_zero() -> None:

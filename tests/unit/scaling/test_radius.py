@@ -39,7 +39,7 @@ def test_edges_are_quarter_octaves_where_a_radius_may_be() -> None:
     assert edges[4:9] == pytest.approx(2.0 ** (np.arange(5) / 4))
     assert edges[10:] == pytest.approx(2.0 ** np.arange(2, 2 + len(edges[10:])))
     for q in (2, 21, 1001):
-        assert 2**12 <= length_edges(q)[-1] < 2**13  # `counting.count_lengths` counts no longer ones
+        assert 2**12 <= length_edges(q)[-1] < 2**13  # see `counting.count_lengths`
 
 
 def test_radius_grows_as_noise_falls() -> None:

@@ -143,6 +143,13 @@ def test_distant_values_count() -> None:
     assert constants.scale == pytest.approx(cells.std(), rel=0.2)
 
 
+def test_a_code_at_a_bound_is_seen_by_all_stages_together() -> None:
+    """One per cent of the cells: three to four standard deviations of the noise of each stage."""
+    cells = np.where(np.arange(N) % 100 == 0, 999_999.0, NORMAL)
+    scales = np.array([estimated(cells, -5.0, 1e6, sd=55.0, seed=seed).scale for seed in range(12)])
+    assert ((scales / cells.std() > 0.5) & (scales / cells.std() < 2)).sum() >= 10
+
+
 def test_wrong_planning_figures_are_corrected_by_the_counts() -> None:
     """The caller passes the number of rows that the counts show; a small error is harmless."""
     for planned in (N - 100.0, N + 100.0):

@@ -1,0 +1,88 @@
+"""Moments of a table and their errors, with what clipping took away put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.column_tails import ColumnTails
+
+Array = NDArray[np.float64]
+
+Z95 = 1.96
+_FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
+
+
+@dataclass(frozen=True)
+class LostMoments:
+    """What clipping took from first and second moments, in scaled units; p columns."""
+
+    weight: float  # of all rows
+    first: Array
+    second: Array
+    bias: Array  # half widths of intervals of 95 % of `second`, shape (p, p)
+
+    def times(self, factor: float) -> LostMoments:
+        """The moments in another unit."""
+        arrays = (self.first, self.second, self.bias)
+        return LostMoments(factor * self.weight, *(factor * each for each in arrays))
+
+    def of(self, columns: Sequence[int]) -> LostMoments:
+        """Of some of the columns."""
+        pairs = np.ix_(columns, columns)
+        return LostMoments(
+            self.weight,
+            self.first[columns],
+            self.second[pairs],
+            self.bias[pairs],
+        )
+
+
+@dataclass(frozen=True)
+class ClippedMoments:
+    """Moments of a table and their errors by noise and by clipping; p columns, scaled units."""
+
+    mean: Array
+    mean_noise: Array
+    mean_bias: Array  # half width of an interval of 95 %
+    variance: Array
+    variance_noise: Array
+    # half width of an interval of 95 %; with the distances of its ends from `variance`
+    variance_bias: Array
+    variance_shift: tuple[Array, Array]
+    correlation: Array
+    correlation_noise: Array
+    correlation_bias: Array  # half width of an interval of 95 %
+    correlation_spread: Array  # standard deviation of the bias
+    # at most by rows in which only one cell of a pair is missing, and which are unlike the others
+    correlation_missing: Array
+    # standard deviations by sampling, of rows with the kurtosis of the published histograms
+    mean_sampling: Array
+    variance_sampling: Array
+    correlation_sampling: Array
+    lost: LostMoments  # in the units of the released matrix, times the squared radius
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """The columns whose variance exceeds the noise, shape (p,)."""
+        below, _ = self.variance_shift
+        clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
+        return clear
+
+    def with_tails(self, tails: ColumnTails) -> ClippedMoments:
+        """The moments of the cells before they are clamped."""
+        below, above = self.variance_shift
+        variance = self.variance + tails.square
+        kept = np.sqrt(self.variance / variance)
+        weaker = np.abs(self.correlation) * (1 - np.outer(kept, kept))
+        return replace(
+            self,
+            mean=self.mean + tails.mean,
+            mean_bias=self.mean_bias + tails.mean_most,
+            variance=variance,
+            variance_shift=(below + tails.square, above + tails.square_most - tails.square),
+            correlation_bias=np.hypot(self.correlation_bias, weaker),
+        )
