@@ -162,9 +162,6 @@ def privately_scaled(
         ]
         histograms += chain.histograms(counts, law.sd)
         chain = chain.after(counts, law.sd)
-<<<<<<< HEAD
-    rows, edges = _scaled(cells, chain.scaled.columns), length_edges(len(spec.names))
-=======
     rows, lengths = _measured(cells, chain, noise.lengths.sd, rng)
     clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
     return Scaled(clipped, cells, rows, (*histograms, lengths))
@@ -199,7 +196,6 @@ def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
 def _measured(cells: Array, chain: ConstantsChain, sd: float, rng: Rng) -> tuple[Array, Histogram]:
     """The rows in scaled units, and the noisy histogram of their lengths."""
     rows, edges = _scaled(cells, chain.scaled.columns), length_edges(len(chain.spec.names))
->>>>>>> abc63a5063defc2d6508a62a0a485dccc2d07a75
     bins = np.searchsorted(edges, np.linalg.norm(rows, axis=1), side="right") - 1
     exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
     return rows, chain.length_histogram(_noisy(exact, sd, rng), sd)
