@@ -35,7 +35,7 @@ from gramercy.schemas.evidence import Evidence, LostMatrix
 
 Array = NDArray[np.float64]
 
-_SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
+_SURE, _CAUTIOUS = 1.64, 2.3
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
@@ -67,7 +67,7 @@ class LengthLosses:
         return cls(
             float(weights @ losses),
             float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
-            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
+            float(lengths.weights(_CAUTIOUS) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
         )

@@ -24,6 +24,7 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.runs import SEEN
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -68,7 +69,7 @@ class ConstantsChain:
         public = float(self.spec.dataset.count)
         if not self.spec.neighbours.count_is_public:
             return self.counted
-        return self.counted if abs(self.counted - public) > _SURE * self.counted_sd else public
+        return self.counted if abs(self.counted - public) > SEEN * self.counted_sd else public
 
     @property
     def grids(self) -> list[AnyGrid]:
@@ -197,7 +198,6 @@ class ConstantsChain:
         return spec.model_copy(update=update)
 
 
-_SURE = 3.0
 _NEAR = 1.2  # a quarter octave, with the rounding of the radius
 
 

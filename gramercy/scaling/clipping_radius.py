@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import binary_logarithm
-from gramercy.scaling.runs import centred, seen_bins
+from gramercy.scaling.runs import SEEN, centred, seen_bins
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -22,8 +22,7 @@ _EDGES = (
     2 * math.sqrt(2), 4.0,
 )  # fmt: skip
 _LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
-_SEEN, _GAP = 3.0, 0.2
-_BIAS, _STRENGTH, _LEAST_BIAS, _LARGEST_BIAS = 0.035, 1200.0, 0.018, 0.04
+_BIAS, _STRENGTH = 0.035, 1200.0
 _EIGHTH = math.sqrt(_ROOT)
 _CUTS = tuple(2.0**k for k in range(-3, 4))
 _LARGEST_RADIUS = 128.0  # the rows of a person may be many
@@ -65,11 +64,11 @@ class RowLengths:
         high = np.append(self.edges[1:], 2 * self.edges[-1])
         return np.where(self.edges > 0, self.edges, high / 4), high
 
-    def weights(self, least: float = _SEEN, gap: float = _GAP) -> Array:
+    def weights(self, least: float = SEEN) -> Array:
         """Shares of rows by bin: zero beyond the last run that exceeds the noise."""
         values = centred(self.counts, self.rows)
         most = int(np.argmax(values))
-        seen, _ = seen_bins(values[most + 1 :] / self.sd, least, gap)
+        seen = seen_bins(values[most + 1 :] / self.sd, least)
         values[most + 1 + seen :] = 0.0
         values = np.maximum(values, 0.0)
         result: Array = values / math.fsum(values)
@@ -114,8 +113,7 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float) -> float:
     removes, and v(r) the mean of what remains per column. With less noise b is smaller.
     """
     strength = lengths.rows / (noise * math.sqrt(p))
-    bias = _BIAS * math.cbrt(math.sqrt(_STRENGTH / strength))
-    bias = float(f"{min(max(bias, _LEAST_BIAS), _LARGEST_BIAS):.3g}")
+    bias = float(f"{_BIAS * math.cbrt(math.sqrt(_STRENGTH / strength)):.3g}")
     weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
     radius = math.sqrt(q)
