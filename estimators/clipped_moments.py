@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.column_tails import ColumnTails
+from gramercy.estimators.level_moments import LevelMoments
 
 Array = NDArray[np.float64]
 
@@ -71,6 +72,17 @@ class ClippedMoments:
         below, _ = self.variance_shift
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
+
+    def with_levels(self, levels: LevelMoments) -> ClippedMoments:
+        """The moments with the correlations of levels of one column, which shares determine."""
+        exclusive, bias = levels.exclusive, levels.correlation_bias
+        return replace(
+            self,
+            correlation=np.where(exclusive, levels.correlation, self.correlation),
+            correlation_noise=np.where(exclusive, levels.correlation_noise, self.correlation_noise),
+            correlation_bias=np.where(exclusive, bias, self.correlation_bias),
+            correlation_spread=np.where(exclusive, bias / Z95, self.correlation_spread),
+        )
 
     def with_tails(self, tails: ColumnTails) -> ClippedMoments:
         """The moments of the cells before they are clamped."""

@@ -14,6 +14,7 @@ from gramercy.schemas.facts import ColumnFacts
 Array = NDArray[np.float64]
 
 _LEAST_WIDTH = 1e-9  # relative: the narrow bin of zero may have no width in scaled units
+_RARE = 0.025  # expected cells beyond the end of a tail
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float,
     low, high = (
         (each[:-1] - column.centre) / column.scale for each in (marginal.lower, marginal.upper)
     )
-    above = _beyond(shares, low, high, (column.upper - column.centre) / column.scale, sd)
+    above = _beyond(shares, low, high, (column.upper - column.centre) / column.scale, sd, cells)
     clamp = (column.centre - column.lower) / column.scale
-    below = _beyond(shares[::-1], -high[::-1], -low[::-1], clamp, sd)
+    below = _beyond(shares[::-1], -high[::-1], -low[::-1], clamp, sd, cells)
     return (
         above[0] - below[0],
         max(above[1], below[1]),
@@ -70,7 +71,7 @@ def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float,
 
 
 def _beyond(
-    shares: Array, low: Array, high: Array, clamp: float, sd: float
+    shares: Array, low: Array, high: Array, clamp: float, sd: float, cells: float
 ) -> tuple[float, float, float, float]:
     """What is beyond a clamp on one side: of the mean distance, and of the mean squared one.
 
@@ -88,9 +89,12 @@ def _beyond(
     share = np.log(high / inner)
     distance = np.maximum(high - inner - share * clamp, 0.0) / logarithm
     square = np.maximum((high**2 - inner**2) / 2 - share * clamp**2, 0.0) / logarithm
+    # Cells are whole: an expected one, and of a bound one in forty, ends a tail.
+    usual, longest = tail.ended(1 / cells), tail.ended(_RARE / cells)
+    most = longest.most(distance), longest.most(square)
     return (
-        tail.expected(distance),
-        tail.most(distance),
-        tail.expected(square),
-        tail.most(square),
+        min(usual.expected(distance), most[0]),
+        most[0],
+        min(usual.expected(square), most[1]),
+        most[1],
     )

@@ -10,7 +10,7 @@ well. So what is beyond has an estimate and an upper bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +63,13 @@ class ContinuedTail:
         sums: Array = self.shares @ values[-self.shares.shape[1] :]
         return sums
 
-    def expected(self, values: Array) -> float:
-        """What is to be added to 1 so that the logarithm is right on average; see `sums`.
+    def ended(self, share: float) -> ContinuedTail:
+        """The same without the bins beyond which a parabola has less than a share."""
+        beyond = np.cumsum(self.shares[:, ::-1], axis=1)[:, ::-1]
+        return replace(self, shares=np.where(beyond >= share, self.shares, 0.0))
 
-        The mean would be that of the heaviest tail, however unlikely, where bounds are wide.
-        """
+    def expected(self, values: Array) -> float:
+        """What is to be added to a variance of 1, so that its logarithm is right on average."""
         return math.expm1(float(self.likelihood @ np.log1p(self.sums(values))))
 
     def most(self, values: Array) -> float:

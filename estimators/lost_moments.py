@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
+from gramercy.estimators.level_moments import LevelMoments
 from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.pooling.pooled_moments import pooled_moments
 from gramercy.estimators.table_units import table_units, weight_lost
@@ -32,6 +33,7 @@ from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kur
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.scaling.runs import centred
 from gramercy.schemas.evidence import Evidence, LostMatrix
+from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
@@ -124,6 +126,11 @@ class Losses:
         most = unseen - lengths.hidden + max(lengths.hidden_most, lengths.hidden)
         return cls(weight, columns, math.sqrt(trust) * noise, share * unseen, share * most)
 
+    def at_most(self, most: Array) -> Losses:
+        """The same, where no column lost more than this."""
+        unseen, unseen_most = (np.minimum(each, most) for each in (self.unseen, self.unseen_most))
+        return replace(self, unseen=unseen, unseen_most=unseen_most)
+
 
 def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, float]:
     """Noisy values, shrunk towards expected ones by their spread about these; and the factor."""
@@ -156,9 +163,8 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     square = radius**2 / divisor / per_unit
     losses = LengthLosses.of(of_rows, radius, lost).times(1 / per_unit)
     lost = _divided(lost, divisor * per_unit)
-    if rows * divisor < counted:  # a group: the lengths are those of all rows
-        weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
-        losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
+    weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
+    losses = losses.of_part(min(rows * divisor / counted, 1.0), lost, 1 - weight)
     clamped = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
@@ -167,10 +173,24 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         losses,
         lost,
         rows * divisor,
+        LevelMoments.of(evidence),
+        _reach(evidence),
         partial(column_kurtosis, evidence),
     )
     clamped = replace(clamped, lost=clamped.lost.times(radius**2 / square))
     return clamped.with_tails(ColumnTails.of(evidence))
+
+
+def _reach(evidence: Evidence) -> Array:
+    """The largest distance of a cell from its centre, in scaled units; shape (p,)."""
+    return np.array(
+        [
+            max(facts.upper - facts.centre, facts.centre - facts.lower) / facts.scale
+            if isinstance(facts, ColumnFacts)
+            else 1.0
+            for facts in evidence.columns[1:]
+        ]
+    )
 
 
 def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
@@ -207,6 +227,8 @@ def moments_of(
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
+    levels: LevelMoments,
+    reach: Array,
     kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
@@ -217,17 +239,25 @@ def moments_of(
     o, s = np.diag(presence.share), lost.sd
     pairs = products = presence.share
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
+    most_weight = float(np.clip(1 - raw[0, 0] + Z95 * math.sqrt(2) * nu, 0.0, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
-    losses = Losses.of(lengths, lost, 1 - weight, power)
-    d, of_column = losses.columns, losses.unseen
+    # The square of a cell is within the clamps.
+    losses = Losses.of(lengths, lost, 1 - weight, power).at_most(reach**2 * most_weight)
+    of_column = losses.unseen
 
     # Means: the lost part is shrunk to the mean of what was kept.
     observed_sd = s / lost.intercept
     expected = losses.weight * raw[0, 1:] / weight
     observed, trust = _shrunk(lost.matrix[0, 1:] / lost.intercept, expected, observed_sd)
-    mean = (raw[0, 1:] + observed) / o
-    variance = np.maximum((np.diag(raw)[1:] + d) / o - mean**2, 1e-12)
-    variance_noise = nu / o * np.sqrt(2 + 4 * mean**2)
+    numeric = ~levels.of_level
+    # The square of an indicator is the indicator.
+    d = np.where(numeric, losses.columns, np.clip(observed, 0.0, losses.weight))
+    mean = np.where(numeric, (raw[0, 1:] + observed) / o, levels.share)
+    variance = np.where(numeric, (np.diag(raw)[1:] + d) / o - mean**2, levels.variance)
+    variance = np.maximum(variance, 1e-12)
+    variance_noise = np.where(
+        numeric, nu / o * np.sqrt(2 + 4 * mean**2), levels.slope * levels.noise
+    )
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
     root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
@@ -274,8 +304,8 @@ def moments_of(
         mean_bias=mean_bias,
         variance=variance,
         variance_noise=variance_noise,
-        variance_bias=Z95 * losses.error / o,
-        variance_shift=(np.zeros_like(o), losses.unseen_most / o),
+        variance_bias=np.where(numeric, Z95 * losses.error / o, levels.slope * levels.bias),
+        variance_shift=(np.zeros_like(o), np.where(numeric, losses.unseen_most / o, 0.0)),
         correlation=correlation,
         correlation_noise=noise,
         correlation_bias=np.hypot(np.hypot(Z95 * of_lost, unseen), apart),
@@ -284,8 +314,8 @@ def moments_of(
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
-        lost=LostMoments(losses.weight, mean * o - raw[0, 1:], lost_pairs, of_pairs),
-    )
+        lost=LostMoments(losses.weight, observed, lost_pairs, of_pairs),
+    ).with_levels(levels)
 
 
 def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Array:

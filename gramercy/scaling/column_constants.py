@@ -119,6 +119,7 @@ def _next_bins(run: int, strength: float) -> int:
 Array = NDArray[np.float64]
 
 _PENALTY = 2.0
+_CHANCE = 16.0  # squared standard deviations that the best of some 10,000 runs reaches by chance
 _USUAL_WIDTH, _SURPRISE = 16.0, 3.0
 
 
@@ -166,7 +167,7 @@ class NoisyHistogram:
 def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, int]:
     """First and last edge of the run of bins that is short and leaves little out.
 
-    Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 9) + 3 max(0, log2(W /
+    Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
     (16 s)))`` is chosen: W is its width, z what its mass lacks of the column's cells, in
     standard deviations of the noise, t the same for the most conspicuous run outside of it, and s
     the expected scale. z finds tails that are spread over many bins, t a few distant bins; the last
@@ -183,7 +184,7 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
     before = np.maximum.accumulate(found.max(axis=0))
     after = np.maximum.accumulate(found.max(axis=1)[::-1])[::-1]
     outside = np.maximum(before[:, None], after[None, :])
-    objective += _PENALTY * np.maximum(outside - SEEN**2, 0.0)
+    objective += _PENALTY * np.maximum(outside - _CHANCE, 0.0)
     if expected is not None:
         longer = binary_logarithm(half_width / (_USUAL_WIDTH * expected / 2))
         objective += _SURPRISE * np.maximum(longer, 0.0)

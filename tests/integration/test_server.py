@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import urllib.error
 import urllib.request
@@ -180,7 +181,6 @@ def test_serve_refuses_before_anything_starts(
     def start_nothing(*_: Any) -> None:
         pytest.fail("something was started")
 
-    monkeypatch.setattr("gramercy.cli.serve.stop_children_on_signals", lambda: None)
     monkeypatch.setattr("gramercy.cli.serve.running_server", start_nothing)
     folders = [tmp_path / name for name in ("braces", "unregistered", "cluster")]
     for folder in folders:
@@ -217,7 +217,9 @@ def test_serve_refuses_before_anything_starts(
 def test_serve_names_a_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gramercy.cli.serve.stop_children_on_signals", lambda: None)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
     code, _, err = run_command("serve", capsys=capsys)
     assert (code, families.SERVER.code in err) == (1, True)
+    assert [signal.getsignal(number) for number in numbers] == before

@@ -12,8 +12,8 @@ from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.schemas.facts import ColumnFacts
-from tests.support import private_release
 from tests.support.private_release import numeric_columns
+from tests.support.private_release import privately_scaled as in_memory
 from tests.support.simulated_release import privately_scaled, series
 
 Array = NDArray[np.float64]
@@ -90,15 +90,39 @@ def test_only_tails_that_may_reach_beyond_the_clamps_count() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_means_of_columns_without_bounds_are_within_their_noise(epsilon: float) -> None:
+def test_a_bin_may_have_no_width_in_scaled_units(epsilon: float) -> None:
     rng = np.random.default_rng(8)
     cells = rng.normal(size=(20_000, 4))
     number = rng.poisson(0.5, size=20_000)  # zero is a narrow bin, even about the centre
     cells[:, :2] = np.column_stack([number, number * np.round(np.exp(6 + cells[:, 0]))])
-    scaled = private_release.privately_scaled(cells, numeric_columns([None] * 4), epsilon, rng)
+    scaled = in_memory(cells, numeric_columns([None] * 4), epsilon, rng)
     assert scaled is not None
     evidence = scaled.release(rng)
     units = table_units(evidence)
     assert units is not None
     errors = np.abs(table_means(evidence, units).estimate - cells.mean(axis=0)) / cells.std(axis=0)
     assert errors.max() < 1
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_tails_without_bounds_end_where_no_cell_is_expected(epsilon: float) -> None:
+    """Seventy empty octaves show nothing, and a mean of what they may contain is anything."""
+    stream = np.random.default_rng(7)
+    covered, worst = [], 0.0
+    for _ in range(4):
+        cells = stream.normal(size=(20_000, 8))
+        cells[:, :2] = np.exp(cells[:, :2]) / 100
+        cells[:, 2:4] = np.where(stream.random((20_000, 2)) < 0.1, np.exp(7 + cells[:, 2:4]), 0.0)
+        scaled = in_memory(cells, numeric_columns([None] * 6 + [(-1e9, 1e9)] * 2), epsilon, stream)
+        assert scaled is not None
+        release = scaled.release(stream)
+        units = table_units(release)
+        assert units is not None
+        means, truth = table_means(release, units), cells.mean(axis=0)
+        low, high = means.interval(0.95, "table")
+        known = means.estimable
+        covered += ((low <= truth) & (truth <= high))[known].tolist()
+        errors = np.abs(means.estimate - truth) / cells.std(axis=0)
+        worst = max(worst, float(errors[known].max()))
+    assert worst < 1
+    assert np.mean(covered) >= 0.9
