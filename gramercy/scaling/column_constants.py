@@ -17,7 +17,6 @@ from gramercy.scaling.runs import SEEN, centred
 _LEAST_SQUARE = 1e-6
 _MEMORY, _SIMILAR = 0.25, 4.0
 _SMALLEST_RATIO = 2.0**-40
-_WINSOR_GROWTH = 0.5
 _UNRESOLVED, _FINE_BINS = 3, 128
 _FINER = ((300.0, 32), (1500.0, 64))  # rows per noise, bins
 
@@ -54,7 +53,6 @@ def column_constants(
         centre,
         scale,
         present,
-        winsor_limit(strength),
         _next_bins(last - first, strength),
     )
 
@@ -65,12 +63,6 @@ def present_share(missing: float, sd: float, n: float) -> float:
     if share <= SEEN * sd / n:
         return 1.0
     return float(f"{min(max(1 - share, sd / n, 1e-6), 1.0):.6g}")
-
-
-def winsor_limit(strength: float) -> float:
-    """Number of scales to which cells are clamped, given the cells per noise of a count."""
-    limit = min(max(_WINSOR_GROWTH * math.sqrt(strength), LEAST_WINSOR), LARGEST_WINSOR)
-    return float(f"{limit:.2g}")
 
 
 def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, float]:
@@ -203,8 +195,7 @@ def binary_logarithm(values: Array) -> Array:
     return result
 
 
-WINSOR = 10.0  # a typical limit, for predictions before a release
-LEAST_WINSOR, LARGEST_WINSOR = 6.0, 40.0
+WINSOR = 10.0  # scales from the centre to which cells are clamped, where no tail is seen
 BINS = 16
 
 
@@ -216,29 +207,10 @@ class Constants:
     centre: float
     scale: float
     present: float  # share of rows with a value, in (0, 1]
-    # Number of scales from the centre to which cells are clamped. It grows with the number of rows
-    # per noise: with little noise a clamped tail is the largest error, with much noise a scale that
-    # is too small would let a few cells make most rows long.
-    winsor: float = WINSOR
     # Number of equal bins around the centre that suits the next histogram. Its counts have the same
     # noise however narrow the bins are: many bins pay only if noise is small, or if nearly all
     # cells are in one bin, so that the scale is not known yet.
     bins: int = BINS
-
-
-def winsorised_bounds(
-    constants: Constants, lower: float | None, upper: float | None
-) -> tuple[float, float]:
-    """Return the bounds, in the column's units, to which cells are clamped before scaling.
-
-    They are `Constants.winsor` scales from the centre, and within the declared bounds.
-    """
-    reach = constants.winsor * constants.scale
-    low, high = constants.centre - reach, constants.centre + reach
-    return (
-        low if lower is None else max(lower, low),
-        high if upper is None else min(upper, high),
-    )
 
 
 def rounded(centre: float, scale: float) -> tuple[float, float]:

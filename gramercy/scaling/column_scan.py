@@ -18,6 +18,7 @@ from gramercy.scaling.column_constants import (
     AROUND_ZERO,
     SMALLEST_OCTAVE,
     UNBOUNDED,
+    WINSOR,
     Constants,
     Grid,
     column_constants,
@@ -25,7 +26,6 @@ from gramercy.scaling.column_constants import (
     merged_grid,
     present_share,
     rounded,
-    winsor_limit,
     zoomed_grid,
 )
 from gramercy.scaling.runs import SEEN, centred, seen_bins
@@ -37,7 +37,7 @@ _ATOM = 0.8  # share of the cells with a value
 _INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 128, 20, 70
 _SURE = 4.5  # standard deviations of a run that makes a scale
 _CORE, _EDGE = 4.2, 3.9
-_SIGN_SIZE, _SIGN_BINS = 2.0**-20, 8.0
+_SIGN_BINS = 8.0
 _BEYOND = 2.0
 _RADIUS = 2.5  # squared radius by number of columns, for the choice of scales
 _LOST = 0.05
@@ -218,7 +218,7 @@ class ColumnScan:
         squares = np.maximum(squares - 2 * centre * middles + centre * centre, 0.0)
         scale = math.sqrt(math.fsum(masses * squares) / values.cells)
         outermost = float(np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))[kept].max())
-        width = max(winsor_limit(values.cells / self.stages[-1].sd) * scale, _BEYOND * outermost)
+        width = max(WINSOR * scale, _BEYOND * outermost)
         chosen = _widened(scale, masses, squares, noise, q)
         return self._constants(
             found.value + 2 * unit * centre, 2 * unit * scale, chosen, width / scale, present
@@ -229,11 +229,7 @@ class ColumnScan:
     ) -> ColumnConstants:
         """Clamp cells so near the atom that only their side of it remains."""
         smallest, largest = self.reach
-        half = max(largest / 2 - atom.value / 2, atom.value / 2 - smallest / 2)
-        size = _SIGN_BINS * atom.width
-        if self.lower is not None and atom.value in (0.0, smallest, largest):
-            size = 2 * _SIGN_SIZE * half
-        size = min(size, _LARGEST_SCALE)
+        size = min(_SIGN_BINS * atom.width, _LARGEST_SCALE)
         scale = size * math.sqrt(min(max(others, 2 * sd) / cells, 1.0))
         return ColumnConstants(
             atom.value,
@@ -271,7 +267,7 @@ class ColumnScan:
             spread = math.sqrt(math.fsum(masses[sure] * squares[sure]) / total)
             scale = spread if spread > _BEYOND else scale
         masses = np.where(kept, masses, 0.0)
-        width = max(body.winsor, _BEYOND * outermost)
+        width = max(WINSOR, _BEYOND * outermost)
         chosen = _widened(scale, masses, squares, noise, q)
         return self._constants(body.centre, body.scale * scale, chosen, width / scale, present)
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import (
-    LARGEST_WINSOR,
-    LEAST_WINSOR,
     binary_logarithm,
     rounded,
 )
@@ -153,16 +151,6 @@ def test_wrong_planning_figures_are_corrected_by_the_counts() -> None:
         constants = estimated(NORMAL * 3 + 5, -100.0, 100.0, sd=20.0, planned=planned)
         assert constants.centre == pytest.approx(5, abs=1)
         assert constants.scale == pytest.approx(3, rel=0.4)
-
-
-def test_limits_of_cells() -> None:
-    few, many = scanned(NORMAL, sd=N / 50).body, scanned(NORMAL, sd=1e-3).body
-    assert few is not None
-    assert many is not None
-    assert (few.winsor, many.winsor) == (LEAST_WINSOR, LARGEST_WINSOR)
-    bounded = estimated(NORMAL, -3.0, 1e6)
-    assert bounded.lower == -3
-    assert bounded.upper < 100
 
 
 def test_histograms_get_finer_where_noise_is_small() -> None:
