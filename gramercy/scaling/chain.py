@@ -192,8 +192,7 @@ class ConstantsChain:
             cut = lost_cut(seen, radius, p, lost_noise)
             cuts: dict[str, Any] = {"cut": cut}
             if spec.intercept:
-                present = spec.scaling.present or ()
-                cuts["missing_cut"] = missing_cut(present, chain.rows, lost_noise)
+                cuts["missing_cut"] = missing_cut(spec.scaling.present or ())
             update["scaling"] = spec.scaling.model_copy(update=cuts)
         return spec.model_copy(update=update)
 

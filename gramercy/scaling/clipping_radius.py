@@ -170,39 +170,20 @@ def _natural_logarithm(values: Array) -> Array:
     return logarithm
 
 
-# Columns with missing cells: in one alone, nothing is missing together. Standard deviations of the
-# number of missing cells of a row. Noise of a share of rows, below which more room costs nothing.
-_LEAST_HOLES, _HOLES_ROOM, _SHARE_NOISE = 2, 2.0, 0.005
-
-
-def missing_cut(present: Sequence[float], rows: float, noise: float) -> float | None:
-    """Choose the largest squared norm of the indicators of a row's missing cells.
+def missing_cut(present: Sequence[float]) -> float | None:
+    """The largest squared norm of the indicators of a row's missing cells.
 
     Parameters
     ----------
     present
         Published share of rows with a value, of each column: 1 where no missing cells are seen.
-    rows
-        Number of rows or persons.
-    noise
-        Standard deviation of the noise off the diagonal of the sum of rows in the unit ball, of
-        about the mechanism that publishes them.
 
     Returns
     -------
     float or None
-        The cut, rounded to three digits; None without missing cells in two columns.
-
-    Notes
-    -----
-    The noise of the share of rows in which two cells are missing is proportional to the cut. So the
-    cut is the number of columns with missing cells, which cuts nothing, as far as this noise stays
-    below .005; but at least two standard deviations above the mean number of missing cells of a
-    row, if they were independent.
+        The number of columns with missing cells, which cuts nothing; None without two of them, as
+        nothing is missing together. A smaller cut has less noise, but spoils rows that lack a whole
+        block of cells.
     """
-    missing = [1 - share for share in present if share < 1]
-    if len(missing) < _LEAST_HOLES:
-        return None
-    mean = math.fsum(missing)
-    room = max(mean + _HOLES_ROOM * math.sqrt(mean), _SHARE_NOISE * rows / (2 * noise))
-    return float(f"{min(room, len(missing)):.3g}")
+    holes = sum(share < 1 for share in present)
+    return float(holes) if holes > 1 else None
