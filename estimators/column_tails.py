@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.continued_tail import ContinuedTail
-from gramercy.schemas.evidence import Evidence, Histogram
+from gramercy.schemas.evidence import Evidence, Histogram, last_stage
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -30,9 +30,11 @@ class ColumnTails:
     def of(cls, evidence: Evidence) -> ColumnTails:
         """The tails of all columns but the intercept; zero where no histogram shows any.
 
-        Of a column without a histogram, those of the earlier release with its constants.
+        Of a column without a histogram, those of the earlier release with its constants. Of a group
+        of rows, those of all rows are expected; they may all be in the group.
         """
-        marginals = {each.column: each for each in evidence.marginals}
+        published = last_stage(evidence.of_all) or evidence.marginals
+        marginals = {each.column: each for each in published}
         moments = np.zeros((len(evidence.columns) - 1, 4))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
             if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
@@ -41,7 +43,13 @@ class ColumnTails:
                 row[:] = _both_sides(marginals[column.name], column)
             elif column.name in evidence.tails:
                 row[:] = evidence.tails[column.name]
-        return cls(*moments.T)
+        tails = cls(*moments.T)
+        if not evidence.of_all or evidence.counted is None:
+            return tails
+        factor = max(evidence.counted[0], 1.0) / max(evidence.rows, 1.0)
+        return replace(
+            tails, mean_most=factor * tails.mean_most, square_most=factor * tails.square_most
+        )
 
     def by_column(self, evidence: Evidence) -> dict[str, tuple[float, float, float, float]]:
         """The tails of the numeric columns that have some, by name."""

@@ -58,8 +58,7 @@ class Presence:
         `matrix`: with the intercept first, like the released one; shape (q + 1, q + 1). Methods
         that divide by products of shares then have the covariances of rows with both cells. Where
         these are less than a tenth of what independence gives, they are taken as a tenth: hardly
-        anything is known of such a pair. The noise changes as the entries do, and what is stated of
-        it does not: it is too large for cells that are missing together.
+        anything is known of such a pair. The noise changes as the entries do: see `more_noise`.
         """
         weight = float(matrix[0, 0])
         if not weight > 0:
@@ -75,6 +74,25 @@ class Presence:
         diagonal = np.diag_indices(len(matrix))
         adjusted[diagonal] = matrix[diagonal]
         return adjusted
+
+    def more_noise(self, matrix: Array, deviations: Array) -> Array:
+        """What is added to the variances of the entries of `matrix` by `as_independent`.
+
+        `deviations`: standard deviations of their noise. The noise changes as the entries do, and
+        the shares have noise of their own. Negative for cells that are missing together; symmetric,
+        shape (q + 1, q + 1).
+        """
+        added, weight = np.zeros_like(matrix), float(matrix[0, 0])
+        if not weight > 0:
+            return added
+        present = np.diag(self.share)
+        products = np.outer(present, present)
+        share = np.maximum(self.share, products / _MOST_FACTOR)
+        means = matrix[0, 1:] / weight / present
+        of_shares = products * weight * self.noise(matrix[1:, 1:] / weight / share, means)
+        added[1:, 1:] = ((products / share) ** 2 - 1) * deviations[1:, 1:] ** 2 + of_shares**2
+        np.fill_diagonal(added, 0.0)
+        return added
 
 
 def independent(present: Array) -> Presence:

@@ -221,6 +221,8 @@ class Evidence:
         The number of rows or persons that the contract states, if it is the divisor of the matrix.
     tails
         What is beyond the bounds in use by an earlier release; see `ScalingFacts.tails`.
+    of_all
+        Of a group of rows, the histograms of the columns of all rows.
     pooled
         Evidence and weight of each release of a pool, or of each table of several ones.
     same_rows
@@ -253,6 +255,7 @@ class Evidence:
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
     tails: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
 

@@ -92,6 +92,7 @@ CARD = "CARD.md"
 # File stems of the further matrices; see `ReleaseSpec.further_rows`.
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
 _EXACT = 1e-12  # variance of a number without noise
+_LEAST_SHARE = 1e-3  # of the rows of a group, with a value
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -115,6 +116,7 @@ class ReleaseBundle:
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
     further: Mapping[str, Array] = field(default_factory=dict)  # the further matrices, if any
     size: tuple[float, float] | None = None  # see `Evidence.size`
+    whole: ReleaseBundle | None = None  # of a group of rows, the release
 
     @cached_property
     def group_sizes(self) -> list[tuple[float, float]]:
@@ -165,7 +167,7 @@ class ReleaseBundle:
             divisor=self._divisor,
             rows_sd=facts.rows.sd,
             radius=getattr(facts.normalisation, "radius", None),
-            present=facts.present_shares,
+            present=self._present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
@@ -175,8 +177,29 @@ class ReleaseBundle:
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
             declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
+            of_all=self.whole.histograms if self.whole else (),
             tails=facts.scaling.tails if facts.scaling else {},
         )
+
+    @property
+    def _present_shares(self) -> tuple[float, ...]:
+        """Shares of the rows with a value; of a group, as far as its matrix of missing cells tells.
+
+        Counts of missing cells are of all rows. Those of a group differ from them as the diagonals
+        of the two matrices do, as far as the noise does not explain it.
+        """
+        shares, own = self.manifest.present_shares, self._missing_matrix
+        of_all = self.whole._missing_matrix if self.whole else None
+        if own is None or of_all is None:
+            return shares
+        holes, present = list(own.columns), np.array(shares)
+        absent = 1 - present[holes]
+        of_cut = absent / np.maximum(np.diag(of_all.together), absent / len(holes))
+        moved = of_cut * (np.diag(own.together) - np.diag(of_all.together))
+        noise = math.sqrt(2) * of_cut * own.sd
+        trust = np.maximum(1 - (noise / np.maximum(np.abs(moved), _EXACT)) ** 2, 0.0)
+        present[holes] = np.clip(present[holes] - trust * moved, _LEAST_SHARE, 1.0)
+        return tuple(present.tolist())
 
     @property
     def _lost_matrix(self) -> LostMatrix | None:
@@ -242,6 +265,7 @@ class ReleaseBundle:
             groups=(),
             further=group.further,
             size=self.group_sizes[index],
+            whole=self,
         )
 
     @property

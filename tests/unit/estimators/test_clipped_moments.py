@@ -65,6 +65,19 @@ def test_group_with_all_the_tails_is_covered() -> None:
     assert (squares[1] > squares[0] + 0.1).all()
 
 
+def test_tails_of_all_rows_may_be_in_one_group() -> None:
+    stream = np.random.default_rng(3)
+    table = np.exp(1.5 * stream.normal(size=(20_000, 5)))
+    release = privately_scaled(table, [(0.0, 1e6)] * 5, 1.0)
+    group = replace(as_group(release), of_all=release.histograms)
+    _, _, most = deviations(group)
+    _, _, without = deviations(as_group(release))
+    estimate, _, of_release = deviations(release)
+    assert (most > 1.02 * without).all()
+    assert (most > of_release).all()
+    assert (estimate < most).all()
+
+
 def two_values(cells: Array) -> Array:
     return np.where(cells > 0, 1.0, 0.0) + 0.05 * cells
 

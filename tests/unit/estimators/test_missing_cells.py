@@ -188,3 +188,30 @@ def test_loud_noise_leaves_independent_shares() -> None:
     found = measured(present, holes, missing, np.zeros(8))
     spread = np.abs(found.share - independent(present).share).max()
     assert spread < 0.4 * np.abs(noise).max()
+
+
+@pytest.mark.parametrize("kind", ["exclusive", "at random"])
+def test_regression_knows_what_missing_cells_add_to_its_errors(kind: str) -> None:
+    """Few rows with both of two columns, or cells that are missing where another is high."""
+    covered = []
+    for seed in range(3):
+        stream = np.random.default_rng(seed)
+        shared, loadings = stream.normal(size=(20_000, 1)), np.linspace(0.2, 0.8, 6)
+        whole = loadings * shared + np.sqrt(1 - loadings**2) * stream.normal(size=(20_000, 6))
+        table = whole.copy()
+        if kind == "exclusive":
+            first = stream.random(len(table)) < 0.475
+            both = stream.random(len(table)) < 0.05
+            table[~first & ~both, 4] = np.nan
+            table[first & ~both, 5] = np.nan
+        else:
+            odds = np.exp(2 * whole[:, 5] - 1)[:, None]
+            missing = stream.random((len(table), 3)) < odds / (1 + odds)
+            table[:, :3][missing] = np.nan
+        release = privately_scaled(table, [(-10.0, 10.0)] * 6, 1.0, seed)
+        found = LinearRegression(formula="c5 ~ c0 + c1 + c2 + c3 + c4").fit(release)
+        lines = found.tables["coefficients"].set_index("term").iloc[1:]
+        design = np.column_stack([np.ones(len(whole)), whole[:, :5]])
+        truth = np.linalg.lstsq(design, whole[:, 5], rcond=None)[0][1:]
+        covered.append(((lines["lower"] <= truth) & (truth <= lines["upper"])).mean())
+    assert np.mean(covered) > 0.9
