@@ -150,8 +150,8 @@ class ConstantsChain:
         return self.spec.model_copy(update={"columns": columns, "scaling": scaling})
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
-        """The published histogram of row lengths over `length_edges`."""
-        lower = length_edges(len(self.spec.names))
+        """The published histogram of row lengths over `lengths_of`."""
+        lower = lengths_of(self.scaled)
         upper = np.append(lower[1:], np.nan)
         return Histogram(
             self.stage + 1, ROW_LENGTHS, lower, upper, (None,) * counts.size, counts, sd
@@ -199,6 +199,21 @@ class ConstantsChain:
 
 _NEAR = 1.2  # a quarter octave, with the rounding of the radius
 
+_PERSONS_ROOM = 16.0
+
+
+def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
+    """The edges of the bins of row lengths, up to the longest row that the bounds in use allow."""
+    squares = [1.0] if spec.intercept else []
+    for column in spec.columns:
+        if isinstance(column, LevelsFacts):
+            squares.append(1.0)
+        else:
+            farthest = max(column.upper - column.centre, column.centre - column.lower)
+            squares.append((farthest / column.scale) ** 2)
+    room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
+    return length_edges(len(spec.names), math.sqrt(math.fsum(squares)) * room)
+
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:
     """A numeric column before the first histogram: the middle and the half width of its bounds."""
@@ -226,7 +241,7 @@ def replayed(
             raise ValueError
         recomputed += chain.histograms(counts, sd)
         chain = chain.after(counts, sd)
-    if lengths.count.shape != length_edges(len(spec.names)).shape:
+    if lengths.count.shape != lengths_of(chain.scaled).shape:
         raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
 

@@ -28,13 +28,15 @@ _CUTS = tuple(2.0**k for k in range(-3, 4))
 _LARGEST_RADIUS = 128.0  # the rows of a person may be many
 
 
-def length_edges(q: int) -> Array:
+def length_edges(q: int, longest: float = _LONGEST) -> Array:
     """Return the edges of the bins of row lengths: quarter octaves where a radius may be.
 
     Parameters
     ----------
     q
         Number of columns of the matrix.
+    longest
+        Length of the longest row that is possible: empty bins beyond would only add noise.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def length_edges(q: int) -> Array:
         noise of a count is the same however wide a bin is.
     """
     edges, root = list(_EDGES), math.sqrt(q)
-    while edges[-1] * root < _LONGEST:
+    while edges[-1] * root < min(longest, _LONGEST):
         edges.append(edges[-1] * 2)
     return root * np.array(edges)
 

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 SEEN = 3.0  # standard deviations that tell a count, or a run of counts, from noise
 # What every empty bin before a run costs: a strong bin would otherwise carry weak ones far behind
 # it, and among many runs some reach three standard deviations by chance.
-_GAP = 0.15
+_GAP = 0.2
 
 
 def centred(counts: NDArray[np.int64], rows: float) -> Array:
@@ -35,7 +35,7 @@ def seen_bins(evidence: Sequence[float] | Array, least: float = SEEN) -> int:
     Notes
     -----
     From inside to outside: among all runs from bin i to bin j beyond the bins seen so far, that
-    with the largest ``sum / sqrt(length) - .15 max(i - 1, 0)`` is taken while it reaches `least`.
+    with the largest ``sum / sqrt(length) - .2 max(i - 1, 0)`` is taken while it reaches `least`.
     """
     sums = np.concatenate([[0.0], np.cumsum(np.asarray(evidence, np.float64))])
     seen = 0

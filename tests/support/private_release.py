@@ -19,8 +19,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
 from gramercy.pipeline.publish.drawing import release_manifest
-from gramercy.scaling.chain import AnyGrid, ConstantsChain, starting_facts
-from gramercy.scaling.clipping_radius import length_edges
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import LevelGrid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
@@ -195,7 +194,7 @@ def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
 
 def _measured(cells: Array, chain: ConstantsChain, sd: float, rng: Rng) -> tuple[Array, Histogram]:
     """The rows in scaled units, and the noisy histogram of their lengths."""
-    rows, edges = _scaled(cells, chain.scaled.columns), length_edges(len(chain.spec.names))
+    rows, edges = _scaled(cells, chain.scaled.columns), lengths_of(chain.scaled)
     bins = np.searchsorted(edges, np.linalg.norm(rows, axis=1), side="right") - 1
     exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
     return rows, chain.length_histogram(_noisy(exact, sd, rng), sd)

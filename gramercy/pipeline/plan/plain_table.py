@@ -79,7 +79,7 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
     persons = max(1, round(spec.dataset.rows / spec.dataset.count))
     rows = rows[: len(rows) // persons * persons]
     squares = (rows**2).sum(axis=1).reshape(-1, persons).sum(axis=1)
-    edges = length_edges(len(spec.names))
+    edges = length_edges(len(spec.names), math.sqrt(float(squares.max())))
     bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
     exact = np.bincount(bins, minlength=edges.size) * (spec.dataset.count / len(squares))
     count = spec.dataset.count / (1 if spec.by is None else len(spec.by.levels))

@@ -23,8 +23,7 @@ from gramercy.pipeline.plan.calibration import row_normalisation
 from gramercy.pipeline.plan.checking import check_table_header, required_columns
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
-from gramercy.scaling.chain import AnyGrid, ConstantsChain
-from gramercy.scaling.clipping_radius import length_edges
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
@@ -152,7 +151,7 @@ def count_lengths(plan: Plan, state: str, kept: KeptCells) -> counting.BinCounts
         counts = counting.count_lengths(
             open_source(plan.contract.source),
             plan.scaled_contract,
-            length_edges(len(plan.spec.names)),
+            lengths_of(plan.spec),
             on_rows,
             engine=_engine(plan.request.engine, kept),
         )
