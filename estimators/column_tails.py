@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.continued_tail import ContinuedTail
-from gramercy.schemas.evidence import Evidence, Histogram, last_stage
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -33,14 +34,15 @@ class ColumnTails:
         Of a column without a histogram, those of the earlier release with its constants. Of a group
         of rows, those of all rows are expected; they may all be in the group.
         """
-        published = last_stage(evidence.of_all) or evidence.marginals
-        marginals = {each.column: each for each in published}
+        stages: dict[str, list[Histogram]] = {}
+        for each in evidence.of_all or evidence.histograms:
+            stages.setdefault(each.column, []).append(each)
         moments = np.zeros((len(evidence.columns) - 1, 4))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
             if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
                 continue
-            if column.name in marginals:
-                row[:] = _both_sides(marginals[column.name], column)
+            if column.name in stages:
+                row[:] = _of_stages([_both_sides(each, column) for each in stages[column.name]])
             elif column.name in evidence.tails:
                 row[:] = evidence.tails[column.name]
         tails = cls(*moments.T)
@@ -57,6 +59,17 @@ class ColumnTails:
         names = [getattr(each, "name", "") for each in evidence.columns[1:]]
         pairs = zip(names, moments.tolist(), strict=True)
         return {name: tuple(each) for name, each in pairs if any(each)}
+
+
+def _of_stages(found: Sequence[tuple[float, float, float, float]]) -> Array:
+    """The four moments by all stages: the last one has most bins where the cells are.
+
+    The bins of others may show more of a tail, so bounds are averages.
+    """
+    last, average = np.array(found[-1]), np.mean(found, axis=0)
+    bound = np.array([False, True, False, True])
+    moments: Array = np.where(bound, np.maximum(average, last), last)
+    return moments
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:

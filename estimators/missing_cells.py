@@ -21,6 +21,7 @@ from gramercy.schemas.evidence import Evidence, MissingMatrix
 Array = NDArray[np.float64]
 
 _DISTINCT = 2.5  # standard deviations of the noise
+_TINY = 1e-300  # no divisor is zero
 _LEAST = 1e-3  # smaller shares of rows count as zero
 _MOST_FACTOR = 10.0  # by which few rows with both cells multiply an entry and its noise
 
@@ -162,5 +163,5 @@ def _trust(values: Array, sd: float, entries: tuple[NDArray[np.intp], ...]) -> A
     """How far noisy values are kept, each from 0 to 1: by their spread, or by their own size."""
     spread = max(float((values[entries] ** 2).mean()) - sd * sd, 0.0)
     distinct = 1 - (_DISTINCT * sd / np.maximum(np.abs(values), 1e-12)) ** 2
-    trust: Array = np.maximum(spread / (spread + sd * sd), distinct)
+    trust: Array = np.maximum(spread / max(spread + sd * sd, _TINY), distinct)
     return trust

@@ -183,19 +183,28 @@ class ReleaseBundle:
 
     @property
     def _present_shares(self) -> tuple[float, ...]:
-        """Shares of the rows with a value; of a group, as far as its matrix of missing cells tells.
+        """Shares of the rows with a value, as far as their own matrix of missing cells tells.
 
         Counts of missing cells are of all rows. Those of a group differ from them as the diagonals
-        of the two matrices do, as far as the noise does not explain it.
+        of the two matrices do, as far as the noise does not explain it. With the constants of an
+        earlier release, the counts are of its table. The diagonal of a matrix that was not cut has
+        the shares of this one.
         """
-        shares, own = self.manifest.present_shares, self._missing_matrix
-        of_all = self.whole._missing_matrix if self.whole else None
-        if own is None or of_all is None:
+        shares = self.whole._present_shares if self.whole else self.manifest.present_shares
+        own, rows, scaling = self._missing_matrix, self.manifest.missing_rows, self.manifest.scaling
+        if own is None or rows is None or scaling is None:
             return shares
         holes, present = list(own.columns), np.array(shares)
         absent = 1 - present[holes]
-        of_cut = absent / np.maximum(np.diag(of_all.together), absent / len(holes))
-        moved = of_cut * (np.diag(own.together) - np.diag(of_all.together))
+        of_all = self.whole._missing_matrix if self.whole else None
+        if of_all is not None:
+            expected = np.diag(of_all.together)
+        elif scaling.kind == "release" and rows.cut >= len(holes):
+            expected = absent
+        else:
+            return shares
+        of_cut = absent / np.maximum(expected, absent / len(holes))
+        moved = of_cut * (np.diag(own.together) - expected)
         noise = math.sqrt(2) * of_cut * own.sd
         trust = np.maximum(1 - (noise / np.maximum(np.abs(moved), _EXACT)) ** 2, 0.0)
         present[holes] = np.clip(present[holes] - trust * moved, _LEAST_SHARE, 1.0)

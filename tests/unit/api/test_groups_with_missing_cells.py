@@ -10,7 +10,7 @@ import pytest
 
 import gramercy
 from gramercy.common.home import Home
-from tests.support.black_box.replay import patched_sampler
+from tests.support.caveat_release import seeded_noise
 from tests.support.factories import run_release, write_request
 
 pytestmark = pytest.mark.slow
@@ -31,12 +31,6 @@ def table() -> pd.DataFrame:
 
 
 def test_groups_have_their_own_shares_of_missing_cells(tmp_path: Path) -> None:
-    stream = np.random.default_rng(1)
-
-    def noise(name: str, parameters: tuple[float, ...], size: int) -> np.ndarray:
-        assert name == "rounded_gaussian"
-        return np.rint(parameters[0] * stream.normal(size=size)).astype(np.int64)
-
     table().to_csv(tmp_path / "table.csv", index=False)
     request = {
         "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
@@ -47,7 +41,7 @@ def test_groups_have_their_own_shares_of_missing_cells(tmp_path: Path) -> None:
     columns = {name: {"lower": -100.0, "upper": 200.0} for name in NAMES}
     facts = {"rows": ROWS, "columns": columns | {"ward": {"levels": ["A", "B"]}}}
     budget = {"epsilon": 20.0, "delta": 1e-5}
-    with patched_sampler(noise):
+    with seeded_noise(1):
         name = run_release(
             write_request(tmp_path, request=request, budget=budget, intercept=True, **facts)
         )

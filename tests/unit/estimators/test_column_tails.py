@@ -126,3 +126,22 @@ def test_tails_without_bounds_end_where_no_cell_is_expected(epsilon: float) -> N
         worst.append(float(errors[known].max()))
     assert np.median(worst) < 1
     assert np.mean(covered) >= 0.9
+
+
+def test_bins_of_all_stages_bound_a_tail() -> None:
+    """The bins of the last stage are where nearly all cells are, and few are farther out."""
+    stream = np.random.default_rng(8)
+    covered = []
+    for _ in range(6):
+        cells = stream.normal(size=(20_000, 6))
+        cells[:, :4] = np.floor((1 - stream.random((20_000, 4))) ** (-1 / 1.6))
+        bounds = [(0.0, 1e6)] * 4 + [(-50.0, 50.0)] * 2
+        scaled = in_memory(cells, numeric_columns(bounds), 1.0, stream)
+        assert scaled is not None
+        release = scaled.release(stream)
+        units = table_units(release)
+        assert units is not None
+        low, high = table_deviations(release, units).interval(0.95, "table")
+        truth = cells.std(axis=0)
+        covered += ((low <= truth) & (truth <= high))[:4].tolist()
+    assert np.mean(covered) > 0.88

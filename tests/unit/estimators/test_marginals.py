@@ -136,7 +136,7 @@ def test_known_number_of_rows_reduces_the_noise() -> None:
     """
     rng, edges = np.random.default_rng(6), np.linspace(0, 1, 65)
     found: dict[float, list[float]] = {0.0: [], 1e6: []}
-    for _ in range(300):
+    for _ in range(40):
         each = histogram(np.linspace(0, 0.2, 5000), edges, 20.0, rng)
         for sd, values in found.items():
             rows = RowsFacts(value=5000, observed=5000, status="noisy", sd=sd)

@@ -15,9 +15,9 @@ from gramercy.estimators.missing_cells import independent, measured
 from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
-from gramercy.estimators.uncertainty.table_entries import table_covariance
+from gramercy.estimators.uncertainty.table_entries import table_covariance, table_deviations
 from gramercy.schemas.evidence import Evidence, MissingMatrix
-from tests.support.simulated_release import privately_scaled
+from tests.support.simulated_release import privately_scaled, series
 
 pytestmark = pytest.mark.slow
 
@@ -215,3 +215,28 @@ def test_regression_knows_what_missing_cells_add_to_its_errors(kind: str) -> Non
         truth = np.linalg.lstsq(design, whole[:, 5], rcond=None)[0][1:]
         covered.append(((lines["lower"] <= truth) & (truth <= lines["upper"])).mean())
     assert np.mean(covered) > 0.9
+
+
+def test_matrix_without_noise_and_without_dependence() -> None:
+    """As far as numbers show: its noise is lost in a matrix of a forged, unverified bundle."""
+    absent = np.array([0.25, 0.25])
+    together = np.outer(absent, absent) + np.diag(absent - absent**2)
+    missing = MissingMatrix(together, np.zeros((3, 2)), (1, 2), 1e-200, 1e-200)
+    found = measured(1 - absent, np.array([0, 1]), missing, np.zeros(2))
+    np.testing.assert_array_equal(found.share, independent(1 - absent).share)
+
+
+def test_later_release_with_the_same_constants_has_its_own_shares() -> None:
+    """More cells are missing than in the table that gave the constants."""
+    stream = np.random.default_rng(12)
+    tables = [stream.normal(size=(20_000, 5)) for _ in range(2)]
+    for table, share in zip(tables, (0.1, 0.3), strict=True):
+        table[:, :2][stream.random((20_000, 2)) < share] = np.nan
+    first, later = series(tables, [(-50.0, 50.0)] * 5, 4.0)
+    assert first.present[1:3] == pytest.approx((0.9, 0.9), abs=0.02)
+    assert later.present[1:3] == pytest.approx((0.7, 0.7), abs=0.02)
+    assert later.present[3:] == (1.0, 1.0, 1.0)
+    units = table_units(later)
+    assert units is not None
+    found = table_deviations(later, units).estimate
+    assert found == pytest.approx(np.nanstd(tables[1], axis=0), rel=0.03)
