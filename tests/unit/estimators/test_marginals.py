@@ -54,14 +54,8 @@ LAWS: dict[str, tuple[Law, float, float]] = {  # with a centre and a scale
 SMOOTH = {"lognormal", "exponential", "t3"}
 
 
-@pytest.mark.parametrize(
-    ("sd", "bins"),
-    [
-        (20.0, 64),
-        pytest.param(20.0, 16, marks=pytest.mark.slow),
-        pytest.param(150.0, 16, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("sd", "bins"), [(20.0, 64), (20.0, 16), (150.0, 16)])
 @pytest.mark.parametrize("law", LAWS)
 def test_intervals_of_quantiles_cover(law: str, sd: float, bins: int) -> None:
     draw, centre, scale = LAWS[law]

@@ -305,6 +305,7 @@ class KeysOf:
         return self._keys[:, self._position - rows : self._position]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_each_person_counts_by_the_row_with_the_least_key(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
