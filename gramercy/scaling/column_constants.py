@@ -195,7 +195,7 @@ def binary_logarithm(values: Array) -> Array:
     return result
 
 
-WINSOR = 10.0  # scales from the centre to which cells are clamped, where no tail is seen
+WINSOR = 8.0  # scales from the centre to which cells are clamped, where no tail is seen
 BINS = 16
 
 
