@@ -54,8 +54,9 @@ def _page(results: Sequence[Result]) -> Iterator[str]:
         "constant or branch that earns less than 3% of errors, coverage or greens, and less than "
         "10% for every kind, is gone, unless the last column says why it is kept; another value of "
         "one that is kept removes nothing. A variant that is clearly worse on the first kinds was "
-        "not measured on the others, and one that became the rule cannot be measured again (cells are now clamped at eight scales, not at ten). What "
-        "keeps numbers finite for any counts and bounds was not tried.\n"
+        "not measured on the others, and one that became the rule cannot be measured again. What "
+        "keeps numbers finite for any counts and bounds was not tried. Cells are now clamped at "
+        "eight scales, not at ten.\n"
     )
     body = sorted(_line(name, Effect.of(each)) for name, each in of.items())
     yield from table(_HEAD, body)

@@ -66,11 +66,18 @@ class RowLengths:
         high = np.append(self.edges[1:], 2 * self.edges[-1])
         return np.where(self.edges > 0, self.edges, high / 4), high
 
-    def weights(self, least: float = SEEN) -> Array:
-        """Shares of rows by bin: zero beyond the last run that exceeds the noise."""
+    def weights(self, least: float = SEEN, last: float = -math.inf) -> Array:
+        """Shares of rows by bin: zero beyond the last run that exceeds the noise.
+
+        `last`: evidence that the last bin of all runs needs. The lengths in it are the largest, so
+        that a few weak bins together would say too much.
+        """
         values = centred(self.counts, self.rows)
         most = int(np.argmax(values))
-        seen = seen_bins(values[most + 1 :] / self.sd, least)
+        evidence = values[most + 1 :] / self.sd
+        seen = seen_bins(evidence, least)
+        while seen and evidence[seen - 1] < last:
+            seen -= 1
         values[most + 1 + seen :] = 0.0
         values = np.maximum(values, 0.0)
         result: Array = values / math.fsum(values)

@@ -103,3 +103,15 @@ def test_any_counts_give_a_radius(q: int, seed: int, sd: float, n: float, noise:
         radius = clipping_radius(RowLengths(some, sd, edges, n), q, q - 1, noise)
         assert 0.99 * math.sqrt(q) <= radius <= 129 * math.sqrt(q)
         assert radius == float(f"{radius:.2e}")
+
+
+def test_a_few_weak_bins_together_do_not_say_that_the_last_has_rows() -> None:
+    seen = lengths(NORMAL)
+    counts, most = seen.counts.copy(), int(np.argmax(seen.counts))
+    counts[most + 1 :] = 0
+    counts[most + 1 : most + 6] = 250, 160, 40, 150, 140
+    weak = RowLengths(counts, 100.0, seen.edges, float(counts.sum()))
+    assert weak.weights(2.3)[most + 5] > 0
+    ends = weak.weights(2.3, 2.0)
+    assert ends[most + 1] > 0
+    assert not ends[most + 2 :].any()
