@@ -16,6 +16,7 @@ from gramercy.schemas.request_parts import TailFacts
 
 Array = NDArray[np.float64]
 
+_LEAST_WIDTH = 1e-9  # relative: the narrow bin of zero may have no width in scaled units
 _RARE = 0.025  # expected cells beyond the end of a tail
 
 
@@ -110,7 +111,8 @@ def _beyond(
     the expected value and the upper bound of both.
     """
     outside = low > 0
-    low, high = low[outside], high[outside]
+    low = low[outside]
+    high = np.maximum(high[outside], low * (1 + _LEAST_WIDTH))
     tail = ContinuedTail.of(shares[outside], low, high, sd)
     if tail is None or high[-1] <= clamp:
         return 0.0, 0.0, 0.0, 0.0

@@ -38,7 +38,7 @@ from gramercy.schemas.facts import ColumnFacts
 Array = NDArray[np.float64]
 
 _SURE = 1.64
-_CAUTIOUS, _CAUTIOUS_GAP, _CAUTIOUS_LAST = 2.3, 0.25, 2.0
+_CAUTIOUS, _CAUTIOUS_LAST = 2.3, 2.0
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
@@ -70,7 +70,7 @@ class LengthLosses:
         return cls(
             float(weights @ losses),
             float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
-            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP, _CAUTIOUS_LAST) @ losses),
+            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_LAST) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
         )
