@@ -24,7 +24,6 @@ from scipy.special import gammainc, ndtri
 
 from gramercy.archive.bundles.bundle_kinds import FURTHER, ReleaseBundle
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
-from gramercy.common.lattice import Lattice
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import MATRIX
 from gramercy.schemas import wordings
@@ -69,7 +68,7 @@ class Matrix:
     sums: Array
     sd: Array  # of the noise of every entry; infinite if it is not Gaussian
     longest: float
-    lattice: Lattice
+    step: float  # of the lattice on which rows are rounded
 
     def trace(self, first: int = 0, end: int | None = None) -> Sum:
         """The sum of squares of a range of columns."""
@@ -82,8 +81,7 @@ class Matrix:
         A cell moves by at most a step of the lattice, because rows of persons are rounded twice.
         """
         cells, square = (len(self.sums), self.longest**2) if square is None else (1, square)
-        step = self.longest * self.lattice.step
-        return 2 * step * math.sqrt(cells * square) + cells * step * step
+        return 2 * self.step * math.sqrt(cells * square) + cells * self.step**2
 
     def scores(self) -> Iterator[Score]:
         """The sum is hardly negative in any direction, and is not far below its noise."""
@@ -121,8 +119,8 @@ class Lengths:
         self.uncounted = self._sum((most > lost.cut) | (low == low[0]))
 
     def _sum(self, weights: NDArray[Any]) -> Sum:
-        squares = weights.astype(np.float64) ** 2
-        return Sum(float(self._count @ weights), self._variance * float(squares.sum()))
+        weights = weights.astype(np.float64)
+        return Sum(float(self._count @ weights), self._variance * float(weights @ weights))
 
 
 class Part:
@@ -137,17 +135,18 @@ class Part:
         self.most = (rows.value + _SURE * rows.sd) * each
         self.most_clipped = self.most if self.persons else min(lengths.most_clipped, self.most)
 
-        def matrix(name: str, mean: Array, law: NoiseLaw, norm: float, at: Lattice) -> Matrix:
+        def matrix(name: str, mean: Array, law: NoiseLaw, norm: float, step: float) -> Matrix:
             gaussian = law.family in {"gaussian-isotropic", "gaussian-iid"}
             sd = law.deviations(len(mean)) if gaussian else np.full_like(mean, math.inf)
-            return Matrix(files[name], rows.value * mean, rows.value * sd, math.sqrt(norm), at)
+            length = math.sqrt(norm)
+            return Matrix(files[name], rows.value * mean, rows.value * sd, length, length * step)
 
         own = lengths.calibration
-        self.kept = matrix(MATRIX, bundle.unbiased, facts.noise, 1.0, own.mechanism.lattice)
+        self.kept = matrix(MATRIX, bundle.unbiased, facts.noise, 1.0, own.mechanism.lattice.step)
         self.further = dict[str, Matrix]()
         for name, form in facts.further_rows.items():
-            law, lattice = facts.further_facts[name].noise, own.further[name].lattice
-            self.further[name] = matrix(name, bundle.further[name], law, form.norm, lattice)
+            law, step = facts.further_facts[name].noise, own.further[name].lattice.step
+            self.further[name] = matrix(name, bundle.further[name], law, form.norm, step)
 
     def scores(self) -> Iterator[Score]:
         """All checks without counts."""
