@@ -85,16 +85,26 @@ class ClippedMoments:
         )
 
     def with_tails(self, tails: ColumnTails) -> ClippedMoments:
-        """The moments of the cells before they are clamped."""
+        """The moments of the cells before they are clamped.
+
+        Where the histograms show more than the matrices could have, both are possible.
+        """
         below, above = self.variance_shift
         variance = self.variance + tails.square
+        above = above + tails.square_most - tails.square
+        unlike = tails.far_least > variance + above + self.variance_bias + Z95 * self.variance_noise
         kept = np.sqrt(self.variance / variance)
         weaker = np.abs(self.correlation) * (1 - np.outer(kept, kept))
+        rest = np.sqrt(variance / (variance + np.where(unlike, tails.far_most, 0.0)))
+        other = (1 + np.abs(self.correlation)) * (1 - np.outer(rest, rest))
         return replace(
             self,
             mean=self.mean + tails.mean,
-            mean_bias=self.mean_bias + tails.mean_most,
+            mean_bias=self.mean_bias + tails.mean_most + np.where(unlike, tails.far_mean_most, 0.0),
             variance=variance,
-            variance_shift=(below + tails.square, above + tails.square_most - tails.square),
-            correlation_bias=np.hypot(self.correlation_bias, weaker),
+            variance_shift=(
+                below + tails.square,
+                np.maximum(above, np.where(unlike, tails.far_most, 0.0)),
+            ),
+            correlation_bias=np.hypot(np.hypot(self.correlation_bias, weaker), other),
         )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.continued_tail import ContinuedTail
-from gramercy.schemas.evidence import Evidence, Histogram, last_stage
+from gramercy.estimators.far_cells import FarCells
+from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.request_parts import TailFacts
 
 Array = NDArray[np.float64]
 
+_LEAST_WIDTH = 1e-9  # relative: the narrow bin of zero may have no width in scaled units
 _RARE = 0.025  # expected cells beyond the end of a tail
 
 
@@ -24,6 +28,10 @@ class ColumnTails:
     mean_most: Array  # bound of the change
     square: Array  # expected change of the second moment
     square_most: Array  # upper bound of the change
+    # What cells far out have of the second moment, at least and at most, and at most of the mean.
+    far_least: Array
+    far_most: Array
+    far_mean_most: Array
 
     @classmethod
     def of(cls, evidence: Evidence) -> ColumnTails:
@@ -32,30 +40,47 @@ class ColumnTails:
         Of a column without a histogram, those of the earlier release with its constants. Of a group
         of rows, those of all rows are expected; they may all be in the group.
         """
-        published = last_stage(evidence.of_all) or evidence.marginals
-        marginals = {each.column: each for each in published}
-        moments = np.zeros((len(evidence.columns) - 1, 4))
+        whole = evidence
+        if evidence.of_all:
+            rows = evidence.rows if evidence.counted is None else evidence.counted[0]
+            whole = replace(evidence, histograms=evidence.of_all, rows=rows)
+        stages: dict[str, list[Histogram]] = {}
+        for each in whole.histograms:
+            stages.setdefault(each.column, []).append(each)
+        moments = np.zeros((len(evidence.columns) - 1, 7))
         for row, column in zip(moments, evidence.columns[1:], strict=True):
             if not isinstance(column, ColumnFacts) or column.name in evidence.signs:
                 continue
-            if column.name in marginals:
-                row[:] = _both_sides(marginals[column.name], column)
+            if column.name in stages:
+                far = FarCells.of(whole, column)
+                row[:4] = _of_stages([_both_sides(each, column) for each in stages[column.name]])
+                row[4:] = far.least, far.most, far.mean_most
             elif column.name in evidence.tails:
                 row[:] = evidence.tails[column.name]
         tails = cls(*moments.T)
         if not evidence.of_all or evidence.counted is None:
             return tails
         factor = max(evidence.counted[0], 1.0) / max(evidence.rows, 1.0)
-        return replace(
-            tails, mean_most=factor * tails.mean_most, square_most=factor * tails.square_most
-        )
+        most = ("mean_most", "square_most", "far_most", "far_mean_most")
+        return replace(tails, **{name: factor * getattr(tails, name) for name in most})
 
-    def by_column(self, evidence: Evidence) -> dict[str, tuple[float, float, float, float]]:
+    def by_column(self, evidence: Evidence) -> dict[str, TailFacts]:
         """The tails of the numeric columns that have some, by name."""
-        moments = np.column_stack([self.mean, self.mean_most, self.square, self.square_most])
+        moments = np.column_stack([getattr(self, each.name) for each in fields(self)])
         names = [getattr(each, "name", "") for each in evidence.columns[1:]]
         pairs = zip(names, moments.tolist(), strict=True)
         return {name: tuple(each) for name, each in pairs if any(each)}
+
+
+def _of_stages(found: Sequence[tuple[float, float, float, float]]) -> Array:
+    """The four moments by all stages: the last one has most bins where the cells are.
+
+    The bins of others may show more of a tail, so bounds are averages.
+    """
+    last, average = np.array(found[-1]), np.mean(found, axis=0)
+    bound = np.array([False, True, False, True])
+    moments: Array = np.where(bound, np.maximum(average, last), last)
+    return moments
 
 
 def _both_sides(marginal: Histogram, column: ColumnFacts) -> tuple[float, float, float, float]:
@@ -86,7 +111,8 @@ def _beyond(
     the expected value and the upper bound of both.
     """
     outside = low > 0
-    low, high = low[outside], high[outside]
+    low = low[outside]
+    high = np.maximum(high[outside], low * (1 + _LEAST_WIDTH))
     tail = ContinuedTail.of(shares[outside], low, high, sd)
     if tail is None or high[-1] <= clamp:
         return 0.0, 0.0, 0.0, 0.0

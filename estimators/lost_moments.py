@@ -37,7 +37,8 @@ from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
-_SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
+_SURE = 1.64
+_CAUTIOUS, _CAUTIOUS_LAST = 2.3, 2.0
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
@@ -69,7 +70,7 @@ class LengthLosses:
         return cls(
             float(weights @ losses),
             float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
-            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
+            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_LAST) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
         )
@@ -120,9 +121,10 @@ class Losses:
         even = total * power / power.sum()
         shrunk, trust = _shrunk(observed, even, noise)
         columns = np.maximum(shrunk, 0.0)
-        base = columns + _EVEN_SHARE * even + 1e-9
-        share = base / base.sum()
         unseen = lengths.beyond + max(cautious - total, 0.0) + lengths.hidden
+        # Where little is seen, the columns' lost moments are mostly noise, and no base of a share.
+        base = columns + _EVEN_SHARE * (total + unseen) * power / power.sum() + 1e-9
+        share = base / base.sum()
         most = unseen - lengths.hidden + max(lengths.hidden_most, lengths.hidden)
         return cls(weight, columns, math.sqrt(trust) * noise, share * unseen, share * most)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.request_parts import TailFacts
 
 Array = NDArray[np.float64]
 Divisor = Literal["public", "noisy", "itself"]
@@ -254,7 +255,7 @@ class Evidence:
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
-    tails: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    tails: Mapping[str, TailFacts] = field(default_factory=dict)
     of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False

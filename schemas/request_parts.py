@@ -164,6 +164,12 @@ Scaling = Annotated[
 ]
 
 
+# The moments of `ColumnTails`, in their order.
+TailFacts = tuple[
+    Real, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative
+]
+
+
 class ScalingFacts(Model):
     """How the constants of a release were chosen.
 
@@ -205,9 +211,7 @@ class ScalingFacts(Model):
     missing_cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
-    tails: dict[str, tuple[Real, NotNegative, NotNegative, NotNegative]] = Field(
-        default_factory=dict
-    )
+    tails: dict[str, TailFacts] = Field(default_factory=dict)
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

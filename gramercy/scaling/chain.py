@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.runs import SEEN
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
@@ -67,7 +69,7 @@ class ConstantsChain:
         public = float(self.spec.dataset.count)
         if not self.spec.neighbours.count_is_public:
             return self.counted
-        return self.counted if abs(self.counted - public) > _SURE * self.counted_sd else public
+        return self.counted if abs(self.counted - public) > SEEN * self.counted_sd else public
 
     @property
     def grids(self) -> list[AnyGrid]:
@@ -104,7 +106,7 @@ class ConstantsChain:
             for column, grid, each in zip(self.spec.columns, self.grids, counts, strict=True)
         ]
 
-    @property
+    @cached_property
     def constants(self) -> tuple[ColumnConstants | None, ...]:
         """The constants of every table column after the last stage; None for levels."""
         q = len(self.spec.names)
@@ -113,7 +115,7 @@ class ConstantsChain:
             for column in self.columns
         )
 
-    @property
+    @cached_property
     def scaled(self) -> ReleaseSpec:
         """The facts of the release with the constants of the last stage, and no radius yet.
 
@@ -182,7 +184,7 @@ class ConstantsChain:
         q = len(spec.names)
         p = q - int(spec.intercept)
         known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
-        radius = known or clipping_radius(seen, q, p, noise, spec.privacy_unit)
+        radius = known or clipping_radius(seen, q, p, noise)
         if near is not None and 1 / _NEAR <= radius / near <= _NEAR:
             radius = near
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
@@ -190,16 +192,14 @@ class ConstantsChain:
             cut = lost_cut(seen, radius, p, lost_noise)
             cuts: dict[str, Any] = {"cut": cut}
             if spec.intercept:
-                present = spec.scaling.present or ()
-                cuts["missing_cut"] = missing_cut(present, chain.rows, lost_noise)
+                cuts["missing_cut"] = missing_cut(spec.scaling.present or ())
             update["scaling"] = spec.scaling.model_copy(update=cuts)
         return spec.model_copy(update=update)
 
 
-_SURE = 3.0
 _NEAR = 1.2  # a quarter octave, with the rounding of the radius
+
 _PERSONS_ROOM = 16.0
-_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
@@ -211,9 +211,8 @@ def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
         else:
             farthest = max(column.upper - column.centre, column.centre - column.lower)
             squares.append((farthest / column.scale) ** 2)
-    longest = math.sqrt(math.fsum(squares))
     room = 1.0 if spec.privacy_unit == "row" else _PERSONS_ROOM
-    return length_edges(len(spec.names), min(longest * room, _LONGEST))
+    return length_edges(len(spec.names), math.sqrt(math.fsum(squares)) * room)
 
 
 def starting_facts(name: str, limits: tuple[float, float] | None) -> ColumnFacts:

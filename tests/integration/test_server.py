@@ -70,8 +70,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         wait_for(lambda: is_healthy(api), 120, logs)
         template = str(ROOT / "deploy" / "work-pools" / "process.json")
         pool = ("gramercy", "--type", "process", "--base-job-template", template)
-        run_prefect(environ, "work-pool", "create", *pool)
-        run_prefect(environ, "deploy", "--all")
+        run_prefect(environ, ("work-pool", "create", *pool), ("deploy", "--all"))
         by_name = {each["name"]: each for each in deployed_on(api)}
         assert by_name.pop("monthly")["parameters"]["request"]["version"] == "{period}"
         deployed = {x["entrypoint"]: x for x in deployed_on(api) if x["name"] in by_name}

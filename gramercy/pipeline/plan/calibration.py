@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -297,6 +298,7 @@ def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> No
         )
 
 
+@lru_cache(64)  # releases of one mechanism have the same guarantee
 def guarantee_facts(
     exact: Guarantee, delta: float, requested: float | None = None
 ) -> GuaranteeFacts:

@@ -61,6 +61,7 @@ from gramercy.schemas.request_parts import (
     PureSpec,
     ReleasedScaling,
     ScalingFacts,
+    TailFacts,
 )
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import schema_of
@@ -575,9 +576,7 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
     return spec.model_copy(update=update)
 
 
-def _tails_beyond(
-    constants: ReleaseSpec, source: ReleaseBundle
-) -> dict[str, tuple[float, float, float, float]]:
+def _tails_beyond(constants: ReleaseSpec, source: ReleaseBundle) -> dict[str, TailFacts]:
     """What is beyond the bounds in use by the histograms that gave them; see `ScalingFacts`."""
     if not constants.intercept:
         return {}

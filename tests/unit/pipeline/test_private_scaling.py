@@ -26,7 +26,7 @@ from gramercy.pipeline.publish import private_table
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.scaling.column_constants import LARGEST_WINSOR, LEAST_WINSOR
+from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
 from gramercy.schemas.evidence import ROW_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
@@ -137,7 +137,7 @@ def test_constants_are_those_of_the_table(
     assert 0 < income.centre < 8000
     assert income.scale < 8000
     reach = weight.upper - weight.centre
-    assert LEAST_WINSOR <= reach / weight.scale <= LARGEST_WINSOR
+    assert WINSOR / 2 <= reach / weight.scale <= 2 * WINSOR
     assert weight.lower == pytest.approx(max(0.0, weight.centre - reach))
     assert facts.scaling.present is not None
     assert facts.scaling.present == pytest.approx((1, 1, 0.7, 1), abs=0.08)

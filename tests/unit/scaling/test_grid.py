@@ -38,7 +38,7 @@ def test_bins_are_narrow_around_zero() -> None:
 
 def test_bounds_off_zero_give_equal_bins() -> None:
     edges = first_grid(10.0, 20.0).edges
-    assert np.diff(edges) == pytest.approx([1e-8, *np.full(64, 10 / 64), 1e-8], abs=2e-8)
+    assert np.diff(edges) == pytest.approx([1e-8, *np.full(16, 10 / 16), 1e-8], abs=2e-8)
 
 
 def test_without_bounds_bins_are_octaves() -> None:
@@ -104,4 +104,4 @@ def test_zoom_is_a_partition(
 
 def test_sizes_include_the_bin_of_other_cells() -> None:
     assert LevelGrid(3).size == 4
-    assert first_grid(10.0, 20.0).size == 67
+    assert first_grid(10.0, 20.0).size == 19
