@@ -158,7 +158,7 @@ def test_levels_of_a_pool_are_the_average_of_all_histograms() -> None:
 
 
 @pytest.mark.parametrize("same_rows", [True, False])
-def test_pool_with_a_release_without_lost_moments_has_none(same_rows: bool) -> None:
+def test_pool_with_a_release_without_lost_moments_does_not_have_them(same_rows: bool) -> None:
     one, other = releases(long_tailed(1), 1, 2)
     pool, _ = pooled([one, replace(other, lost=None)], same_rows=same_rows)
     assert clipped_moments(pool) is None

@@ -71,7 +71,7 @@ def test_bins_far_out_are_those_of_the_first_stage(
     assert len(far[0]) >= 5
 
 
-def test_bins_far_out_are_about_octaves_where_the_first_stage_has_none() -> None:
+def test_bins_far_out_are_about_octaves_where_the_first_stage_is_coarser() -> None:
     edges = zoomed_grid(Constants(5.0, 1.0, 1.0), 1.0, 1e6).edges
     assert {13.0, 21.0, 37.0, 69.0} <= set(edges.tolist())
     distances = edges[edges > 13] - 5.0
