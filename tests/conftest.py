@@ -85,7 +85,7 @@ FIRST = WAITING + SLOWEST
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
 SLOW = ("acceptance", "benchmarks", "integration", "proofs")
 MANY_SECONDS = 3.0
-# Here pages are written, listed and compared as files: nobody looks at their figures.
+# Here pages are written, listed and compared as files: no one looks at their figures.
 WITHOUT_FIGURES = (
     *(f"acceptance/test_{number}_" for number in (15, 16, 17, 18, 19, 23, 31, 32)),
     "benchmarks/test_load",
@@ -186,7 +186,7 @@ def one_process() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def plain_figures(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Draw nothing where nobody looks: matplotlib takes most of the time of a page."""
+    """Draw nothing where no one looks: matplotlib takes most of the time of a page."""
     with pytest.MonkeyPatch.context() as patch:
         file = request.path.relative_to(TESTS).as_posix()
         if file.startswith(WITHOUT_FIGURES):
