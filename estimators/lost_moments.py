@@ -134,6 +134,21 @@ class Losses:
         return replace(self, unseen=unseen, unseen_most=unseen_most)
 
 
+_MOST_BEYOND = 3.0  # times what the lost matrix shows
+
+
+def _beyond_the_cut(unseen: Array, roots: Array) -> Array:
+    """How much more was lost than the lost matrix shows; zero on the diagonal, shape (p, p).
+
+    It is of the same rows, which differ as much from those that were kept. `unseen`: of each
+    column. `roots`: the roots of the products of what two columns lost.
+    """
+    more: Array = np.sqrt(np.outer(unseen, unseen)) / np.maximum(roots, 1e-9)
+    more = np.minimum(more, _MOST_BEYOND)
+    np.fill_diagonal(more, 0.0)
+    return more
+
+
 def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, float]:
     """Noisy values, shrunk towards expected ones by their spread about these; and the factor."""
     moved = observed - expected
@@ -272,10 +287,13 @@ def moments_of(
     trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
     lost_pairs = prior + trust_pair * gain
     np.fill_diagonal(lost_pairs, d)
+    beyond = _beyond_the_cut(of_column, roots)
 
     # Correlations: half with what was lost, half of what was kept.
     shifted = mean[:, None] + presence.shift
-    covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
+    covariance = (
+        denoised[1:, 1:] + lost_pairs + beyond * trust_pair * gain
+    ) / products - shifted * shifted.T
     with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
     of_kept = _kept_correlation(denoised, weight, presence)
     correlation, apart = (with_lost + of_kept) / 2, np.abs(with_lost - of_kept) / 2
@@ -291,7 +309,7 @@ def moments_of(
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    of_lost = np.sqrt(trust_pair) * s / pairs / deviations
+    of_lost = np.sqrt(trust_pair) * s * (1 + beyond) / pairs / deviations
     of_pairs = Z95 * np.sqrt(trust_pair) * s
     np.fill_diagonal(of_pairs, Z95 * losses.error)
 

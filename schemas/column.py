@@ -34,7 +34,7 @@ def _not_empty(value: Any) -> Any:
 
 # Declared columns: squares of cells must neither overflow nor vanish, and constants that are
 # estimated need room between the bounds.
-_LARGEST, _FINEST = 1e100, 1e-8
+_LARGEST, _FINEST = 1e100, 1e-15
 
 
 class ColumnKind(Model):

@@ -57,7 +57,7 @@ def test_verdict_sets_such_a_column_aside() -> None:
         accuracy = ClippedAccuracy.of(privately_scaled(table, BOUNDS, 1.0, seed))
         assert accuracy is not None
         unnoticed += accuracy.level == "good" and "c0" not in accuracy.excepted
-    assert unnoticed <= 4
+    assert unnoticed <= 5
 
 
 def test_noise_within_wide_bounds_is_seldom_taken_for_cells() -> None:
