@@ -26,11 +26,11 @@ from gramercy.estimators.accuracy.clipped_accuracy import (
 from gramercy.estimators.accuracy.clipped_means import clamped_columns
 from gramercy.estimators.accuracy.correlation_accuracy import ScaledMoments
 from gramercy.estimators.clipped_moments import ClippedMoments
+from gramercy.estimators.far_cells import noisy_cells
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
-from gramercy.scaling.column_constants import Grid
-from gramercy.scaling.column_scan import ColumnScan, NoisyCells, Stage
+from gramercy.scaling.column_scan import NoisyCells
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
@@ -274,7 +274,7 @@ class UsualValue:
     @classmethod
     def of(cls, evidence: Evidence, column: str) -> UsualValue | None:
         """The bin with the most cells by all stages; None without histograms."""
-        found = _cells(evidence, column)
+        found = noisy_cells(evidence, column)
         if found is None:
             return None
         most = int(np.argmax(found.counts))
@@ -284,20 +284,10 @@ class UsualValue:
         return cls(lower, upper, round(found.cells), min(reach, round(found.cells)))
 
 
-def _cells(evidence: Evidence, column: str) -> NoisyCells | None:
-    """The histogram of a column by all stages; None without one."""
-    stages = tuple(
-        Stage(each.count, Grid(np.append(each.lower[:-1], each.upper[-2])), each.sd)
-        for each in evidence.histograms
-        if each.column == column
-    )
-    return ColumnScan(None, None, stages).cells(max(evidence.rows, 1.0))[0] if stages else None
-
-
 def _far_cells(evidence: Evidence) -> Iterator[Caveat]:
     """Columns with cells in one place, far from all others, which have many values."""
     for column in evidence.columns:
-        cells = _cells(evidence, column.name) if isinstance(column, ColumnFacts) else None
+        cells = noisy_cells(evidence, column.name) if isinstance(column, ColumnFacts) else None
         if column is None or cells is None:
             continue
         for outwards in (1, -1):
@@ -406,7 +396,7 @@ def _largest_deviations(evidence: Evidence, units: TableUnits) -> Array:
 
 def _has_two_values(evidence: Evidence, column: str) -> bool:
     """Whether two bins have all cells, as far as the noise can tell."""
-    cells = _cells(evidence, column)
+    cells = noisy_cells(evidence, column)
     if cells is None:
         return False
     largest = np.argsort(cells.counts)[-2:]

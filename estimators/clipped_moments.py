@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.column_tails import ColumnTails
+from gramercy.estimators.level_moments import LevelMoments
 
 Array = NDArray[np.float64]
 
@@ -72,17 +73,38 @@ class ClippedMoments:
         clear: NDArray[np.bool_] = self.variance - below > _FLOOR * self.variance_noise
         return clear
 
+    def with_levels(self, levels: LevelMoments) -> ClippedMoments:
+        """The moments with the correlations of levels of one column, which shares determine."""
+        exclusive, bias = levels.exclusive, levels.correlation_bias
+        return replace(
+            self,
+            correlation=np.where(exclusive, levels.correlation, self.correlation),
+            correlation_noise=np.where(exclusive, levels.correlation_noise, self.correlation_noise),
+            correlation_bias=np.where(exclusive, bias, self.correlation_bias),
+            correlation_spread=np.where(exclusive, bias / Z95, self.correlation_spread),
+        )
+
     def with_tails(self, tails: ColumnTails) -> ClippedMoments:
-        """The moments of the cells before they are clamped."""
+        """The moments of the cells before they are clamped.
+
+        Where the histograms show more than the matrices could have, both are possible.
+        """
         below, above = self.variance_shift
         variance = self.variance + tails.square
+        above = above + tails.square_most - tails.square
+        unlike = tails.far_least > variance + above + self.variance_bias + Z95 * self.variance_noise
         kept = np.sqrt(self.variance / variance)
         weaker = np.abs(self.correlation) * (1 - np.outer(kept, kept))
+        rest = np.sqrt(variance / (variance + np.where(unlike, tails.far_most, 0.0)))
+        other = (1 + np.abs(self.correlation)) * (1 - np.outer(rest, rest))
         return replace(
             self,
             mean=self.mean + tails.mean,
-            mean_bias=self.mean_bias + tails.mean_most,
+            mean_bias=self.mean_bias + tails.mean_most + np.where(unlike, tails.far_mean_most, 0.0),
             variance=variance,
-            variance_shift=(below + tails.square, above + tails.square_most - tails.square),
-            correlation_bias=np.hypot(self.correlation_bias, weaker),
+            variance_shift=(
+                below + tails.square,
+                np.maximum(above, np.where(unlike, tails.far_most, 0.0)),
+            ),
+            correlation_bias=np.hypot(np.hypot(self.correlation_bias, weaker), other),
         )

@@ -11,6 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
+from gramercy.estimators.clipped_moments import Z95, ClippedMoments
+from gramercy.estimators.column_tails import ColumnTails
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.released_table import LAW, ReleasedTable, Shares, likely_difference
 from gramercy.estimators.table_units import TableUnits
 from gramercy.estimators.uncertainty.entry_estimates import Target
@@ -367,9 +370,20 @@ def group_means(
     share = np.clip(safe / evidence.raw[0, 0], 0.0, 1.0)
     sampling = np.sqrt(spread / present / (share * max(evidence.rows, 1.0)))
     error, z = np.hypot(noise, sampling), student_quantile(level, np.inf)
+    of_clipping = np.zeros_like(estimate)
+    clipped = clipped_moments(evidence)
+    if clipped is not None:
+        found = _WithLost.of(evidence, by, clipped, scaled)
+        ratio = np.where(clear[:, None], found.mean, np.nan)
+        ratio[:, [units.names[k] in evidence.signs for k in scaled]] = np.nan
+        estimate, of_clipping = centre + scale * ratio, scale * found.bias
+        noise = scale * np.hypot(found.noise, ratio * found.relative_noise[:, None])
+        sampling = scale * clipped.mean_sampling[scaled] / np.sqrt(found.share)[:, None]
+        error = np.hypot(noise, sampling)
     folds = jackknife(evidence, means)
     if folds is not None:
         error, z = np.maximum(folds.standard_error, noise), student_quantile(level, folds.freedom)
+    reach = np.hypot(z * error, of_clipping * (student_quantile(level, np.inf) / Z95))
     names = [units.names[k] for k in scaled]
     labels = [name for name in level_names(by.levels) for _ in names]
     return pd.DataFrame(
@@ -378,8 +392,58 @@ def group_means(
             "column": pd.Series(names * len(levels), dtype="str"),
             "mean": estimate.ravel(),
             "standard_error": error.ravel(),
-            "lower": (estimate - z * error).ravel(),
-            "upper": (estimate + z * error).ravel(),
+            "lower": (estimate - reach).ravel(),
+            "upper": (estimate + reach).ravel(),
             "law": pd.Series([describe_sampling(evidence)] * len(labels), dtype="str"),
         }
     )
+
+
+@dataclass(frozen=True)
+class _WithLost:
+    """Means within levels with what clipping took away, about the centres in scaled units."""
+
+    share: Array  # of the rows in the levels, shape (levels,)
+    relative_noise: Array  # of the numbers of rows in the levels, shape (levels,)
+    mean: Array  # shape (levels, columns)
+    noise: Array  # without that of the numbers of rows
+    bias: Array  # half widths of intervals of 95 %
+
+    @classmethod
+    def of(
+        cls,
+        evidence: Evidence,
+        by: LevelsFacts,
+        clipped: ClippedMoments,
+        columns: NDArray[np.intp],
+    ) -> _WithLost:
+        """`columns`: of the moments, without the intercept.
+
+        What no matrix has may be in one level or in another: in the rows that were clipped there,
+        the inequality of Cauchy and Schwarz bounds it.
+        """
+        levels = np.array(level_indices(evidence, by))
+        shares, lost = ReleasedTable(evidence).levels(by), clipped.lost
+        square = 1.0 if evidence.radius is None else evidence.radius**2
+        total = square * float(evidence.raw[0, 0]) + lost.weight
+        share = np.maximum(shares.value[:-1], 1 / max(evidence.rows, 1.0))
+        rows = (
+            total
+            * share[:, None]
+            * np.array(evidence.present or [1.0] * len(evidence.raw))[columns + 1]
+        )
+        at, in_matrix = np.ix_(levels - 1, columns), np.ix_(levels, columns + 1)
+        # Long rows are in the levels as what clipping took away is, as far as the noise tells.
+        noise = float(np.diag(lost.bias)[levels - 1].mean()) / Z95
+        gone = np.maximum(np.diag(lost.second)[levels - 1], 0.0) + noise * share
+        gone = np.clip(gone / max(lost.weight + noise, 1e-12), 0.0, 1.0)
+        unseen = np.sqrt(gone)[:, None] * clipped.mean_bias[columns] / share[:, None]
+        beyond = np.outer(gone / share, ColumnTails.of(evidence).mean[columns])
+        of_total = square * float(evidence.deviations[0, 0]) / total
+        return cls(
+            share,
+            np.hypot(shares.noise_error[:-1] / share, of_total),
+            (square * evidence.raw[in_matrix] + lost.second[at]) / rows + beyond,
+            square * evidence.deviations[in_matrix] / rows,
+            np.hypot(lost.bias[at] / rows, unseen),
+        )

@@ -10,7 +10,8 @@ well. So what is beyond has an estimate and an upper bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,12 @@ _CLEAR = 5.0  # standard deviations by which the start of a tail exceeds the noi
 _LEAST_BINS = 3
 _MOST = 0.975  # probability of an upper bound
 # Parabolas: change of the binary logarithm of the density by octave of distance, and its change.
-_SLOPES = np.arange(-8.0, 1.1, 0.5)[:, None, None]
-_CURVATURES = np.arange(0.0, 3.3, 0.2)[None, :, None]
+# The steepest, without a change, are for rows that all have nearly the same length.
+_PARABOLAS = [
+    *((slope, 0.0) for slope in (-64.0, -32.0, -16.0)),
+    *product(np.arange(-8.0, 1.1, 0.5).tolist(), np.arange(0.0, 3.3, 0.2).tolist()),
+]
+_SLOPES, _CURVATURES = (np.array(each)[:, None] for each in zip(*_PARABOLAS, strict=True))
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,6 @@ class ContinuedTail:
         place = start + width / 2
         place = place - place[0]
         shapes = width * np.exp2(_SLOPES * place - _CURVATURES * place**2)
-        shapes = shapes.reshape(-1, len(shares))
         sizes = np.maximum(shapes @ shares / (shapes**2).sum(axis=1), 0.0)
         tails = sizes[:, None] * shapes
         distances = ((shares - tails) ** 2).sum(axis=1) / sd**2
@@ -63,9 +67,10 @@ class ContinuedTail:
         sums: Array = self.shares @ values[-self.shares.shape[1] :]
         return sums
 
-    def mean(self, values: Array) -> float:
-        """Expected sum of values; see `sums`."""
-        return float(self.likelihood @ self.sums(values))
+    def ended(self, share: float) -> ContinuedTail:
+        """The same without the bins beyond which a parabola has less than a share."""
+        beyond = np.cumsum(self.shares[:, ::-1], axis=1)[:, ::-1]
+        return replace(self, shares=np.where(beyond >= share, self.shares, 0.0))
 
     def expected(self, values: Array) -> float:
         """What is to be added to a variance of 1, so that its logarithm is right on average."""

@@ -1,10 +1,11 @@
 """What has to be equal before numbers of several tables can be compared.
 
 A release states numbers of its table as it was clamped and clipped. Where every release publishes
-what clipping took away, the bias of clipping is known within bounds. Otherwise, releases with the
-same constants and the same radius have the same bias, if they are of one population. Those of
-others are compared within a bound: with w the mean weight of the rows, clipping moves the mean of a
-column with bounds at a distance D by at most (1 - w) D, and a second moment by at most (1 - w) D^2.
+what clipping took away, the bias of clipping is known within bounds. Releases with the same
+constants and the same radius have the same bias, if they are of one population, so they can be
+tested without bounds: see `with_common_bias`. Those of others are compared within a bound: with w
+the mean weight of the rows, clipping moves the mean of a column with bounds at a distance D by at
+most (1 - w) D, and a second moment by at most (1 - w) D^2.
 
 Cells are clamped at the bounds in use, which private constants choose for each release. So numbers
 are compared as if all tables had been clamped at the narrowest of these bounds: the published
@@ -76,6 +77,19 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
         apart = tuple(name for name in each.signs if name in usual)
         result.append(EqualTerms(each, apart, moved))
     return result
+
+
+def with_common_bias(evidences: Sequence[Evidence]) -> list[Evidence] | None:
+    """Releases that clip alike, without what corrects their bias; None if they do not.
+
+    With the same constants and the same radius, the bias is the same if they are of one population.
+    So it need not be known to test whether they are.
+    """
+    terms = [_clipping(each) for each in evidences]
+    alike = terms[0] is not None and all(each == terms[0] for each in terms)
+    if not alike or any(each.lost is None for each in evidences):
+        return None
+    return [replace(each, lost=None, tails={}) for each in evidences]
 
 
 def _clipping(evidence: Evidence) -> object:

@@ -122,18 +122,20 @@ class Intervals(Estimator):
         values = {key: matrix[row, column] for key, matrix in matrices.items()}
         ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
         top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
-        numbers = {key: value[top] for key, value in values.items()}
-        table = pd.DataFrame({"row": labels[row[top]], "column": labels[column[top]], **numbers})
-        known = caveats(evidence)
+        known, ends = caveats(evidence), (labels[row[top]], labels[column[top]])
         kinds = [
             "; ".join(dict.fromkeys(filter(None, (kinds_of(known, a), kinds_of(known, b)))))
-            for a, b in table[["row", "column"]].to_numpy()
+            for a, b in zip(*ends, strict=True)
         ]
-        table["caveat"] = pd.Series(kinds, dtype="str")
-        tables = {
-            "clearest": table.assign(law=describe_sampling(evidence), target=self.target),
-            "laws": error_laws(evidence),
+        clearest = {
+            "row": ends[0],
+            "column": ends[1],
+            **{key: value[top] for key, value in values.items()},
+            "caveat": pd.Series(kinds, dtype="str"),
+            "law": describe_sampling(evidence),
+            "target": self.target,
         }
+        tables = {"clearest": pd.DataFrame(clearest), "laws": error_laws(evidence)}
         return Estimate("intervals", matrices, tuning, tables)
 
 

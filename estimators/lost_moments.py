@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
+from gramercy.estimators.level_moments import LevelMoments
 from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.pooling.pooled_moments import pooled_moments
 from gramercy.estimators.table_units import table_units, weight_lost
@@ -32,10 +33,12 @@ from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kur
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.scaling.runs import centred
 from gramercy.schemas.evidence import Evidence, LostMatrix
+from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
 
-_SURE, _CAUTIOUS, _CAUTIOUS_GAP = 1.64, 2.3, 0.25
+_SURE = 1.64
+_CAUTIOUS, _CAUTIOUS_LAST = 2.3, 2.0
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
@@ -67,7 +70,7 @@ class LengthLosses:
         return cls(
             float(weights @ losses),
             float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
-            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_GAP) @ losses),
+            float(lengths.weights(_CAUTIOUS, _CAUTIOUS_LAST) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
         )
@@ -118,11 +121,32 @@ class Losses:
         even = total * power / power.sum()
         shrunk, trust = _shrunk(observed, even, noise)
         columns = np.maximum(shrunk, 0.0)
-        base = columns + _EVEN_SHARE * even + 1e-9
-        share = base / base.sum()
         unseen = lengths.beyond + max(cautious - total, 0.0) + lengths.hidden
+        # Where little is seen, the columns' lost moments are mostly noise, and no base of a share.
+        base = columns + _EVEN_SHARE * (total + unseen) * power / power.sum() + 1e-9
+        share = base / base.sum()
         most = unseen - lengths.hidden + max(lengths.hidden_most, lengths.hidden)
         return cls(weight, columns, math.sqrt(trust) * noise, share * unseen, share * most)
+
+    def at_most(self, most: Array) -> Losses:
+        """The same, where no column lost more than this."""
+        unseen, unseen_most = (np.minimum(each, most) for each in (self.unseen, self.unseen_most))
+        return replace(self, unseen=unseen, unseen_most=unseen_most)
+
+
+_MOST_BEYOND = 3.0  # times what the lost matrix shows
+
+
+def _beyond_the_cut(unseen: Array, roots: Array) -> Array:
+    """How much more was lost than the lost matrix shows; zero on the diagonal, shape (p, p).
+
+    It is of the same rows, which differ as much from those that were kept. `unseen`: of each
+    column. `roots`: the roots of the products of what two columns lost.
+    """
+    more: Array = np.sqrt(np.outer(unseen, unseen)) / np.maximum(roots, 1e-9)
+    more = np.minimum(more, _MOST_BEYOND)
+    np.fill_diagonal(more, 0.0)
+    return more
 
 
 def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, float]:
@@ -156,9 +180,8 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     square = radius**2 / divisor / per_unit
     losses = LengthLosses.of(of_rows, radius, lost).times(1 / per_unit)
     lost = _divided(lost, divisor * per_unit)
-    if rows * divisor < counted:  # a group: the lengths are those of all rows
-        weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
-        losses = losses.of_part(rows * divisor / counted, lost, 1 - weight)
+    weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
+    losses = losses.of_part(min(rows * divisor / counted, 1.0), lost, 1 - weight)
     clamped = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
@@ -167,10 +190,24 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
         losses,
         lost,
         rows * divisor,
+        LevelMoments.of(evidence),
+        _reach(evidence),
         partial(column_kurtosis, evidence),
     )
     clamped = replace(clamped, lost=clamped.lost.times(radius**2 / square))
     return clamped.with_tails(ColumnTails.of(evidence))
+
+
+def _reach(evidence: Evidence) -> Array:
+    """The largest distance of a cell from its centre, in scaled units; shape (p,)."""
+    return np.array(
+        [
+            max(facts.upper - facts.centre, facts.centre - facts.lower) / facts.scale
+            if isinstance(facts, ColumnFacts)
+            else 1.0
+            for facts in evidence.columns[1:]
+        ]
+    )
 
 
 def _divided(lost: LostMatrix, divisor: float) -> LostMatrix:
@@ -207,6 +244,8 @@ def moments_of(
     lengths: LengthLosses,
     lost: LostMatrix,
     rows: float,
+    levels: LevelMoments,
+    reach: Array,
     kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
     """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
@@ -217,17 +256,25 @@ def moments_of(
     o, s = np.diag(presence.share), lost.sd
     pairs = products = presence.share
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
+    most_weight = float(np.clip(1 - raw[0, 0] + Z95 * math.sqrt(2) * nu, 0.0, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
-    losses = Losses.of(lengths, lost, 1 - weight, power)
-    d, of_column = losses.columns, losses.unseen
+    # The square of a cell is within the clamps.
+    losses = Losses.of(lengths, lost, 1 - weight, power).at_most(reach**2 * most_weight)
+    of_column = losses.unseen
 
     # Means: the lost part is shrunk to the mean of what was kept.
     observed_sd = s / lost.intercept
     expected = losses.weight * raw[0, 1:] / weight
     observed, trust = _shrunk(lost.matrix[0, 1:] / lost.intercept, expected, observed_sd)
-    mean = (raw[0, 1:] + observed) / o
-    variance = np.maximum((np.diag(raw)[1:] + d) / o - mean**2, 1e-12)
-    variance_noise = nu / o * np.sqrt(2 + 4 * mean**2)
+    numeric = ~levels.of_level
+    # The square of an indicator is the indicator.
+    d = np.where(numeric, losses.columns, np.clip(observed, 0.0, losses.weight))
+    mean = np.where(numeric, (raw[0, 1:] + observed) / o, levels.share)
+    variance = np.where(numeric, (np.diag(raw)[1:] + d) / o - mean**2, levels.variance)
+    variance = np.maximum(variance, 1e-12)
+    variance_noise = np.where(
+        numeric, nu / o * np.sqrt(2 + 4 * mean**2), levels.slope * levels.noise
+    )
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
     root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
@@ -240,10 +287,13 @@ def moments_of(
     trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
     lost_pairs = prior + trust_pair * gain
     np.fill_diagonal(lost_pairs, d)
+    beyond = _beyond_the_cut(of_column, roots)
 
     # Correlations: half with what was lost, half of what was kept.
     shifted = mean[:, None] + presence.shift
-    covariance = (denoised[1:, 1:] + lost_pairs) / products - shifted * shifted.T
+    covariance = (
+        denoised[1:, 1:] + lost_pairs + beyond * trust_pair * gain
+    ) / products - shifted * shifted.T
     with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
     of_kept = _kept_correlation(denoised, weight, presence)
     correlation, apart = (with_lost + of_kept) / 2, np.abs(with_lost - of_kept) / 2
@@ -259,7 +309,7 @@ def moments_of(
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    of_lost = np.sqrt(trust_pair) * s / pairs / deviations
+    of_lost = np.sqrt(trust_pair) * s * (1 + beyond) / pairs / deviations
     of_pairs = Z95 * np.sqrt(trust_pair) * s
     np.fill_diagonal(of_pairs, Z95 * losses.error)
 
@@ -274,8 +324,8 @@ def moments_of(
         mean_bias=mean_bias,
         variance=variance,
         variance_noise=variance_noise,
-        variance_bias=Z95 * losses.error / o,
-        variance_shift=(np.zeros_like(o), losses.unseen_most / o),
+        variance_bias=np.where(numeric, Z95 * losses.error / o, levels.slope * levels.bias),
+        variance_shift=(np.zeros_like(o), np.where(numeric, losses.unseen_most / o, 0.0)),
         correlation=correlation,
         correlation_noise=noise,
         correlation_bias=np.hypot(np.hypot(Z95 * of_lost, unseen), apart),
@@ -284,8 +334,8 @@ def moments_of(
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
-        lost=LostMoments(losses.weight, mean * o - raw[0, 1:], lost_pairs, of_pairs),
-    )
+        lost=LostMoments(losses.weight, observed, lost_pairs, of_pairs),
+    ).with_levels(levels)
 
 
 def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Array:

@@ -21,6 +21,7 @@ from gramercy.schemas.evidence import Evidence, MissingMatrix
 Array = NDArray[np.float64]
 
 _DISTINCT = 2.5  # standard deviations of the noise
+_TINY = 1e-300  # no divisor is zero
 _LEAST = 1e-3  # smaller shares of rows count as zero
 _MOST_FACTOR = 10.0  # by which few rows with both cells multiply an entry and its noise
 
@@ -58,8 +59,7 @@ class Presence:
         `matrix`: with the intercept first, like the released one; shape (q + 1, q + 1). Methods
         that divide by products of shares then have the covariances of rows with both cells. Where
         these are less than a tenth of what independence gives, they are taken as a tenth: hardly
-        anything is known of such a pair. The noise changes as the entries do, and what is stated of
-        it does not: it is too large for cells that are missing together.
+        anything is known of such a pair. The noise changes as the entries do: see `more_noise`.
         """
         weight = float(matrix[0, 0])
         if not weight > 0:
@@ -75,6 +75,25 @@ class Presence:
         diagonal = np.diag_indices(len(matrix))
         adjusted[diagonal] = matrix[diagonal]
         return adjusted
+
+    def more_noise(self, matrix: Array, deviations: Array) -> Array:
+        """What is added to the variances of the entries of `matrix` by `as_independent`.
+
+        `deviations`: standard deviations of their noise. The noise changes as the entries do, and
+        the shares have noise of their own. Negative for cells that are missing together; symmetric,
+        shape (q + 1, q + 1).
+        """
+        added, weight = np.zeros_like(matrix), float(matrix[0, 0])
+        if not weight > 0:
+            return added
+        present = np.diag(self.share)
+        products = np.outer(present, present)
+        share = np.maximum(self.share, products / _MOST_FACTOR)
+        means = matrix[0, 1:] / weight / present
+        of_shares = products * weight * self.noise(matrix[1:, 1:] / weight / share, means)
+        added[1:, 1:] = ((products / share) ** 2 - 1) * deviations[1:, 1:] ** 2 + of_shares**2
+        np.fill_diagonal(added, 0.0)
+        return added
 
 
 def independent(present: Array) -> Presence:
@@ -144,5 +163,5 @@ def _trust(values: Array, sd: float, entries: tuple[NDArray[np.intp], ...]) -> A
     """How far noisy values are kept, each from 0 to 1: by their spread, or by their own size."""
     spread = max(float((values[entries] ** 2).mean()) - sd * sd, 0.0)
     distinct = 1 - (_DISTINCT * sd / np.maximum(np.abs(values), 1e-12)) ** 2
-    trust: Array = np.maximum(spread / (spread + sd * sd), distinct)
+    trust: Array = np.maximum(spread / max(spread + sd * sd, _TINY), distinct)
     return trust

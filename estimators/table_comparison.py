@@ -10,7 +10,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from gramercy.estimators.equal_terms import EqualTerms, on_equal_terms
+from gramercy.estimators.equal_terms import EqualTerms, on_equal_terms, with_common_bias
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.entry_estimates import Bias, Bounds, Entries
@@ -154,6 +154,11 @@ def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, ...]:
 # nothing. So tables of one population are seldom found to differ, however differently their
 # releases clip them. See also `estimators.equal_terms`.
 #
+# Means and correlations of releases with the same constants and the same radius, such as those of a
+# series or groups of one release, are tested by the moments of their clipped rows: what clipping
+# does to these is the same in all tables of one population. The numbers that are stated, and their
+# intervals, are of all rows, so a p-value can be small where intervals overlap.
+#
 # Welch (1951), "On the comparison of several mean values", Biometrika 38.
 
 
@@ -180,6 +185,37 @@ def comparable_measurements(
         _compared(each, terms, level)
         for each, terms in zip(evidences, on_equal_terms(evidences), strict=True)
     ]
+
+
+def _as_tested(
+    evidences: Sequence[Evidence], stated: Sequence[Measurements]
+) -> Sequence[Measurements]:
+    """The numbers from which `changes` finds whether those that are stated differ.
+
+    Standard deviations are those that are stated: the sampling error of clipped ones is known from
+    the tails of a column alone, which only the first release of a series publishes.
+    """
+    alike = with_common_bias(evidences)
+    if alike is None:
+        return stated
+    return [_as_clipped(each, own) for each, own in zip(alike, stated, strict=True)]
+
+
+def _as_clipped(evidence: Evidence, stated: Measurements) -> Measurements:
+    """Means and correlations of clipped rows, and the other numbers as they are stated."""
+    clipped, known = measure(evidence), np.isfinite(stated.estimate)
+    known &= numbers(evidence)["kind"].ne(DEVIATION).to_numpy()
+
+    def unknown_bias(array: Array) -> Array:
+        return np.where(known, 0.0, array)
+
+    error = np.maximum(clipped.standard_error, stated.standard_error)
+    return replace(
+        stated,
+        estimate=np.where(known, clipped.estimate, stated.estimate),
+        standard_error=np.where(known, error, stated.standard_error),
+        bias=stated.bias.of(unknown_bias),
+    )
 
 
 def _compared(evidence: Evidence, terms: EqualTerms, level: float) -> Measurements:
@@ -211,16 +247,19 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
     `periods`: releases by the labels of their periods; at least one. A number that one of them
     lacks is unknown there.
     """
-    measured = dict(zip(periods, comparable_measurements([*periods.values()], level), strict=True))
+    stated = comparable_measurements([*periods.values()], level)
+    tested = _as_tested([*periods.values()], stated)
     lines = {label: pd.MultiIndex.from_frame(numbers(each)) for label, each in periods.items()}
     wanted = [*lines.values()][-1]
-    aligned = {
-        label: each.reordered(lines[label].get_indexer(wanted)) for label, each in measured.items()
-    }
+    places = [each.get_indexer(wanted) for each in lines.values()]
     lines_of = wanted.to_frame(index=False)
-    parts = {label: lines_of.assign(**each.arrays) for label, each in aligned.items()}
+    parts = {
+        label: lines_of.assign(**each.reordered(own).arrays)
+        for label, each, own in zip(periods, stated, places, strict=True)
+    }
     series = pd.concat(parts, names=["period", None]).reset_index("period")
-    found = lines_of.join(changes([*aligned.values()]))
+    aligned = [each.reordered(own) for each, own in zip(tested, places, strict=True)]
+    found = lines_of.join(changes(aligned))
     return OverTime(series.reset_index(drop=True), found)
 
 
@@ -235,9 +274,9 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
     """
     lines = [pd.MultiIndex.from_frame(numbers(each)) for each in (first, second)]
     places = lines[1].get_indexer(lines[0])
-    a, b = comparable_measurements([first, second], level)
-    pair = [a, b.reordered(places)]
-    a, b = pair
+    stated = comparable_measurements([first, second], level)
+    tested = _as_tested([first, second], stated)
+    pair = a, b = stated[0], stated[1].reordered(places)
     variances = [each.standard_error**2 for each in pair]
     error = np.sqrt(sum(variances))
     losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
@@ -250,7 +289,8 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
     named = {"first": a.estimate, "second": b.estimate, "difference": difference}
     errors = {"standard_error": error, "lower": below, "upper": above}
     found = numbers(first).assign(**named, **errors)
-    return found.join(changes(pair)[["p_value", "adjusted"]])
+    tests = changes([tested[0], tested[1].reordered(places)])
+    return found.join(tests[["p_value", "adjusted"]])
 
 
 def changes(tables: Sequence[Measurements]) -> pd.DataFrame:

@@ -32,6 +32,11 @@ def _not_empty(value: Any) -> Any:
     return value
 
 
+# Declared columns: squares of cells must neither overflow nor vanish, and constants that are
+# estimated need room between the bounds.
+_LARGEST, _FINEST = 1e100, 1e-15
+
+
 class ColumnKind(Model):
     """A kind of column: how its cells become numbers, and which matrix columns are published of it.
 
@@ -95,6 +100,9 @@ class ColumnKind(Model):
     def in_use(self, constants: Mapping[str, float], *, estimated: bool) -> Self:
         """The column with the bounds, centre and scale that a release uses."""
         return self
+
+    def check_declared(self, name: str) -> None:
+        """Refuse what a contract may not declare, in addition to what no column may have."""
 
     @abstractmethod
     def terms(self, name: str) -> dict[str, Any]:
@@ -162,6 +170,29 @@ class Column(ColumnKind):
                 "Narrow the bounds, or choose a larger scale.",
             )
         return self
+
+    def check_declared(self, name: str) -> None:
+        if not self.has_bounds:
+            return
+        lower, upper = self.limits
+        scale, farthest = self.effective_scale, max(abs(lower), abs(upper))
+        if max(farthest, scale) > _LARGEST or min(scale, upper - lower) < 1 / _LARGEST:
+            raise families.BOUNDS(
+                "columns.{column}: bounds and scale must be at most {most:g}, and the scale and "
+                "the distance of the bounds at least {least:g}.",
+                "Publish the column in another unit.",
+                column=name,
+                most=_LARGEST,
+                least=1 / _LARGEST,
+            )
+        if upper - lower < _FINEST * farthest:
+            raise families.BOUNDS(
+                "columns.{column}: the distance of the bounds must be at least {least:g} times "
+                "the larger one.",
+                "Widen the bounds, or subtract a public number from the column.",
+                column=name,
+                least=_FINEST,
+            )
 
     @property
     def has_bounds(self) -> bool:

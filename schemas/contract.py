@@ -169,6 +169,8 @@ class Contract(Model):
                     column=name,
                 )
         self._check_names()
+        for name, column in self.columns.items():
+            column.check_declared(name)
         return self
 
     def _check_names(self) -> None:

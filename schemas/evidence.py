@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.noise import Family, NoiseLaw
+from gramercy.schemas.request_parts import TailFacts
 
 Array = NDArray[np.float64]
 Divisor = Literal["public", "noisy", "itself"]
@@ -259,6 +260,10 @@ class Evidence:
         without bounds. Empty if unknown.
     declared
         The number of rows or persons that the contract states, if it is the divisor of the matrix.
+    tails
+        What is beyond the bounds in use by an earlier release; see `ScalingFacts.tails`.
+    of_all
+        Of a group of rows, the histograms of the columns of all rows.
     pooled
         Evidence and weight of each release of a pool, or of each table of several ones.
     same_rows
@@ -290,6 +295,8 @@ class Evidence:
     missing: MissingMatrix | None = None
     bounds: tuple[tuple[float, float] | None, ...] = ()
     declared: float | None = None
+    tails: Mapping[str, TailFacts] = field(default_factory=dict)
+    of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
 

@@ -174,8 +174,13 @@ class ReleaseSpec(Model):
 
     @property
     def has_histograms(self) -> bool:
-        """Whether the constants come from the release's own histograms, which it publishes."""
-        return self.scaling is not None and self.scaling.kind == "private"
+        """Whether it publishes histograms: of all columns, or only of the lengths of rows."""
+        return self.scaling is not None and self.scaling.lengths > 0
+
+    @property
+    def estimates_constants(self) -> bool:
+        """Whether the constants come from the release's own histograms of all columns."""
+        return self.has_histograms and self.scaling is not None and bool(self.scaling.stages)
 
     @property
     def lost_rows(self) -> Lost | None:

@@ -164,6 +164,12 @@ Scaling = Annotated[
 ]
 
 
+# The moments of `ColumnTails`, in their order.
+TailFacts = tuple[
+    Real, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative, NotNegative
+]
+
+
 class ScalingFacts(Model):
     """How the constants of a release were chosen.
 
@@ -193,6 +199,9 @@ class ScalingFacts(Model):
         drawn. Null if rows are clipped in the metric of scaled columns.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
+    tails
+        What is beyond the bounds in use by the histograms of the other release, by column, where
+        there is anything: see `ColumnTails`.
     """
 
     kind: Literal["private", "release"]
@@ -209,6 +218,7 @@ class ScalingFacts(Model):
     missing_cut: Positive | None = None
     release: Label | None = None
     sha256: Digest | None = None
+    tails: dict[str, TailFacts] = Field(default_factory=dict)
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

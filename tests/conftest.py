@@ -66,12 +66,36 @@ WAITING = (
     "test_42_",
     "test_30_",
 )
-# The slowest of the others come next, so that no worker ends with one of them.
-SLOWEST = ("test_cli", "test_22_", "test_auditing", "test_24_")
+# The slowest of the others come next, so that no worker ends with one of them; the first of them is
+# of those that share a Prefect server.
+SLOWEST = (
+    "test_cli",
+    "test_19_tampered",
+    "test_22_",
+    "test_uncertainty",
+    "test_38_",
+    "test_34_",
+    "test_load",
+    "test_catalogue",
+    "test_missing_cells",
+    "test_glasso",
+    "test_24_",
+)
 FIRST = WAITING + SLOWEST
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
 SLOW = ("acceptance", "benchmarks", "integration", "proofs")
 MANY_SECONDS = 3.0
+# Here pages are written, listed and compared as files: no one looks at their figures.
+WITHOUT_FIGURES = (
+    *(f"acceptance/test_{number}_" for number in (15, 16, 17, 18, 19, 23, 31, 32)),
+    "benchmarks/test_load",
+    "integration",
+    "unit/archive",
+    "unit/cli",
+    "unit/ledger",
+    "unit/mechanisms",
+    "unit/pipeline",
+)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -157,6 +181,17 @@ def one_process() -> Iterator[None]:
     """Fit in the test's own process: the workers keep all cores busy already."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gramercy.estimators.tuning.parallel.cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Draw nothing where no one looks: matplotlib takes most of the time of a page."""
+    with pytest.MonkeyPatch.context() as patch:
+        file = request.path.relative_to(TESTS).as_posix()
+        if file.startswith(WITHOUT_FIGURES):
+            canvas = "matplotlib.backends.backend_svg.FigureCanvasSVG.print_svg"
+            patch.setattr(canvas, lambda self, out, **_: out.write("<svg></svg>"))
         yield
 
 

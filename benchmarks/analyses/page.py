@@ -62,7 +62,7 @@ def _page(results: Mapping[Cell, Result]) -> Iterator[str]:
         "replace-one. A release answers all further analyses at no cost, while every use of the "
         "other procedures is paid for. Samples are drawn with replacement from populations whose "
         "coefficients are known. Written by `python -m benchmarks analyses` from `results.jsonl`, "
-        "which was measured on 27 November 2026, before the last change of lost moments. "
+        "which was measured on 27 November 2026. "
         "Noise is seeded, except that of other libraries, so nothing here is a release.\n"
     )
     yield from _regressions(regression_lines(results))

@@ -40,7 +40,7 @@ def _page(found: list[Comparison], results: Mapping[Cell, Result]) -> Iterator[s
         "denoised; a correlation that the noise hides counts as zero. The rule was tuned on "
         "generated tables of these kinds and on the tables on disk, and checked on others that are "
         "not part of this page. Written by `python -m benchmarks statistics` from `results.jsonl`, "
-        "which was measured on 27 November 2026, before the last change of lost moments. "
+        "which was measured on 27 November 2026. "
         "Noise is seeded, so nothing here is a release.\n"
     )
     for method in methods.METHODS.values():

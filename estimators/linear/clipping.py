@@ -16,7 +16,8 @@ coefficient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,14 @@ class Clipping:
         (below, above), bias = moments.variance_shift, moments.variance_bias
         low, high = moments.variance - below - bias, moments.variance + above + bias
         known = moments.known[columns]
+        lost = moments.lost
+        # Rows with one cell of a pair may be unlike those with both.
+        present = np.array(evidence.present[1:] or [1.0] * len(moments.mean))
+        deviations = np.sqrt(moments.variance) * present * math.sqrt(evidence.rows_each)
+        unlike = moments.correlation_missing * np.outer(deviations, deviations)
+        lost = replace(lost, bias=np.hypot(lost.bias, unlike))
         return cls(
-            moments.lost.of(columns).times(1 / evidence.rows_each),
+            lost.of(columns).times(1 / evidence.rows_each),
             np.array([evidence.names[index] in evidence.signs for index in design.columns]),
             known & (low * _LARGEST_RATIO**2 < high)[columns],
             np.where(known, moments.variance[columns], np.nan),

@@ -330,6 +330,9 @@ def regression(  # noqa: PLR0915  one derivation
     full[0], full[centring.columns] = -float(residual @ moments.mean), residual
     order = [0, *design.regressors]
     noise = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
+    if centring.together is not None:
+        more = centring.together.more_noise(evidence.raw, evidence.deviations)
+        noise += (np.diag(more @ full**2) + more * np.outer(full, full))[np.ix_(order, order)]
     by_noise = _diagonal(response, noise * centring.factor**2)
 
     def statistic(matrix: Array) -> Array:

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.missing_cells import presence
+from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.pooling.agreement import tables
 from gramercy.estimators.pooling.common_units import (
     CommonUnits,
@@ -83,13 +84,16 @@ def pooled(
 
     The matrix and its noise are exact for columns without missing cells. Where releases have
     different shares of missing cells, the noise of diagonal entries is that of first order in the
-    differences.
+    differences. If a release publishes which cells are missing together, its matrix is taken as if
+    they were missing independently.
 
     Folds of different rows are kept as strata, if every release has them. Two releases of the same
     rows split them differently; then the folds are those of the release with the largest weight,
     moved to the average of the pool. Their noise is that of this release, so standard errors are
     slightly too large.
     """
+    own = evidences
+    evidences = [_as_independent(each) for each in own]
     share = _weights(evidences, _units(evidences, 0, None), same_rows)
     best = int(np.argmax(share))
     units = _units(evidences, best, share)
@@ -138,10 +142,28 @@ def pooled(
             rows_each=float(share @ [each.rows_each for each in evidences]),
             persons=evidences[0].persons,
             bounds=_declared_bounds(evidences, units.names),
-            pooled=tuple(map(PooledEvidence, evidences, share.tolist())),
+            pooled=tuple(map(PooledEvidence, own, share.tolist())),
             same_rows=same_rows,
         ),
         share,
+    )
+
+
+def _as_independent(evidence: Evidence) -> Evidence:
+    """A release whose matrices are as if cells were missing independently.
+
+    Which cells are missing together differs from table to table, and the pool does not say it.
+    """
+    shares = presence(evidence, shares_present(evidence)[1:])
+    if shares is None:
+        return evidence
+    return replace(
+        evidence,
+        raw=shares.as_independent(evidence.raw),
+        repaired=project(shares.as_independent(evidence.repaired), np.inf),
+        folds=tuple(
+            replace(each, moment=shares.as_independent(each.moment)) for each in evidence.folds
+        ),
     )
 
 

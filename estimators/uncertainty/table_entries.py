@@ -147,7 +147,9 @@ def table_deviations(evidence: Evidence, units: TableUnits) -> Entries:
     deviation = np.sqrt(np.where(known, np.diag(variances.estimate), 1.0))
 
     def bounds(level: float, target: Target) -> Bounds:
-        lower, upper = (np.sqrt(np.diag(bound)) for bound in variances.interval(level, target))
+        lower, upper = (
+            np.sqrt(np.maximum(np.diag(bound), 0.0)) for bound in variances.interval(level, target)
+        )
         return lower, upper
 
     return replace(

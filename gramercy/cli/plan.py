@@ -39,6 +39,7 @@ from gramercy.pipeline.plan.planning import (
 )
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.series import planned_series
 from gramercy.pipeline.publish.expectations import save_suite
 
 
@@ -91,11 +92,11 @@ def plan(
     if compare:
         _compare(context, undated, json)
     elif planned is not None:
-        preview = preview_budget(context, planned)
+        preview, series = preview_budget(context, planned), planned_series(context, planned)
         if json:
-            terminal.print_json(plan_facts(planned, preview))
+            terminal.print_json(plan_facts(planned, preview, series))
         else:
-            print_plan(planned, preview)
+            print_plan(planned, preview, series)
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
     if expectations is not None:

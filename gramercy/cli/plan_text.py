@@ -25,12 +25,13 @@ from gramercy.pipeline.plan.budget_preview import (
 )
 from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan, rows_needed
+from gramercy.pipeline.plan.series import Series, common_constants
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
 
 
-def print_plan(plan: Plan, preview: BudgetPreview) -> None:
+def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None) -> None:
     """Print what a release would do."""
     contract, request, mechanism = plan.contract, plan.request, plan.mechanism
     guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta, request.mechanism.epsilon)
@@ -63,17 +64,18 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             **_proposal(plan),
             **_effect(plan, preview),
             **({} if notice is None else {"period": Text(str(notice), style="yellow")}),
+            **({} if series is None else {"series": str(common_constants(series))}),
             **({"same table": Text(shared, style="red")} if others else {}),
         },
     )
 
 
-def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
+def plan_facts(plan: Plan, preview: BudgetPreview, series: Series | None = None) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
     replayed = decide(plan, answered) is Decision.ANSWER
     after = before if replayed else before.after(plan.guarantee)
-    unfinished = unfinished_period(plan)
+    unfinished, notice = unfinished_period(plan), common_constants(series) if series else None
     return plan.facts() | {
         "published_as": answered.release if answered and replayed else None,
         "admitted": replayed or before.admits(plan.guarantee),
@@ -85,6 +87,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
         "proposed_folds": proposed_folds(plan.spec, plan.calibration),
         "verdict": asdict(verdict) if (verdict := plan_verdict(plan)) else None,
         "unfinished_period": dict(unfinished.facts) if unfinished else None,
+        "series": {"code": notice.code, **notice.facts} if notice else None,
     }
 
 
@@ -98,7 +101,11 @@ def _constants(plan: Plan) -> dict[str, str]:
         declared = "middle and half width of the bounds: private ones need about"
         return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
     if facts.kind == "release":
-        return {"constants": f"those of release {facts.release}, at no cost"}
+        constants = f"those of release {facts.release}, at no cost"
+        if facts.lengths:
+            spent = f"{100 * facts.lengths:.2g} % of the squared mu for the lengths of rows"
+            constants += f" ({spent}, and {100 * facts.lost:.0f} % for what clipping cuts off)"
+        return {"constants": constants}
     share = 100 * (sum(facts.stages) + facts.lengths)
     spent = f"{share:.0f} % of the squared mu"
     if facts.lost:
@@ -109,7 +116,7 @@ def _constants(plan: Plan) -> dict[str, str]:
 def _error(plan: Plan) -> dict[str, str]:
     """The error of the matrix, if there is one, and of an entry."""
     noise = plan.calibration.constants_noise
-    counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
+    counts = {} if noise is None else {"error of a count": f"sd {noise.of_columns.sd:.3g}"}
     if not plan.mechanism.publishes.has_matrix:
         return counts
     law = plan.group_law

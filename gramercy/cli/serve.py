@@ -76,9 +76,13 @@ def serve(
 
     Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
     """
-    stop_children_on_signals()
+    with children_end_on_signals():
+        _serve(requests or [], cron, timezone, port, pool)
+
+
+def _serve(requests: Sequence[Path], cron: str, timezone: str | None, port: int, pool: str) -> None:
     context = Context.default()
-    scheduled = [read_request(path) for path in requests or []]
+    scheduled = [read_request(path) for path in requests]
     served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
         raise families.USAGE(
@@ -124,15 +128,21 @@ def _print_deployments(served: Sequence[Any], server: Server) -> None:
         terminal.say("No release is scheduled; pass requests as arguments to schedule them.")
 
 
-def stop_children_on_signals() -> None:
+@contextlib.contextmanager
+def children_end_on_signals() -> Iterator[None]:
     """End the children on SIGINT, SIGTERM and SIGHUP: an orphaned schedule would keep charging."""
 
     def stop(number: int, _: object) -> None:
         terminal.say("Stopping ...", to=terminal.err)
         raise SystemExit(0 if number == signal.SIGINT else 128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

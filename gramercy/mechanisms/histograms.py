@@ -117,6 +117,11 @@ class ConstantsNoise:
         return (*self.stages, self.lengths, *turned)
 
     @property
+    def of_columns(self) -> HistogramNoise:
+        """The noise of the last stage; where columns have no histograms, that of row lengths."""
+        return self.stages[-1] if self.stages else self.lengths
+
+    @property
     def mu(self) -> float:
         """Mu of all draws together, rounded up."""
         return composed_mu(each.mu for each in self.draws)

@@ -155,6 +155,7 @@ def pooled(release: ReleaseBundle, estimate: EstimateBundle) -> dict[str, Any]:
         "error_share": error / own["standard_error"] if own["standard_error"] > 0 else None,
         "picture": _errors(facts.estimate, shown, tuning["noise"], error),
         "columns": columns,
+        "weighted": release.evidence.lost is None,
     }
 
 

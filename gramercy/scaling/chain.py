@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gramercy.scaling.clipping_radius import (
 )
 from gramercy.scaling.column_constants import UNBOUNDED, Grid, LevelGrid
 from gramercy.scaling.column_scan import ColumnConstants, ColumnScan
+from gramercy.scaling.runs import SEEN
 from gramercy.scaling.whitening import Pilot, Turning
 from gramercy.schemas.column import level_names
 from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS, Histogram
@@ -69,7 +71,7 @@ class ConstantsChain:
         public = float(self.spec.dataset.count)
         if not self.spec.neighbours.count_is_public:
             return self.counted
-        return self.counted if abs(self.counted - public) > _SURE * self.counted_sd else public
+        return self.counted if abs(self.counted - public) > SEEN * self.counted_sd else public
 
     @property
     def grids(self) -> list[AnyGrid]:
@@ -106,7 +108,7 @@ class ConstantsChain:
             for column, grid, each in zip(self.spec.columns, self.grids, counts, strict=True)
         ]
 
-    @property
+    @cached_property
     def constants(self) -> tuple[ColumnConstants | None, ...]:
         """The constants of every table column after the last stage; None for levels."""
         q = len(self.spec.names)
@@ -115,9 +117,14 @@ class ConstantsChain:
             for column in self.columns
         )
 
-    @property
+    @cached_property
     def scaled(self) -> ReleaseSpec:
-        """The facts of the release with the constants of the last stage, and no radius yet."""
+        """The facts of the release with the constants of the last stage, and no radius yet.
+
+        Without a stage they are as planned: the constants are those of another release.
+        """
+        if self.stage == 0:
+            return self.spec
         constants = self.constants
         columns = tuple(
             facts
@@ -172,9 +179,15 @@ class ConstantsChain:
         return Turning(pilot, RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows))
 
     def clipped(
-        self, lengths: Histogram, noise: float, lost_noise: float | None = None
+        self,
+        lengths: Histogram,
+        noise: float,
+        lost_noise: float | None = None,
+        near: float | None = None,
     ) -> ReleaseSpec:
         """The facts of the release with constants, radius and cuts, for the noise of its sum.
+
+        Without a stage the radius is known, too; the cuts follow from the lengths.
 
         Parameters
         ----------
@@ -183,20 +196,24 @@ class ConstantsChain:
         noise, lost_noise
             See `Mechanism.noise_of_sum`: of the rows, and of what they lose by clipping. None
             without further matrices, which need cuts.
+        near
+            A radius that is kept if the chosen one is at most a quarter octave away.
         """
         spec = self.scaled
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
         seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
         q = len(spec.names)
         p = q - int(spec.intercept)
-        radius = clipping_radius(seen, q, p, noise, spec.privacy_unit)
+        known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
+        radius = known or clipping_radius(seen, q, p, noise)
+        if near is not None and 1 / _NEAR <= radius / near <= _NEAR:
+            radius = near
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
             cut = lost_cut(seen, radius, p, lost_noise)
             cuts: dict[str, Any] = {"cut": cut}
             if spec.intercept:
-                present = spec.scaling.present or ()
-                cuts["missing_cut"] = missing_cut(present, chain.rows, lost_noise)
+                cuts["missing_cut"] = missing_cut(spec.scaling.present or ())
             update["scaling"] = spec.scaling.model_copy(update=cuts)
         return spec.model_copy(update=update)
 
@@ -205,21 +222,21 @@ class ConstantsChain:
     ) -> ReleaseSpec:
         """The facts of the release with the radius in the metric, if it pays; see `clipped`."""
         seen = RowLengths(turned.count, turned.sd, turned.lower, turning.pilot.rows)
-        radius = turning.radius(seen, metric, noise, spec.privacy_unit)
+        radius = turning.radius(seen, metric, noise)
         if radius is None or spec.scaling is None:
             return spec
         scaling = spec.scaling.model_copy(update={"metric_radius": radius})
         return spec.model_copy(update={"scaling": scaling})
 
 
-_SURE = 3.0
+_NEAR = 1.2  # a quarter octave, with the rounding of the radius
+
 _PERSONS_ROOM = 16.0
-_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
     """The edges of the bins of row lengths, up to the longest row that the bounds in use allow."""
-    return length_edges(len(spec.names), min(longest_row(spec), _LONGEST))
+    return length_edges(len(spec.names), longest_row(spec))
 
 
 def longest_row(spec: ReleaseSpec) -> float:

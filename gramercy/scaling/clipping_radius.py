@@ -10,26 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import binary_logarithm
-from gramercy.scaling.runs import centred, seen_bins
+from gramercy.scaling.runs import SEEN, centred, seen_bins
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _ROOT = math.sqrt(math.sqrt(2.0))
 # in units of the root of the number of columns
-_FIRST_EDGES = (0.0, 0.5, math.sqrt(0.5), 1 / _ROOT, 1.0, _ROOT, math.sqrt(2), math.sqrt(2) * _ROOT)
-_LAST_EDGES = (2.0, 2 * math.sqrt(2), 4.0)
-_MOST_EDGES = 60
-_SEEN, _GAP = 3.0, 0.2
-_LEAST_POWER = 0.05
-_BIAS, _STRENGTH, _LEAST_BIAS, _LARGEST_BIAS = 0.035, 1200.0, 0.018, 0.04
+_EDGES = (
+    0.0, 0.5, math.sqrt(0.5), 1 / _ROOT, 1.0, _ROOT, math.sqrt(2), math.sqrt(2) * _ROOT, 2.0,
+    2 * math.sqrt(2), 4.0,
+)  # fmt: skip
+_LONGEST = 2.0**12  # lengths are counted up to twice this number; see `counting.count_lengths`
+_BIAS, _STRENGTH = 0.035, 1200.0
 _EIGHTH = math.sqrt(_ROOT)
 _CUTS = tuple(2.0**k for k in range(-3, 4))
-_ROOM = 1.1
-_LARGEST_RADIUS = {"row": 8.0, "person": 128.0}
+_LARGEST_RADIUS = 128.0  # the rows of a person may be many
 
 
-def length_edges(q: int, longest: float) -> Array:
+def length_edges(q: int, longest: float = _LONGEST) -> Array:
     """Return the edges of the bins of row lengths: quarter octaves where a radius may be.
 
     Parameters
@@ -37,7 +36,7 @@ def length_edges(q: int, longest: float) -> Array:
     q
         Number of columns of the matrix.
     longest
-        Length of the longest row that is possible.
+        Length of the longest row that is possible: empty bins beyond would only add noise.
 
     Returns
     -------
@@ -46,9 +45,8 @@ def length_edges(q: int, longest: float) -> Array:
         ``searchsorted(edges, x, side="right") - 1``. Beyond four roots of q bins are octaves: the
         noise of a count is the same however wide a bin is.
     """
-    edges = [*_FIRST_EDGES, *_LAST_EDGES]
-    root = math.sqrt(q)
-    while edges[-1] * root < longest and len(edges) < _MOST_EDGES:
+    edges, root = list(_EDGES), math.sqrt(q)
+    while edges[-1] * root < min(longest, _LONGEST):
         edges.append(edges[-1] * 2)
     return root * np.array(edges)
 
@@ -68,11 +66,18 @@ class RowLengths:
         high = np.append(self.edges[1:], 2 * self.edges[-1])
         return np.where(self.edges > 0, self.edges, high / 4), high
 
-    def weights(self, least: float = _SEEN, gap: float = _GAP) -> Array:
-        """Shares of rows by bin: zero beyond the last run that exceeds the noise."""
+    def weights(self, least: float = SEEN, last: float = -math.inf) -> Array:
+        """Shares of rows by bin: zero beyond the last run that exceeds the noise.
+
+        `last`: evidence that the last bin of all runs needs. The lengths in it are the largest, so
+        that a few weak bins together would say too much.
+        """
         values = centred(self.counts, self.rows)
         most = int(np.argmax(values))
-        seen, _ = seen_bins(values[most + 1 :] / self.sd, least, gap)
+        evidence = values[most + 1 :] / self.sd
+        seen = seen_bins(evidence, least)
+        while seen and evidence[seen - 1] < last:
+            seen -= 1
         values[most + 1 + seen :] = 0.0
         values = np.maximum(values, 0.0)
         result: Array = values / math.fsum(values)
@@ -88,7 +93,6 @@ class RowLengths:
     def lost(self, radius: float) -> Array:
         """What clipping takes away from the mean squared length of the rows in each bin."""
         low, high = self.ends
-        low = np.maximum(low, high / 8)
         start = np.minimum(np.maximum(low, radius), high)
         squares = (high * high - start * start) / 2
         squares = squares - radius * radius * _natural_logarithm(high / start)
@@ -108,11 +112,11 @@ class RowLengths:
         return min((math.fsum(weights * lost) + float(unseen)) / self.power, 1.0)
 
 
-def radii(q: int, unit: str = "row") -> Array:
+def radii(q: int) -> list[float]:
     """The radii that may be chosen: eighths of an octave from the root of q."""
-    octaves = math.log2(_LARGEST_RADIUS[unit])
-    steps = np.arange(8 * octaves + 1) / 8
-    chosen: Array = math.sqrt(q) * 2.0**steps
+    chosen = [math.sqrt(q)]
+    while chosen[-1] * _EIGHTH <= _LARGEST_RADIUS * math.sqrt(q) * 1.0001:
+        chosen.append(chosen[-1] * _EIGHTH)
     return chosen
 
 
@@ -121,11 +125,10 @@ def clipping_bias(strength: float) -> float:
 
     `strength`: n / (noise sqrt(p)). With less noise b is smaller.
     """
-    bias = _BIAS * math.cbrt(math.sqrt(_STRENGTH / strength))
-    return float(f"{min(max(bias, _LEAST_BIAS), _LARGEST_BIAS):.3g}")
+    return float(f"{_BIAS * math.cbrt(math.sqrt(_STRENGTH / strength)):.3g}")
 
 
-def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str = "row") -> float:
+def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float) -> float:
     """Choose the clipping radius that balances noise and what clipping takes away.
 
     Parameters
@@ -137,8 +140,6 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     noise
         Standard deviation of the noise off the diagonal of the sum of rows' outer products, for
         rows in the unit ball: 1/mu under replace-one.
-    unit
-        ``row`` or ``person``: what is clipped.
 
     The result is in units of the scaled columns, rounded to three digits.
 
@@ -151,15 +152,13 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float, unit: str
     bias = clipping_bias(lengths.rows / (noise * math.sqrt(p)))
     weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
-    radius = math.sqrt(q)
-    while radius <= _LARGEST_RADIUS[unit] * math.sqrt(q) * 1.0001:
+    for radius in radii(q):
         lost = math.fsum(weights * lengths.lost(radius)) / power
         kept = power * (1 - lost)
-        spread = radius * radius * noise / (lengths.rows * max(kept / q, _LEAST_POWER))
+        spread = radius * radius * noise / (lengths.rows * kept / q)
         loss = bias * bias * lost + spread * spread
         if loss < least:
             best, least = radius, loss
-        radius *= _EIGHTH
     return float(f"{best:.2e}")
 
 
@@ -186,13 +185,13 @@ def lost_cut(lengths: RowLengths, radius: float, p: int, noise: float) -> float:
     Notes
     -----
     Among 1/8, 1/4, ..., 8, the k with the least ``(beyond(k)/p)^2 + 2 s(k)^2``: beyond(k) is the
-    mean loss of rows longer than r sqrt(1 + k/1.1), which lose more than k r^2, and s(k) = k r^2
+    mean loss of rows longer than r sqrt(1 + k), which lose more than k r^2, and s(k) = k r^2
     noise/n. Powers of two, so that the matrix keeps its lattice.
     """
     weights = lengths.weights()
 
     def error(cut: float) -> float:
-        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut / _ROOM)))
+        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut)))
         spread = cut * radius * radius * noise / lengths.rows
         return (beyond / p) ** 2 + 2 * spread * spread
 
@@ -205,39 +204,20 @@ def _natural_logarithm(values: Array) -> Array:
     return logarithm
 
 
-# Columns with missing cells: in one alone, nothing is missing together. Standard deviations of the
-# number of missing cells of a row. Noise of a share of rows, below which more room costs nothing.
-_LEAST_HOLES, _HOLES_ROOM, _SHARE_NOISE = 2, 2.0, 0.005
-
-
-def missing_cut(present: Sequence[float], rows: float, noise: float) -> float | None:
-    """Choose the largest squared norm of the indicators of a row's missing cells.
+def missing_cut(present: Sequence[float]) -> float | None:
+    """The largest squared norm of the indicators of a row's missing cells.
 
     Parameters
     ----------
     present
         Published share of rows with a value, of each column: 1 where no missing cells are seen.
-    rows
-        Number of rows or persons.
-    noise
-        Standard deviation of the noise off the diagonal of the sum of rows in the unit ball, of
-        about the mechanism that publishes them.
 
     Returns
     -------
     float or None
-        The cut, rounded to three digits; None without missing cells in two columns.
-
-    Notes
-    -----
-    The noise of the share of rows in which two cells are missing is proportional to the cut. So the
-    cut is the number of columns with missing cells, which cuts nothing, as far as this noise stays
-    below .005; but at least two standard deviations above the mean number of missing cells of a
-    row, if they were independent.
+        The number of columns with missing cells, which cuts nothing; None without two of them, as
+        nothing is missing together. A smaller cut has less noise, but spoils rows that lack a whole
+        block of cells.
     """
-    missing = [1 - share for share in present if share < 1]
-    if len(missing) < _LEAST_HOLES:
-        return None
-    mean = math.fsum(missing)
-    room = max(mean + _HOLES_ROOM * math.sqrt(mean), _SHARE_NOISE * rows / (2 * noise))
-    return float(f"{min(room, len(missing)):.3g}")
+    holes = sum(share < 1 for share in present)
+    return float(holes) if holes > 1 else None

@@ -12,14 +12,11 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.runs import centred
+from gramercy.scaling.runs import SEEN, centred
 
-_TOO_FEW = 4.0
-_LEAST_SQUARE = 1 / 144
+_LEAST_SQUARE = 1e-6
 _MEMORY, _SIMILAR = 0.25, 4.0
-_COLLAPSE = 1e-5
 _SMALLEST_RATIO = 2.0**-40
-_WINSOR_GROWTH = 0.5
 _UNRESOLVED, _FINE_BINS = 3, 128
 _FINER = ((300.0, 32), (1500.0, 64))  # rows per noise, bins
 
@@ -56,7 +53,6 @@ def column_constants(
         centre,
         scale,
         present,
-        winsor_limit(strength),
         _next_bins(last - first, strength),
     )
 
@@ -64,45 +60,35 @@ def column_constants(
 def present_share(missing: float, sd: float, n: float) -> float:
     """Share of rows with a value: 1 unless missing cells exceed their noise."""
     share = max(missing, 0.0) / n
-    if share <= 3 * sd / n:
+    if share <= SEEN * sd / n:
         return 1.0
     return float(f"{min(max(1 - share, sd / n, 1e-6), 1.0):.6g}")
-
-
-def winsor_limit(strength: float) -> float:
-    """Number of scales to which cells are clamped, given the cells per noise of a count."""
-    limit = min(max(_WINSOR_GROWTH * math.sqrt(strength), LEAST_WINSOR), LARGEST_WINSOR)
-    return float(f"{limit:.2g}")
 
 
 def _moments(histogram: NoisyHistogram, first: int, last: int) -> tuple[float, float]:
     """Mean and standard deviation of a run, with raw counts: negative ones are kept.
 
-    The deviation is at least a twelfth of the run's width where the noise of the second moment is
-    larger, and at most half of the width. If the run has too few cells, its middle and a quarter of
+    The deviation is at most half of the width. If the run has no cells, its middle and a quarter of
     its width.
     """
-    counts, sd = histogram.counts[first:last], histogram.sd
+    counts = histogram.counts[first:last]
     low, half = histogram.half_edges[first], histogram.half_edges[last]
     half -= low  # half of the width, which itself may exceed the largest float
     total = math.fsum(counts)
     mean, deviation = 0.5, 0.25
-    if total >= _TOO_FEW * sd * math.sqrt(last - first):
+    if total > 0:
         places = (histogram.half_edges[first : last + 1] - low) / half  # from 0 to 1
         widths = np.diff(places)
         middles = places[:-1] + widths / 2
         mean = min(max(math.fsum(counts * middles) / total, 0.0), 1.0)
         squares = (middles - mean) ** 2 + widths * widths / 12
         square = math.fsum(counts * squares) / total
-        noise = sd * math.sqrt(math.fsum(squares * squares)) / total
-        deviation = math.sqrt(min(max(square, min(_LEAST_SQUARE, noise)), 1 / 4))
+        deviation = math.sqrt(min(max(square, _LEAST_SQUARE), 1 / 4))
     return 2 * float(low + half * mean), 2 * float(half * deviation)
 
 
 def _with_memory(centre: float, scale: float, previous: Constants) -> tuple[float, float]:
-    """Combine constants with those of the stage before; without any spread, keep those."""
-    if scale < _COLLAPSE * previous.scale:
-        return previous.centre, previous.scale
+    """Combine constants with those of the stage before, unless nearly all cells were in one bin."""
     resolved = previous.bins < _FINE_BINS
     if resolved and 1 / _SIMILAR < scale / previous.scale < _SIMILAR:
         if abs(centre - previous.centre) < scale:
@@ -124,7 +110,6 @@ def _next_bins(run: int, strength: float) -> int:
 
 Array = NDArray[np.float64]
 
-_COVERED = 0.999
 _PENALTY = 2.0
 _CHANCE = 16.0  # squared standard deviations that the best of some 10,000 runs reaches by chance
 _USUAL_WIDTH, _SURPRISE = 16.0, 3.0
@@ -175,7 +160,7 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
     """First and last edge of the run of bins that is short and leaves little out.
 
     Among all runs, that with the least ``log2 W + 2 z^2 + 2 max(0, t^2 - 16) + 3 max(0, log2(W /
-    (16 s)))`` is chosen: W is its width, z what its mass lacks of 99.9 % of the column's cells, in
+    (16 s)))`` is chosen: W is its width, z what its mass lacks of the column's cells, in
     standard deviations of the noise, t the same for the most conspicuous run outside of it, and s
     the expected scale. z finds tails that are spread over many bins, t a few distant bins; the last
     term asks for more evidence where the earlier histogram did not show a tail.
@@ -183,11 +168,10 @@ def best_run(histogram: NoisyHistogram, expected: float | None) -> tuple[int, in
     masses, halves = histogram.run_masses, histogram.half_edges
     runs = histogram.run_bins > 0
     bins = np.maximum(histogram.run_bins, 1.0)
-    lost = np.maximum(_COVERED * histogram.mass - masses, 0.0)
+    lost = np.maximum(histogram.mass - masses, 0.0)
     half_width = np.where(runs, halves[None, :] - halves[:, None], 1.0)
     objective = binary_logarithm(half_width) + _PENALTY * lost * lost / histogram.variance(bins)
-    spare = (1 - _COVERED) * histogram.mass
-    found = np.where(runs, np.maximum(masses - spare, 0.0), 0.0)
+    found = np.where(runs, np.maximum(masses, 0.0), 0.0)
     found = found * found / (bins * (histogram.sd * histogram.sd))
     before = np.maximum.accumulate(found.max(axis=0))
     after = np.maximum.accumulate(found.max(axis=1)[::-1])[::-1]
@@ -211,8 +195,7 @@ def binary_logarithm(values: Array) -> Array:
     return result
 
 
-WINSOR = 10.0  # a typical limit, for predictions before a release
-LEAST_WINSOR, LARGEST_WINSOR = 6.0, 40.0
+WINSOR = 8.0  # scales from the centre to which cells are clamped, where no tail is seen
 BINS = 16
 
 
@@ -224,29 +207,10 @@ class Constants:
     centre: float
     scale: float
     present: float  # share of rows with a value, in (0, 1]
-    # Number of scales from the centre to which cells are clamped. It grows with the number of rows
-    # per noise: with little noise a clamped tail is the largest error, with much noise a scale that
-    # is too small would let a few cells make most rows long.
-    winsor: float = WINSOR
     # Number of equal bins around the centre that suits the next histogram. Its counts have the same
     # noise however narrow the bins are: many bins pay only if noise is small, or if nearly all
     # cells are in one bin, so that the scale is not known yet.
     bins: int = BINS
-
-
-def winsorised_bounds(
-    constants: Constants, lower: float | None, upper: float | None
-) -> tuple[float, float]:
-    """Return the bounds, in the column's units, to which cells are clamped before scaling.
-
-    They are `Constants.winsor` scales from the centre, and within the declared bounds.
-    """
-    reach = constants.winsor * constants.scale
-    low, high = constants.centre - reach, constants.centre + reach
-    return (
-        low if lower is None else max(lower, low),
-        high if upper is None else min(upper, high),
-    )
 
 
 def rounded(centre: float, scale: float) -> tuple[float, float]:
@@ -262,7 +226,6 @@ def rounded(centre: float, scale: float) -> tuple[float, float]:
 
 UNBOUNDED = 2.0**40  # cells of columns without bounds are clamped to +-2^40
 AROUND_ZERO = 1e-9
-_EQUAL_BINS, _EQUAL_BINS_AND_OCTAVES = 64, 16
 _OCTAVES = (*range(1, 15), 16, 18, 20)
 SMALLEST_OCTAVE, _LARGEST_OCTAVE = -30, 40
 _REACH, _LARGEST_REACH = 4.0, 2.0**1020
@@ -302,8 +265,8 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
     Returns
     -------
     Grid
-        With bounds: narrow bins at both of them, and 64 equal bins; or 16 and octaves on both sides
-        of zero and a narrow bin around it, where zero is within, because many columns have most of
+        With bounds: narrow bins at both of them, and 16 equal bins; where zero is within, also
+        octaves on both sides of zero and a narrow bin around it, because many columns have most of
         their cells at or near zero. Few bins, because every one adds noise to the runs.
         Without bounds: octaves from 2^-30 to 2^40 on both sides of zero.
     """
@@ -311,8 +274,7 @@ def first_grid(lower: float | None, upper: float | None) -> Grid:
         octaves = np.ldexp(1.0, np.arange(SMALLEST_OCTAVE, _LARGEST_OCTAVE + 1))
         return Grid(np.concatenate([-octaves[::-1], octaves]))
     zero_is_within = lower <= 0 <= upper
-    bins = _EQUAL_BINS_AND_OCTAVES if zero_is_within else _EQUAL_BINS
-    shares = np.arange(bins + 1) / bins
+    shares = np.arange(BINS + 1) / BINS
     narrow = (upper / 2 - lower / 2) * (2 * AROUND_ZERO)
     edges = [
         lower * (1 - shares) + upper * shares,

@@ -18,6 +18,7 @@ from gramercy.scaling.column_constants import (
     AROUND_ZERO,
     SMALLEST_OCTAVE,
     UNBOUNDED,
+    WINSOR,
     Constants,
     Grid,
     column_constants,
@@ -25,25 +26,23 @@ from gramercy.scaling.column_constants import (
     merged_grid,
     present_share,
     rounded,
-    winsor_limit,
     zoomed_grid,
 )
-from gramercy.scaling.runs import centred, root_sum_of_squares, seen_bins
+from gramercy.scaling.runs import SEEN, centred, seen_bins
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _ATOM = 0.8  # share of the cells with a value
 _INNER_BINS, _ATOM_OCTAVES, _UNBOUNDED_OCTAVES = 128, 20, 70
-_KNOWN, _SEEN, _MORE, _REST, _STRONG = 3.0, 3.0, 2.0, 2.5, 10.0
-_GAP, _BODY_GAP, _SURE = 0.15, 0.08, 4.5
+_SURE = 4.5  # standard deviations of a run that makes a scale
 _CORE, _EDGE = 4.2, 3.9
-_SIGN_SIZE, _SIGN_BINS = 2.0**-20, 8.0
+_SIGN_BINS = 8.0
 _BEYOND = 2.0
 _RADIUS = 2.5  # squared radius by number of columns, for the choice of scales
-_LOST, _SQUARED_NOISE = 0.05, 0.35
+_LOST = 0.05
 _LARGEST_SCALE = 2.0**1020
-_MOST_BODY, _MOST_ATOM = 3, 7  # number of widenings, each by the fourth root of two
+_MOST = 7  # number of widenings, each by the fourth root of two
 _FOURTH_ROOT = math.sqrt(math.sqrt(2.0))
 
 
@@ -198,14 +197,10 @@ class ColumnScan:
     ) -> ColumnConstants:
         low, high = float(values.edges[atom]), float(values.edges[atom + 1])
         found = self.atom
-        if (
-            found is None
-            or not found.lower <= low <= high <= found.upper
-            or (found.lower, found.upper) != (low, high)
-        ):
+        if found is None or (found.lower, found.upper) != (low, high):
             found = Atom(low / 2 + high / 2, low, high)
         others, sd = values.others(atom)
-        kept = values.seen_around(atom) if others > _KNOWN * sd else None
+        kept = values.seen_around(atom) if others > SEEN * sd else None
         smallest, largest = self.reach
         if kept is None:
             return self._sign(found, others, sd, present, values.cells)
@@ -223,8 +218,8 @@ class ColumnScan:
         squares = np.maximum(squares - 2 * centre * middles + centre * centre, 0.0)
         scale = math.sqrt(math.fsum(masses * squares) / values.cells)
         outermost = float(np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))[kept].max())
-        width = max(winsor_limit(values.cells / self.stages[-1].sd) * scale, _BEYOND * outermost)
-        chosen = _widened(scale, masses, squares, noise, q, _MOST_ATOM)
+        width = max(WINSOR * scale, _BEYOND * outermost)
+        chosen = _widened(scale, masses, squares, noise, q)
         return self._constants(
             found.value + 2 * unit * centre, 2 * unit * scale, chosen, width / scale, present
         )
@@ -234,11 +229,7 @@ class ColumnScan:
     ) -> ColumnConstants:
         """Clamp cells so near the atom that only their side of it remains."""
         smallest, largest = self.reach
-        half = max(largest / 2 - atom.value / 2, atom.value / 2 - smallest / 2)
-        size = _SIGN_BINS * atom.width
-        if self.lower is not None and atom.value in (0.0, smallest, largest):
-            size = 2 * _SIGN_SIZE * half
-        size = min(size, _LARGEST_SCALE)
+        size = min(_SIGN_BINS * atom.width, _LARGEST_SCALE)
         scale = size * math.sqrt(min(max(others, 2 * sd) / cells, 1.0))
         return ColumnConstants(
             atom.value,
@@ -247,7 +238,7 @@ class ColumnScan:
             min(largest, atom.value + size),
             present,
             sign=True,
-            most_others=max(others, 0.0) + _KNOWN * sd,
+            most_others=max(others, 0.0) + SEEN * sd,
         )
 
     def _of_body(self, values: NoisyCells, present: float, noise: float, q: int) -> ColumnConstants:
@@ -264,8 +255,8 @@ class ColumnScan:
             np.flatnonzero((ends <= -_EDGE) & ~core)[::-1],
         ):
             evidence = values.counts[side] / values.deviations[side]
-            for bins, least in ((kept, _SEEN), (sure, _SURE)):
-                bins[side[: seen_bins(evidence, least, _BODY_GAP)[0]]] = True
+            for bins, least in ((kept, SEEN), (sure, _SURE)):
+                bins[side[: seen_bins(evidence, least)]] = True
                 # A code is often at a bound, so no gap counts before that bin.
                 bins[side[-1:]] |= evidence[-1:] >= _SURE
         masses = np.maximum(values.counts, 0.0)
@@ -276,8 +267,8 @@ class ColumnScan:
             spread = math.sqrt(math.fsum(masses[sure] * squares[sure]) / total)
             scale = spread if spread > _BEYOND else scale
         masses = np.where(kept, masses, 0.0)
-        width = max(body.winsor, _BEYOND * outermost)
-        chosen = _widened(scale, masses, squares, noise, q, _MOST_BODY)
+        width = max(WINSOR, _BEYOND * outermost)
+        chosen = _widened(scale, masses, squares, noise, q)
         return self._constants(body.centre, body.scale * scale, chosen, width / scale, present)
 
     def _constants(
@@ -295,7 +286,7 @@ class ColumnScan:
         )
 
 
-def _widened(scale: float, masses: Array, squares: Array, noise: float, q: int, most: int) -> float:
+def _widened(scale: float, masses: Array, squares: Array, noise: float, q: int) -> float:
     """The factor of a scale that lets a tail pay its own noise.
 
     A larger scale shortens the rows of the tail, so that clipping takes less of the column's second
@@ -305,12 +296,11 @@ def _widened(scale: float, masses: Array, squares: Array, noise: float, q: int, 
     power = masses * squares
     total = max(math.fsum(power), 1e-300)
     best, least, factor = 1.0, math.inf, 1.0
-    for _ in range(most):
+    for _ in range(_MOST):
         kept = radius / (q - 1 + squares / (scale * factor) ** 2)
         lost = math.fsum(power * np.maximum(1 - kept, 0.0)) / total
         spread = factor * radius * noise
-        error = spread**2 + (_SQUARED_NOISE * factor * spread) ** 2
-        loss = (_LOST * lost) ** 2 + min(error, 1.0)
+        loss = (_LOST * lost) ** 2 + min(spread**2, 1.0)
         if loss < least:
             best, least = factor, loss
         factor *= _FOURTH_ROOT
@@ -333,34 +323,11 @@ class NoisyCells:
         return self.cells - float(self.counts[atom]), sd
 
     def seen_around(self, atom: int) -> NDArray[np.bool_] | None:
-        """The bins that have the other cells; None if these are not seen, or not all of them.
-
-        The number of other cells is known from that in the atom: the runs that are seen must
-        account for it.
-        """
-        others, sd = self.others(atom)
-        sides = [np.arange(atom + 1, len(self.counts)), np.arange(atom)[::-1]]
-        evidence = [self.counts[side] / self.deviations[side] for side in sides]
-        ends, strength = [0, 0], 0.0
-        for which, each in enumerate(evidence):
-            ends[which], squared = seen_bins(each, _SEEN, _GAP)
-            strength += squared
-        while True:
-            kept = np.zeros(len(self.counts), dtype=bool)
-            for side, end in zip(sides, ends, strict=True):
-                kept[side[:end]] = True
-            lacking = others - math.fsum(self.counts[kept])
-            allowed = _REST * math.hypot(sd, root_sum_of_squares(self.deviations[kept]))
-            if strength < _STRONG or lacking <= allowed:
-                break
-            more = [
-                seen_bins(each[end:], _MORE, _GAP) for each, end in zip(evidence, ends, strict=True)
-            ]
-            which = int(more[1][1] > more[0][1])
-            if not more[which][0]:
-                return None
-            ends[which] += more[which][0]
-        return kept if strength >= _STRONG and kept.any() else None
+        """The bins in which other cells are seen; None without any."""
+        kept = np.zeros(len(self.counts), dtype=bool)
+        for side in (np.arange(atom + 1, len(self.counts)), np.arange(atom)[::-1]):
+            kept[side[: seen_bins(self.counts[side] / self.deviations[side])]] = True
+        return kept if kept.any() else None
 
 
 def atom_grid(atom: Atom, smallest: float, largest: float, narrow: float) -> Grid:

@@ -51,11 +51,10 @@ def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | No
     The total share is 6 / sqrt(X), between .05 and .5: with little noise, a small share of the
     budget gives the constants with the same accuracy.
     """
-    strength = n * mu / math.sqrt(p)
     if share is None:
-        if strength < LEAST_STRENGTH:
+        if _strength(n, p, mu) < LEAST_STRENGTH:
             return None
-        share = min(max(_FACTOR / math.sqrt(strength), _LEAST), _LARGEST)
+        share = _total(n, p, mu)
     histograms = share * (1 - _LENGTHS)
     stages = tuple(histograms * each for each in _STAGES)
     return Shares(stages, share * _LENGTHS, _LOST * (1 - share))
@@ -67,6 +66,25 @@ def whitening_pays(n: int, p: int, mu: float) -> bool:
     With more noise it shows no direction.
     """
     return n * mu / math.sqrt(p) >= LEAST_WHITENED
+
+
+def shares_of_known_constants(n: int, p: int, mu: float) -> Shares:
+    """The shares of a release that takes its constants from another one.
+
+    Only the lengths of its rows are published, with as much noise as where constants are estimated.
+    """
+    lengths = _LENGTHS * _total(n, p, mu)
+    return Shares((), lengths, _LOST * (1 - lengths))
+
+
+def _strength(n: int, p: int, mu: float) -> float:
+    return n * mu / math.sqrt(p)
+
+
+def _total(n: int, p: int, mu: float) -> float:
+    """The share of all histograms, if the steward does not declare it."""
+    root = math.sqrt(_strength(n, p, mu))
+    return min(max(_FACTOR / root, _LEAST), _LARGEST)
 
 
 def follow_a_share(stated: Shares) -> bool:

@@ -71,7 +71,7 @@ class Turning:
         farthest = longest * float(np.linalg.norm(metric, 2))
         return unit * length_edges(len(metric), farthest / unit)
 
-    def radius(self, turned: RowLengths, metric: Array, noise: float, unit: str) -> float | None:
+    def radius(self, turned: RowLengths, metric: Array, noise: float) -> float | None:
         """Choose the clipping radius in a metric; None if that of scaled rows is better.
 
         Parameters
@@ -82,8 +82,6 @@ class Turning:
             A, shape (q, q).
         noise
             See `clipping_radius`: of the matrix that is to be released.
-        unit
-            ``row`` or ``person``.
 
         Notes
         -----
@@ -101,7 +99,7 @@ class Turning:
         plain = bias * bias * self.lengths.most_lost(self.pilot.radius) + tau * tau
         worst = _largest_mean_variance(np.asarray(np.linalg.inv(metric), np.float64))
         best, least = None, math.inf
-        for radius in self._typical(metric) * radii(q, unit):
+        for radius in (self._typical(metric) * each for each in radii(q)):
             spread = radius * radius * per_square * math.sqrt(worst)
             loss = bias * bias * turned.most_lost(radius) + spread * spread
             if spread <= _MOST_NOISE * tau and loss < least:

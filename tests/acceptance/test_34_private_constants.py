@@ -23,7 +23,7 @@ from gramercy.schemas.normalisation import Clip
 from gramercy.tables.counts.binning import Binning
 from tests.support.black_box.chain import Replayed, replay_chain, squared_distance
 from tests.support.conformance import BOTH
-from tests.support.factories import at_scale, read_plan, write_request
+from tests.support.factories import at_scale, read_plan, run_release, write_request
 
 Row = tuple[float | None, float | None, float | None, str | None]
 
@@ -105,6 +105,7 @@ def plan_for(
     persons: bool = False,
     folds: int = 1,
     by: str | None = None,
+    scaling: dict[str, Any] | None = None,
     **mechanism: Any,
 ) -> Plan:
     facts: dict[str, Any] = {"rows": N + 1, "intercept": True, "neighbours": neighbours}
@@ -117,7 +118,7 @@ def plan_for(
             columns=COLUMNS,
             budget={"epsilon": 1000.0, "delta": 1e-8},
             request={
-                "scaling": {"kind": "private", "share": 0.4},
+                "scaling": scaling or {"kind": "private", "share": 0.4},
                 "mechanism": {"name": "gaussian", "epsilon": 900.0, "delta": 1e-9} | mechanism,
                 "estimates": [],
                 "folds": folds,
@@ -126,6 +127,14 @@ def plan_for(
             **facts,
         )
     )
+
+
+def released_constants(folder: Path, neighbours: str, **changes: Any) -> dict[str, Any]:
+    """The scaling of a later release, which takes its constants from one of the base table."""
+    plan = plan_for(folder, neighbours, name="marginals", **changes)
+    owners = changes.get("persons", False)
+    Path(plan.contract.source).write_bytes(tables(neighbours, persons=owners)["ordinary"])
+    return {"from": run_release(folder / "request.yaml")}
 
 
 def pairs(neighbours: str, labels: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -154,7 +163,17 @@ def largest_share(
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize(
     "case",
-    ["rows", "persons", "folds", "groups", "groups of persons", "groups, folds", "marginals"],
+    [
+        "rows",
+        "persons",
+        "folds",
+        "groups",
+        "groups of persons",
+        "groups, folds",
+        "marginals",
+        "constants of another release",
+        "persons, constants of another release",
+    ],
 )
 def test_all_draws_together_are_within_the_charged_mu(
     case: str, neighbours: str, tmp_path: Path
@@ -168,7 +187,12 @@ def test_all_draws_together_are_within_the_charged_mu(
     persons, folds = "persons" in case, 3 if "folds" in case else 1
     by = "kind" if "groups" in case else None
     mechanism = {"name": "marginals"} if case == "marginals" else {}
-    plan = plan_for(tmp_path, neighbours, persons=persons, folds=folds, by=by, **mechanism)
+    scaling = None
+    if "another release" in case:
+        scaling = released_constants(tmp_path, neighbours, persons=persons)
+    plan = plan_for(
+        tmp_path, neighbours, persons=persons, folds=folds, by=by, scaling=scaling, **mechanism
+    )
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))

@@ -25,6 +25,7 @@ def test_pages_of_papers_agree_with_stored_results() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "ablation",
         "analyses",
         "coverage",
         "denoising",

@@ -142,16 +142,8 @@ def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
-    verified, listed = run_commands(["verify", "--json"], ["list"], home=archive.parent)
-    assert verified[0] == listed[0] == 0
-    unchecked = json.loads(verified[1])[0]["unchecked"]
-    assert any(families.NOT_CHECKED.code in each and INSTALL_PUBLISH in each for each in unchecked)
-    assert INSTALL_PUBLISH in listed[2]
-
-
-@pytest.mark.slow
 def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> None:
+    """Those that only read leave a ledger unchecked that cannot be read."""
     request = str(write_request(tmp_path))
     commands = (
         ["demo"],
@@ -165,11 +157,16 @@ def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> 
         ["site"],
         ["audit"],
     )
-    for words, (code, _, err) in zip(
-        commands, run_commands(*commands, home=archive.parent), strict=True
-    ):
+    verified, listed, *refused = run_commands(
+        ["verify", "--json"], ["list"], *commands, home=archive.parent
+    )
+    for words, (code, _, err) in zip(commands, refused, strict=True):
         assert (words, code) == (words, 1)
         assert names_the_extra(err.rpartition("Error ")[2]), words
+    assert verified[0] == listed[0] == 0
+    unchecked = json.loads(verified[1])[0]["unchecked"]
+    assert any(families.NOT_CHECKED.code in each and INSTALL_PUBLISH in each for each in unchecked)
+    assert INSTALL_PUBLISH in listed[2]
 
 
 def test_imports_that_publish_name_the_extra(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import urllib.error
 import urllib.request
@@ -69,8 +70,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         wait_for(lambda: is_healthy(api), 120, logs)
         template = str(ROOT / "deploy" / "work-pools" / "process.json")
         pool = ("gramercy", "--type", "process", "--base-job-template", template)
-        run_prefect(environ, "work-pool", "create", *pool)
-        run_prefect(environ, "deploy", "--all")
+        run_prefect(environ, ("work-pool", "create", *pool), ("deploy", "--all"))
         by_name = {each["name"]: each for each in deployed_on(api)}
         assert by_name.pop("monthly")["parameters"]["request"]["version"] == "{period}"
         deployed = {x["entrypoint"]: x for x in deployed_on(api) if x["name"] in by_name}
@@ -180,7 +180,6 @@ def test_serve_refuses_before_anything_starts(
     def start_nothing(*_: Any) -> None:
         pytest.fail("something was started")
 
-    monkeypatch.setattr("gramercy.cli.serve.stop_children_on_signals", lambda: None)
     monkeypatch.setattr("gramercy.cli.serve.running_server", start_nothing)
     folders = [tmp_path / name for name in ("braces", "unregistered", "cluster")]
     for folder in folders:
@@ -217,7 +216,9 @@ def test_serve_refuses_before_anything_starts(
 def test_serve_names_a_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gramercy.cli.serve.stop_children_on_signals", lambda: None)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
     code, _, err = run_command("serve", capsys=capsys)
     assert (code, families.SERVER.code in err) == (1, True)
+    assert [signal.getsignal(number) for number in numbers] == before

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from gramercy.cli.prefect_server import start_ahead
+from gramercy.flows.server_process import main
 from gramercy.schemas import families
 from tests.support.factories import write_request
 from tests.support.problems import raises
@@ -104,20 +105,13 @@ def test_commands_share_a_server(
     request = str(write_request(tmp_path))
     first = run("release", request, "--yes", "--despite")
     (record,) = records(prefect)
-    process = server(record)
     facts = json.loads(record.read_bytes())
+    assert server(record) == facts["process"]
     assert record.stat().st_mode & 0o077 == 0
     assert status(facts["url"], facts["login"]) == 200
     assert status(facts["url"]) == 401
-    assert run("estimate", first["release"], "--estimator", "ridge")["problems"] == []
-    assert records(prefect) == [record]
-    assert server(record) == process
-    os.kill(process, signal.SIGKILL)
-    assert run("release", request, "--yes", "--despite") == first | {"replayed": True}
-    with pytest.raises(LookupError):
-        server(record)
-    # The next one is killed between charge and draw: ending the command there would spend the
-    # charge, so it publishes.
+    # The next command shares it, and it is killed between charge and draw: ending the command there
+    # would spend the charge, so it publishes.
     later = write_request(tmp_path, request={"version": "v2"})
     arguments = ("release", str(later), "--yes", "--despite")
     done = subprocess.run(
@@ -128,28 +122,31 @@ def test_commands_share_a_server(
     )
     assert done.returncode == families.SERVER.kind.exit_code, done.stderr
     assert families.SERVER.code in done.stderr
-    killed = json.loads(record.read_bytes())["process"]
-    assert killed != process
-    # The last one ends by itself when no command uses it any more.
+    assert records(prefect) == [record]
+    assert json.loads(record.read_bytes()) == facts
+    write_request(tmp_path)
+    assert run("release", request, "--yes", "--despite") == first | {"replayed": True}
+    with pytest.raises(LookupError):
+        server(record)
+    # Another replaces it, and ends by itself when no command uses it any more.
     monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "0.01")
+    write_request(tmp_path, request={"version": "v2"})
     assert run(*arguments)["replayed"]
     process = json.loads(record.read_bytes())["process"]
-    assert process != killed
+    assert process != facts["process"]
     end = time.monotonic() + 120
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < end
         time.sleep(0.2)
 
 
-def test_server_whose_folder_was_removed_ends(prefect: Path, tmp_path: Path) -> None:
+def test_server_whose_folder_was_removed_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No command can find it any more, and none would end it."""
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: pytest.fail("it serves"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        handle = listener.fileno()
-        words = ("gramercy.flows.server_process", str(handle), str(tmp_path / "gone/x.users"), "10")
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", *words], pass_fds=[handle], check=False, timeout=180
-        )
-    assert done.returncode == 0
+        main(listener.fileno(), str(tmp_path / "gone/x.users"), "10")
 
 
 @pytest.mark.parametrize("minutes", ["-1", "inf", "nan", "long", ""])

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
@@ -67,6 +68,7 @@ class Browser:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._temporary = tempfile.TemporaryDirectory()  # the path of a socket must be short
         self._ids = itertools.count(1)
 
     def __enter__(self) -> Browser:
@@ -83,7 +85,7 @@ class Browser:
                 *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
                 *("--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"),
             ],
-            env={**os.environ, "TMPDIR": str(self._folder)},
+            env={**os.environ, "TMPDIR": self._temporary.name},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -111,6 +113,7 @@ class Browser:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._end()
+        self._temporary.cleanup()
 
     def _end(self) -> None:
         self._process.terminate()
@@ -123,6 +126,11 @@ class Browser:
         while (message := json.loads(self._socket.recv(_PATIENCE))).get("id") != number:
             pass
         return message["result"]
+
+    def show_on_screen(self, width: int) -> None:
+        """Show pages as on a screen of this width, in pixels; a window is at least 500 wide."""
+        screen = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **screen)
 
     def open(self, url: str) -> None:
         """Go to an address."""

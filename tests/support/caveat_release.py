@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +45,22 @@ def caveat_table() -> pd.DataFrame:
     )
 
 
-def publish_caveats(folder: Path) -> Path:
-    """Publish the release with its estimates and its report; return the folder of the release.
-
-    With seeded noise, because chance decides which caveats a release has.
-    """
-    stream = np.random.default_rng(5)
+@contextmanager
+def seeded_noise(seed: int) -> Iterator[None]:
+    """Releases have the noise of a seed, because chance decides which caveats they have."""
+    stream = np.random.default_rng(seed)
 
     def noise(name: str, parameters: tuple[float, ...], size: int) -> Any:
         assert name == "rounded_gaussian"
         return np.rint(parameters[0] * stream.normal(size=size)).astype(np.int64)
 
     with patched_sampler(noise):
+        yield
+
+
+def publish_caveats(folder: Path) -> Path:
+    """Publish the release with its estimates and its report; return the folder of the release."""
+    with seeded_noise(5):
         return run_pipeline(caveat_request(folder))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
 from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
 from gramercy.scaling.column_constants import LevelGrid
@@ -72,7 +74,7 @@ class Scaled:
         return self.bundle(rng).evidence
 
     def bundle(self, rng: Rng) -> ReleaseBundle:
-        """See `release`."""
+        """The release as a bundle; see `release`."""
         spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
         rows = normalise(self.rows.T, spec.normalisation)
@@ -159,12 +161,43 @@ def privately_scaled(
         ]
         histograms += chain.histograms(counts, law.sd)
         chain = chain.after(counts, law.sd)
+    rows, lengths = _measured(cells, chain, noise.lengths.sd, rng)
+    clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
+    return Scaled(clipped, cells, rows, (*histograms, lengths))
+
+
+def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
+    """Another table of as many rows, with the constants of an earlier release of its law."""
+    update: dict[str, Any] = {"normalisation": Clip(), "scaling": None}
+    declared = source.manifest.model_copy(update=update)
+    assert source.manifest.scaling is not None
+    own = shares_of_released_constants(declared)
+    assert own is not None
+    scaling = ScalingFacts(
+        kind="release",
+        bounds=source.manifest.scaling.bounds,
+        lengths=own.lengths,
+        lost=own.lost,
+        release=source.manifest.release,
+        sha256="0" * 64,
+    )
+    spec = constants_of_release(declared.model_copy(update={"scaling": scaling}), source)
+    calibration = calibrate(spec)
+    noise = calibration.constants_noise
+    assert noise is not None
+    chain = ConstantsChain.start(spec, calibration.noise_of_sum(spec))
+    rows, lengths = _measured(cells, chain, noise.lengths.sd, rng)
+    lost_noise = calibration.noise_of_lost_sum(spec)
+    clipped = chain.clipped(lengths, calibration.noise_of_sum(spec), lost_noise)
+    return Scaled(clipped, cells, rows, (lengths,))
+
+
+def _measured(cells: Array, chain: ConstantsChain, sd: float, rng: Rng) -> tuple[Array, Histogram]:
+    """The rows in scaled units, and the noisy histogram of their lengths."""
     rows, edges = _scaled(cells, chain.scaled.columns), lengths_of(chain.scaled)
     bins = np.searchsorted(edges, np.linalg.norm(rows, axis=1), side="right") - 1
     exact = np.bincount(np.maximum(bins, 0), minlength=edges.size)
-    lengths = chain.length_histogram(_noisy(exact, noise.lengths.sd, rng), noise.lengths.sd)
-    clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
-    return Scaled(clipped, cells, rows, (*histograms, lengths))
+    return rows, chain.length_histogram(_noisy(exact, sd, rng), sd)
 
 
 def _spec(n: int, columns: Sequence[Facts], epsilon: float, folds: int) -> ReleaseSpec | None:

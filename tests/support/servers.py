@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -158,10 +158,23 @@ def running(
                 process.wait()
 
 
-def run_prefect(environ: dict[str, str], *arguments: str) -> str:
-    """Run a Prefect command in the repository's root; return its output."""
+_PREFECT = """
+import json, sys
+from prefect.cli import app
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["prefect", "--no-prompt", *words]
+    try:
+        app()
+    except SystemExit as done:
+        if done.code:
+            raise
+"""
+
+
+def run_prefect(environ: dict[str, str], *commands: Sequence[str]) -> None:
+    """Run commands of Prefect in the repository's root, in one process."""
     done = subprocess.run(
-        [sys.executable, "-m", "prefect", "--no-prompt", *arguments],
+        [sys.executable, "-c", _PREFECT, json.dumps(commands)],
         env=environ,
         cwd=ROOT,
         capture_output=True,
@@ -169,7 +182,6 @@ def run_prefect(environ: dict[str, str], *arguments: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, log: Path) -> None:

@@ -100,3 +100,15 @@ def privately_scaled(
     )
     assert scaled is not None
     return scaled.release(stream)
+
+
+def series(
+    tables: Sequence[Array], bounds: Sequence[tuple[float, float]], epsilon: float, seed: int = 0
+) -> list[Evidence]:
+    """Releases of several tables: the later ones have the constants of the first."""
+    stream = np.random.default_rng(seed)
+    first = private_release.privately_scaled(tables[0], numeric_columns(bounds), epsilon, stream)
+    assert first is not None
+    bundle = first.bundle(stream)
+    later = (private_release.scaled_as(bundle, each, stream) for each in tables[1:])
+    return [bundle.evidence, *(each.release(stream) for each in later)]

@@ -15,7 +15,7 @@ from benchmarks.throughput.jobs import inputs
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
-from gramercy.pipeline.publish.drawing import estimate_constants
+from gramercy.pipeline.publish.drawing import draw_counts
 from gramercy.pipeline.publish.private_table import PrivateCounts, accumulate, sum_rows
 
 _MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
@@ -37,7 +37,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     def estimated() -> Any:
         counts = accumulate(private)
         assert isinstance(counts, PrivateCounts)
-        scaled, *_ = estimate_constants(private, counts)
+        scaled, *_ = draw_counts(private, counts)
         return sum_rows(scaled, counts.state, counts.kept)
 
     yield {

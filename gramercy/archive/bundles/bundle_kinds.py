@@ -95,6 +95,7 @@ CARD = "CARD.md"
 # File stems of the further matrices; see `ReleaseSpec.further_rows`.
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
 _EXACT = 1e-12  # variance of a number without noise
+_LEAST_SHARE = 1e-3  # of the rows of a group, with a value
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -139,6 +140,7 @@ class ReleaseBundle:
     groups: tuple[GroupMatrices, ...] = ()  # the matrices of groups of rows, if any
     further: Mapping[str, Array] = field(default_factory=dict)  # the further matrices, if any
     size: tuple[float, float] | None = None  # see `Evidence.size`
+    whole: ReleaseBundle | None = None  # of a group of rows, the release
     whitening: Whitening | None = None  # the pilot matrix and its metric, if any
 
     @cached_property
@@ -211,7 +213,7 @@ class ReleaseBundle:
             divisor=self._divisor,
             rows_sd=facts.rows.sd,
             radius=getattr(facts.normalisation, "radius", None),
-            present=facts.present_shares,
+            present=self._present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
             signs=facts.scaling.signs if facts.scaling else (),
@@ -221,7 +223,38 @@ class ReleaseBundle:
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
             declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
+            of_all=self.whole.histograms if self.whole else (),
+            tails=facts.scaling.tails if facts.scaling else {},
         )
+
+    @property
+    def _present_shares(self) -> tuple[float, ...]:
+        """Shares of the rows with a value, as far as their own matrix of missing cells tells.
+
+        Counts of missing cells are of all rows. Those of a group differ from them as the diagonals
+        of the two matrices do, as far as the noise does not explain it. With the constants of an
+        earlier release, the counts are of its table. The diagonal of a matrix that was not cut has
+        the shares of this one.
+        """
+        shares = self.whole._present_shares if self.whole else self.manifest.present_shares
+        own, rows, scaling = self._missing_matrix, self.manifest.missing_rows, self.manifest.scaling
+        if own is None or rows is None or scaling is None:
+            return shares
+        holes, present = list(own.columns), np.array(shares)
+        absent = 1 - present[holes]
+        of_all = self.whole._missing_matrix if self.whole else None
+        if of_all is not None:
+            expected = np.diag(of_all.together)
+        elif scaling.kind == "release" and rows.cut >= len(holes):
+            expected = absent
+        else:
+            return shares
+        of_cut = absent / np.maximum(expected, absent / len(holes))
+        moved = of_cut * (np.diag(own.together) - expected)
+        noise = math.sqrt(2) * of_cut * own.sd
+        trust = np.maximum(1 - (noise / np.maximum(np.abs(moved), _EXACT)) ** 2, 0.0)
+        present[holes] = np.clip(present[holes] - trust * moved, _LEAST_SHARE, 1.0)
+        return tuple(present.tolist())
 
     @property
     def _lost_matrix(self) -> LostMatrix | None:
@@ -292,6 +325,7 @@ class ReleaseBundle:
             groups=(),
             further=group.further,
             size=self.group_sizes[index],
+            whole=self,
         )
 
     @property
@@ -427,11 +461,10 @@ def _check_rows_size(folder: Path) -> None:
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
-    stages = len(manifest.scaling.stages) if manifest.scaling and manifest.has_histograms else 0
-    if stages:
-        turned = manifest.scaling is not None and manifest.scaling.turned > 0
+    if manifest.scaling is not None and manifest.has_histograms:
+        stages, turned = len(manifest.scaling.stages), manifest.scaling.turned > 0
         return read_histograms(folder, manifest.columns, stages, turned=turned)
-    if manifest.has_histograms or not manifest.publication.has_matrix:
+    if not manifest.publication.has_matrix:
         raise wordings.not_histograms(str(folder / MARGINALS))
     return ()
 

@@ -137,7 +137,8 @@ def _constants(spec: ReleaseSpec) -> str:
 
 
 def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
-    counts = "Gaussian noise on the counts of histograms of every column and of row lengths"
+    histograms = "histograms of every column and" if spec.estimates_constants else "a histogram"
+    counts = f"Gaussian noise on the counts of {histograms} of row lengths"
     if not publication.has_matrix:
         return counts
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
@@ -351,8 +352,8 @@ _DESCRIPTIONS = {
     "whitened": "the second moment of the rows A z as released, noise included",
     "groups_missing": "the same for every group of rows; one line for each entry of the upper "
     "triangle",
-    "marginals": "noisy histograms of every column, in stages, and of the lengths of scaled rows: "
-    "the last stage of a column is its marginal distribution",
+    "marginals": "noisy histograms of every column, in stages, where constants are estimated, and "
+    "of the lengths of scaled rows: the last stage of a column is its marginal distribution",
     "groups": "the second moment of every group of rows, as released and denoised, that of what "
     "clipping takes away, and those of the folds of every group if there are any; one line for "
     "each entry of the upper triangle",

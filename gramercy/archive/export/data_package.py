@@ -267,7 +267,7 @@ _RELEASES = {
     "lost": _text("path of the matrix of lost moments in this package, if any"),
     "missing": _text("path of the matrix of missing cells in this package, if any"),
     "groups": _text("path of the matrices of groups of rows in this package, if any"),
-    "marginals": _text("path of noisy histograms of the columns in this package, if any"),
+    "marginals": _text("path of the noisy histograms in this package, if there are any"),
 }
 _GROUPS = {
     "release": _text("DATASET/RELEASE", required=True),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
             "Use both, or neither.",
         )
     parameters = public_parameters(spec)
-    if mechanism_type.estimates_constants and not spec.has_histograms:
+    if mechanism_type.estimates_constants and not spec.estimates_constants:
         raise families.SCALING(
             "'marginals' estimates the constants itself.",
             "Leave 'scaling' and 'normalisation' out.",
@@ -304,6 +305,7 @@ def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> No
         )
 
 
+@lru_cache(64)  # releases of one mechanism have the same guarantee
 def guarantee_facts(
     exact: Guarantee, delta: float, requested: float | None = None
 ) -> GuaranteeFacts:

@@ -22,6 +22,7 @@ from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
+from gramercy.estimators.column_tails import ColumnTails
 from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
@@ -35,7 +36,12 @@ from gramercy.pipeline.plan.calibration import (
 )
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
-from gramercy.scaling.shares import Shares, shares, whitening_pays
+from gramercy.scaling.shares import (
+    Shares,
+    shares,
+    shares_of_known_constants,
+    whitening_pays,
+)
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
@@ -59,8 +65,10 @@ from gramercy.schemas.request import PERIOD
 from gramercy.schemas.request_parts import (
     LocalEngine,
     PrivateScaling,
+    PureSpec,
     ReleasedScaling,
     ScalingFacts,
+    TailFacts,
 )
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import schema_of
@@ -113,8 +121,8 @@ class Plan:
         return self.spec.normalisation
 
     @property
-    def estimates_constants(self) -> bool:
-        """Whether this release estimates its constants from its own noisy histograms."""
+    def draws_counts(self) -> bool:
+        """Whether noisy counts are published before sums of rows."""
         return self.calibration.constants_noise is not None
 
     @property
@@ -525,25 +533,42 @@ def _bounds(contract: Contract) -> Bounds:
 def _with_released_constants(
     context: Context, scaling: ReleasedScaling, contract: Contract, declared: ReleaseSpec
 ) -> ReleaseSpec:
-    """The facts with the constants of an earlier release; they cost nothing."""
+    """The facts with the constants of an earlier release, which cost nothing."""
     place = context.archive.release(contract.id, scaling.release)
     if not context.archive.contains(place):
         raise _release_without_constants(scaling.release, "it is not in the archive")
     bundle = read_release(place)
     other = bundle.manifest.scaling
-    if other is None or not bundle.histograms:
-        raise _release_without_constants(scaling.release, "it has no histograms")
+    if other is None or not other.stages:
+        raise _release_without_constants(scaling.release, "it has no histograms of columns")
     same_table = bundle.manifest.names == declared.names and other.bounds == _bounds(contract)
     if not same_table or bundle.manifest.privacy_unit != declared.privacy_unit:
         reason = "its columns, bounds, intercept or privacy unit differ"
         raise _release_without_constants(scaling.release, reason)
+    own = shares_of_released_constants(declared)
     planned = ScalingFacts(
         kind="release",
         bounds=other.bounds,
+        lengths=own.lengths if own else 0.0,
+        lost=own.lost if own else 0.0,
         release=scaling.release,
         sha256=bundle.sha256,
     )
     return constants_of_release(declared.model_copy(update={"scaling": planned}), bundle)
+
+
+def shares_of_released_constants(spec: ReleaseSpec) -> Shares | None:
+    """What a release spends on the lengths of its rows and on what clipping takes away from them.
+
+    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one.
+    """
+    mechanism_type = registry[spec.mechanism["name"]]
+    if not mechanism_type.takes_private_constants or issubclass(mechanism_type.spec, PureSpec):
+        return None
+    requested = mechanism_type.spec.model_validate(spec.mechanism)
+    if requested.calibration != "exact":
+        return None
+    return shares_of_known_constants(spec.dataset.count, _p(spec), target_mu(requested))
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:
@@ -552,21 +577,35 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
     Parameters
     ----------
     source
-        The release with the histograms. The radius is chosen again, for the noise of `spec`.
+        The release with the histograms. The radius is chosen again, for the noise of `spec`; that
+        of a matrix is kept if it is about the same, so that both can be compared.
     """
     facts = source.manifest
     noise = calibrate(facts).noise_of_sum(facts)
     chain, histograms = replayed(facts, source.histograms, noise)
-    constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec))
+    own = getattr(facts.normalisation, "radius", None) if facts.publication.has_matrix else None
+    constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec), near=own)
     if spec.scaling is None or constants.scaling is None:
         raise TypeError("the constants of this release are declared")
-    stated = {"present": constants.scaling.present, "signs": constants.scaling.signs}
+    stated = {
+        "present": constants.scaling.present,
+        "signs": constants.scaling.signs,
+        "tails": _tails_beyond(constants, source) if spec.scaling.lost else {},
+    }
     update = {
         "columns": constants.columns,
         "normalisation": constants.normalisation,
         "scaling": spec.scaling.model_copy(update=stated),
     }
     return spec.model_copy(update=update)
+
+
+def _tails_beyond(constants: ReleaseSpec, source: ReleaseBundle) -> dict[str, TailFacts]:
+    """What is beyond the bounds in use by the histograms that gave them; see `ScalingFacts`."""
+    if not constants.intercept:
+        return {}
+    evidence = replace(source.evidence, columns=constants.source_columns)
+    return ColumnTails.of(evidence).by_column(evidence)
 
 
 ANY = "*"  # all columns that no other entry stands for

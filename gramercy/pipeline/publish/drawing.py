@@ -160,7 +160,7 @@ class Publisher(ABC, Generic[M]):
         draft = Draft(folder, plan, release)
         if isinstance(data, PrivateCounts):
             with closing(data.kept):
-                plan, histograms, whitening = estimate_constants(plan, data)
+                plan, histograms, whitening = draw_counts(plan, data)
                 draft = Draft(folder, plan, release, histograms, whitening)
                 data = self._next_pass(plan, data)
         self._publish(draft, plan.mechanism, data)  # type: ignore[arg-type]
@@ -398,16 +398,14 @@ def draw_into(folder: Path, plan: Plan, data: PrivateData, release: str) -> Priv
     return publisher_of(plan.mechanism, averaging=plan.averaging).draw(folder, plan, data, release)
 
 
-def estimate_constants(
-    plan: Plan, data: PrivateCounts
-) -> tuple[Plan, list[Histogram], Whitening | None]:
+def draw_counts(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram], Whitening | None]:
     """Draw the noise of all that a charged release publishes before its matrix.
 
     Returns
     -------
     plan
-        The plan with constants, radius and, if it pays, a metric.
-    list of Histogram
+        With the constants that they give, if they are not those of another release, and the metric.
+    published
         What to publish: the histograms of all columns for each stage, and those of row lengths.
     Whitening or None
         The pilot matrix and its metric, if there is a pilot.
@@ -424,9 +422,10 @@ def estimate_constants(
         noisy = law.perturb(counts.counts)
         published += chain.histograms(noisy, law.sd)
         chain = chain.after(noisy, law.sd)
-    scaled_rows = replace(plan, spec=chain.scaled)
-    lengths = count_lengths(scaled_rows, lengths_of(chain.scaled), data.state, data.kept)
-    (noisy_lengths,) = noise.lengths.perturb(lengths.counts)
+    if noise.stages:
+        scaled_rows, edges = replace(plan, spec=chain.scaled), lengths_of(chain.scaled)
+        counts = count_lengths(scaled_rows, edges, data.state, data.kept)
+    (noisy_lengths,) = noise.lengths.perturb(counts.counts)
     published.append(chain.length_histogram(noisy_lengths, noise.lengths.sd))
     of_lost_sum = plan.calibration.noise_of_lost_sum(plan.spec)
     spec = chain.clipped(published[-1], of_sum, of_lost_sum)

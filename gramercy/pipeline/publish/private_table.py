@@ -26,7 +26,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.plan.checking import check_table_header, required_columns
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
-from gramercy.scaling.chain import AnyGrid, ConstantsChain
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
@@ -61,7 +61,7 @@ class PrivateSums:
 
 @dataclass(frozen=True, repr=False)
 class PrivateCounts:
-    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private.
+    """Exact counts over the bins of the first histograms to publish; see `PrivateSums`. Private.
 
     The cells are kept for the next passes, where they fit into memory.
     """
@@ -75,20 +75,19 @@ class PrivateCounts:
 def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
     """The first pass over the table, before the charge; the result never leaves this process.
 
-    It sums the rows. If their constants are estimated, it counts the cells of every column instead,
-    and further passes follow the draws of `constants_estimation`.
+    It sums the rows. If noisy counts are published first, it counts the cells of every column
+    instead, or the lengths of rows, and further passes follow the draws of `draw_counts`.
     """
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
-    if plan.estimates_constants:
+    if plan.draws_counts:
         contract = plan.matrix_contract
         kept = KeptCells(_CELL * contract.rows * len(contract.names))
-        counts = count_cells(
-            plan,
-            ConstantsChain.start(plan.spec, plan.calibration.noise_of_sum(plan.spec)).grids,
-            state,
-            kept,
-        )
+        if plan.spec.estimates_constants:
+            noise = plan.calibration.noise_of_sum(plan.spec)
+            counts = count_cells(plan, ConstantsChain.start(plan.spec, noise).grids, state, kept)
+        else:
+            counts = count_lengths(plan, lengths_of(plan.spec), state, kept)
         return PrivateCounts(counts, fingerprint, state, kept)
     return PrivateSums(sum_rows(plan, state), fingerprint, state)
 

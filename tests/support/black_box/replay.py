@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from gramercy.mechanisms.mechanism import COUNT_WEIGHT, NoisyGram, RowWise
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
-from gramercy.pipeline.plan.calibration import guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish.drawing import draw_into
 from gramercy.pipeline.publish.private_table import accumulate
@@ -83,9 +81,6 @@ class RecordedRun:
     rows: float | Array
 
 
-_facts = lru_cache(maxsize=64)(guarantee_facts)
-
-
 class _Rows:
     """Collects published rows instead of writing them."""
 
@@ -109,7 +104,6 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
         # These follow from public facts alone, so they are computed once for all tables.
         patch.setattr("gramercy.pipeline.publish.drawing.calibrate", lambda spec: plan.calibration)
-        patch.setattr("gramercy.pipeline.publish.drawing.guarantee_facts", _facts)
         patch.setattr("gramercy.pipeline.publish.drawing.RowWriter", lambda path, columns: writer)
         patch.setattr(
             "gramercy.pipeline.publish.drawing.read_rows",

@@ -20,6 +20,7 @@ from gramercy.archive.seal.signing import create_signing_key, steward_key
 from gramercy.archive.store.opening import archive_of
 from gramercy.archive.store.storage import FolderStore
 from gramercy.common.home import Home
+from gramercy.common.machine import single_blas_thread
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
@@ -27,6 +28,7 @@ from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import attachments
 from gramercy.pipeline.publish.internal_record import update_record
 from gramercy.pipeline.verify.auditing import make_audit
+from gramercy.reports import rendering
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
 from tests.support.archives import update_listing
@@ -57,6 +59,10 @@ def preload() -> None:
     for name in ["psycopg", "s3fs", *names]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # Every fork would compile the template and look for the libraries of BLAS.
+    rendering._environment().get_template("internal.html")
+    with single_blas_thread():
+        pass
 
 
 @functools.cache

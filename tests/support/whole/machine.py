@@ -79,7 +79,7 @@ class WholeMachine(TwinWorlds):
         model = self.models[dataset_of(pending.request)]
         readable, model.unreadable = model.unreadable, False
         plan = pending.plans[0]
-        reads_again = plan.estimates_constants or isinstance(plan.mechanism, RowWise)
+        reads_again = plan.draws_counts or isinstance(plan.mechanism, RowWise)
         changed = pending.changed and reads_again
         expected = model.publish(pending.request, plan, pending.new_charge, changed=changed)
         model.unreadable = readable

@@ -25,12 +25,12 @@ BUDGET = {"budget": {"epsilon": 3.0, "delta": 1e-6}}
 CLIP = {"kind": "clip", "radius": 1.0}
 LONG = {f"{'long' * 100} {k}": {"lower": -5.0, "upper": 5.0} for k in range(60)}
 RELEASES: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
-    "matrix": (300, 200, {}, {}),
-    "add-remove": (300, 200, {}, {"neighbours": "add-remove"}),
-    "folds": (300, 100, {"folds": 5}, {}),
+    "matrix": (300, 120, {}, {}),
+    "add-remove": (300, 60, {}, {"neighbours": "add-remove"}),
+    "folds": (300, 60, {"folds": 5}, {}),
     "large": (600, 510, {}, {}),  # above 500 columns there is no CSV
     "long names": (300, 60, {}, {"columns": LONG}),
-    "rows": (60_000, 6, {"mechanism": MECHANISM | {"name": "rows"}}, {}),
+    "rows": (20_000, 6, {"mechanism": MECHANISM | {"name": "rows"}}, {}),
     "reports": (2_000, 40, {"mechanism": MECHANISM | {"name": "local"}}, {}),
     "marginals": (2_000, 60, {"mechanism": MECHANISM | {"name": "marginals"}}, {}),
     "private": (60_000, 5, {"scaling": "private", "normalisation": "clip"}, {"intercept": True}),

@@ -94,7 +94,7 @@ def test_packages_contain_histograms(
     files = {
         version: (row["matrix"] != "", row["marginals"] != "") for version, row in rows.items()
     }
-    assert files == {"v1": (False, True), "v2": (True, False), "v3": (True, True)}
+    assert files == {"v1": (False, True), "v2": (True, True), "v3": (True, True)}
     exported = folder / rows["v1"]["marginals"]
     published = home / "archive/toy/v1-r1/release/marginals.parquet"
     assert exported.read_bytes() == published.read_bytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +13,14 @@ from scipy.stats import norm
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.table_comparison import DEVIATION, measure, numbers
+from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.column_kurtosis import column_kurtosis
+from gramercy.estimators.uncertainty.entries import correlation
+from gramercy.estimators.uncertainty.table_entries import table_deviations
 from gramercy.schemas.evidence import ROW_LENGTHS, Evidence
+from tests.support.kinds_of_tables import gaussian
+from tests.support.private_release import level_column, numeric_columns
+from tests.support.private_release import privately_scaled as in_memory
 from tests.support.simulated_release import privately_scaled
 
 Array = NDArray[np.float64]
@@ -46,6 +52,20 @@ def test_groups_have_the_moments_of_releases() -> None:
     assert np.mean((most - least) / (upper - lower)) < 2
 
 
+def test_rows_of_one_length_have_no_long_tail() -> None:
+    """Columns of two modes: nothing is lost, and the noise of that is not a column's share."""
+    stream = np.random.default_rng(3)
+    modes = stream.normal(size=(20_000, 10)) > 0.3
+    table = modes + 0.05 * stream.normal(size=modes.shape)
+    wide = []
+    for seed in range(6):
+        moments = clipped_moments(privately_scaled(table, [(-1.0, 2.0)] * 10, 1.0, seed))
+        assert moments is not None
+        wide.append(moments.variance_shift[1] / moments.variance)
+    assert np.median(wide) < 0.02
+    assert np.max(wide) < 0.2
+
+
 def test_group_with_all_the_tails_is_covered() -> None:
     """Where the lengths of all rows say less than the group's own lost moments."""
     stream = np.random.default_rng(2)
@@ -59,13 +79,26 @@ def test_group_with_all_the_tails_is_covered() -> None:
     assert (squares[1] > squares[0] + 0.1).all()
 
 
+def test_tails_of_all_rows_may_be_in_one_group() -> None:
+    stream = np.random.default_rng(3)
+    table = np.exp(1.5 * stream.normal(size=(20_000, 5)))
+    release = privately_scaled(table, [(0.0, 1e6)] * 5, 1.0)
+    group = replace(as_group(release), of_all=release.histograms)
+    _, _, most = deviations(group)
+    _, _, without = deviations(as_group(release))
+    estimate, _, of_release = deviations(release)
+    assert (most > 1.02 * without).all()
+    assert (most > of_release).all()
+    assert (estimate < most).all()
+
+
 def two_values(cells: Array) -> Array:
     return np.where(cells > 0, 1.0, 0.0) + 0.05 * cells
 
 
 @pytest.mark.parametrize(
     ("cells", "least", "most"),
-    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.9), (np.exp, 9.0, 70.0)],
+    [(norm.cdf, 1.6, 2.0), (two_values, 1.0, 2.5), (np.array, 2.4, 3.9), (np.exp, 9.0, 140.0)],
 )
 def test_kurtosis_is_that_of_the_cells(
     cells: Callable[[Array], Array], least: float, most: float
@@ -107,3 +140,61 @@ def test_noise_of_shares_is_symmetric_to_the_last_digit() -> None:
     shares = Presence(symmetric(), symmetric(), stream.random((40, 40)), stream.random((40, 40)))
     noise = shares.noise(symmetric(), stream.normal(size=40))
     np.testing.assert_array_equal(noise, noise.T)
+
+
+def with_levels(rows: int, shares: Sequence[float], seed: int) -> tuple[Array, Evidence]:
+    """A number of a column of levels by its ranks, and five normal columns; and a release."""
+    stream = np.random.default_rng(seed)
+    cells = gaussian(stream, rows, 6)
+    cells[:, 0] = np.searchsorted(np.cumsum(shares), norm.cdf(cells[:, 0]))
+    columns = (level_column("ward", len(shares)), *numeric_columns([(-50.0, 50.0)] * 5))
+    scaled = in_memory(cells, columns, 1.0, stream)
+    assert scaled is not None
+    return cells, scaled.release(stream)
+
+
+@pytest.mark.parametrize("shares", [(0.7, 0.3), (0.6, 0.35, 0.05)])
+def test_correlations_of_the_levels_of_a_column_follow_from_their_shares(
+    shares: tuple[float, ...],
+) -> None:
+    for seed in range(4):
+        cells, release = with_levels(5000, shares, seed)
+        indicators = cells[:, :1] == np.arange(len(shares))
+        truth = np.corrcoef(indicators.T)
+        found = correlation(release)
+        own = np.s_[: len(shares), : len(shares)]
+        assert np.abs(found.estimate[own] - truth).max() < 0.03
+        lower, upper = (each[own] for each in found.interval(0.999, "table"))
+        assert ((lower <= truth + 1e-9) & (truth - 1e-9 <= upper)).all()
+        units = table_units(release)
+        assert units is not None
+        deviations = table_deviations(release, units).estimate[: len(shares)]
+        np.testing.assert_allclose(deviations, indicators.std(axis=0), rtol=0.15)
+        assert (np.diag(found.estimate) == 1).all()
+        np.testing.assert_array_equal(found.estimate, found.estimate.T)
+
+
+def test_lengths_that_the_lost_matrix_contradicts_widen_no_interval() -> None:
+    """Noise now and then shows a few rows far longer than all others."""
+    cells = np.random.default_rng(6).normal(size=(20_000, 6))
+    release = privately_scaled(cells, [(-50.0, 50.0)] * 6, 1.0, seed=2)
+    assert release.lost is not None
+    counts = [
+        each.count + (each.column == ROW_LENGTHS) * round(6 * each.sd) * (at_end(each.count, 2))
+        for each in release.histograms
+    ]
+    histograms = tuple(
+        replace(each, count=count) for each, count in zip(release.histograms, counts, strict=True)
+    )
+    longer = replace(release, histograms=histograms)
+    nothing = replace(release.lost, matrix=0 * release.lost.matrix, sd=1e-4)
+    contradicted = replace(longer, lost=nothing)
+    found = [clipped_moments(each) for each in (longer, contradicted)]
+    bias = [each.correlation_bias.max() for each in found if each]
+    assert bias[0] > 0.1
+    assert bias[1] < 0.05
+
+
+def at_end(counts: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+    """One at a place from the end."""
+    return (np.arange(len(counts)) == len(counts) - place).astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gramercy.estimators import registry
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy
 from gramercy.estimators.caveats import caveats
 from gramercy.estimators.lost_moments import clipped_moments
@@ -157,7 +158,25 @@ def test_levels_of_a_pool_are_the_average_of_all_histograms() -> None:
 
 
 @pytest.mark.parametrize("same_rows", [True, False])
-def test_pool_with_a_release_without_lost_moments_has_none(same_rows: bool) -> None:
+def test_pool_with_a_release_without_lost_moments_does_not_have_them(same_rows: bool) -> None:
     one, other = releases(long_tailed(1), 1, 2)
     pool, _ = pooled([one, replace(other, lost=None)], same_rows=same_rows)
     assert clipped_moments(pool) is None
+
+
+def test_cells_that_are_missing_together_do_not_bias_analyses_of_a_pool() -> None:
+    stream = np.random.default_rng(7)
+    shared = stream.normal(size=(ROWS, 1))
+    table = 0.7 * shared + np.sqrt(0.51) * stream.normal(size=(ROWS, 5))
+    truth = np.linalg.lstsq(table[:, :4], table[:, 4], rcond=None)[0]
+    holes = table.copy()
+    holes[np.ix_(stream.random(ROWS) < 0.5, [2, 3, 4])] = np.nan
+    pair = [privately_scaled(holes, [(-5.0, 5.0)] * 5, 2.0, seed) for seed in (1, 2)]
+    assert all(each.missing is not None for each in pair)
+    pool, _ = pooled(pair, same_rows=True)
+    fitted = registry["regression"](formula="c4 ~ c0 + c1 + c2 + c3").fit(pool)
+    lines = fitted.tables["coefficients"].set_index("term").iloc[1:]
+    np.testing.assert_allclose(lines["coefficient"], truth, atol=0.06)
+    found = correlation(pool).estimate
+    np.testing.assert_allclose(found, np.corrcoef(table.T), atol=0.05)
+    assert {each.kind for each in caveats(pool)} <= {"hidden rows", "hidden cells", "clamped"}

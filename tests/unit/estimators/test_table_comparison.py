@@ -25,7 +25,7 @@ from gramercy.estimators.table_comparison import (
 from gramercy.estimators.uncertainty.entry_estimates import Bias
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.simulated_release import declared_columns, privately_scaled, released
+from tests.support.simulated_release import declared_columns, privately_scaled, released, series
 
 BOUNDS = [(-10.0, 30.0), (0.0, 8.0), (-5.0, 5.0)]
 MEANS, DEVIATIONS = np.array([10.0, 4.0, 0.0]), np.array([3.0, 1.0, 0.5])
@@ -181,6 +181,45 @@ def test_changes_of_several_errors_are_found_next_to_tails() -> None:
     assert set(changed["kind"]) >= {MEAN, DEVIATION}
 
 
+def quarters(table: NDArray[np.float64], seed: int) -> dict[str, Evidence]:
+    """Releases of each quarter of the rows, with the constants of the first."""
+    releases = series(np.split(table, 4), LIMITS, 1.0, seed)
+    return {str(2020 + k): each for k, each in enumerate(releases)}
+
+
+def test_a_series_of_one_population_has_not_changed() -> None:
+    """Releases with the constants of the first one: false alarms at their level."""
+    p_values = [
+        over_time(quarters(tailed(seed, 40_000), seed)).changes["p_value"].dropna()
+        for seed in range(3)
+    ]
+    tested = np.concatenate(p_values)
+    assert tested.size > 60
+    assert (tested < 0.001).sum() <= 1
+    assert (tested < 0.05).mean() <= 0.1
+
+
+def test_small_changes_are_found_in_a_series_with_common_constants() -> None:
+    """Smaller ones than where each release has constants, and so a bias, of its own."""
+    table = tailed(1, 80_000)
+    table[60_000:, 4] += 0.06
+    found, private = (each(table, 1) for each in (quarters, years))
+    p_values = [
+        over_time(each).changes.query("kind == 'mean' and column == 'c4'")["p_value"].item()
+        for each in (found, private)
+    ]
+    assert p_values[0] < 0.01 < p_values[1]
+
+
+def test_series_states_the_numbers_of_its_releases() -> None:
+    """Only the test is of clipped rows."""
+    releases = quarters(tailed(2, 40_000), 2)
+    stated = over_time(releases).series.query("period == '2022'")
+    assert np.allclose(stated["estimate"], measure(releases["2022"]).estimate, equal_nan=True)
+    found = differences(releases["2020"], releases["2022"])
+    assert np.allclose(found["second"], measure(releases["2022"]).estimate, equal_nan=True)
+
+
 def test_difference_of_two_halves_allows_for_their_bias() -> None:
     table = tailed(3, 40_000)
     halves = [
@@ -215,8 +254,8 @@ def test_unknown_bias_explains_differences_between_other_constants() -> None:
     assert unknown[heavy]["p_value"].dropna().gt(0.999).all()
     same = differences(plain, replace(two, lost=None))
     assert np.allclose(same["difference"].dropna(), 0.0)
-    series = {"a": replace(three, lost=None), "b": plain, "c": plain}
+    together = {"a": replace(three, lost=None), "b": plain, "c": plain}
     # The two with equal constants are compared as they are; the third, within its bound.
-    assert over_time(series).changes["periods"].eq(3).any()
+    assert over_time(together).changes["periods"].eq(3).any()
     unit = replace(plain, unit=True, radius=None)
     assert differences(unit, replace(three, unit=True, radius=None))["p_value"].isna().all()

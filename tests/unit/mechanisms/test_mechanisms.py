@@ -497,7 +497,7 @@ def test_comparison_has_the_constants_of_the_plan(
     private = request_for("gaussian", epsilon=2.0) | {"scaling": "private", "normalisation": "clip"}
     request = write_request(tmp_path, request=private, rows=50_000, intercept=True)
     plan = read_plan(request)
-    assert plan.estimates_constants
+    assert plan.spec.estimates_constants
     ranking = run_json("plan", request, "--compare", "--no-table", capsys=capsys)["ranking"]
     errors = {each["mechanism"]: each["matrix_error"] for each in ranking}
     assert errors["gaussian"] == pytest.approx(plan.matrix_error, rel=1e-9)

@@ -250,11 +250,16 @@ def test_no_other_release_has_missing_cells(tmp_path: Path, kind: str) -> None:
     verify(place)
 
 
-def test_constants_of_another_release_bring_no_matrix(tmp_path: Path) -> None:
+def test_later_release_with_the_same_constants_has_its_own(tmp_path: Path) -> None:
+    """The counts of the earlier release say in which columns cells are missing."""
     _, first = published(tmp_path)
-    name = first.manifest.release
-    place, scaled = published(tmp_path, request={"scaling": {"from": name}, "version": "v2"})
-    assert scaled.evidence.missing is None
+    keys = {"scaling": {"from": first.manifest.release}, "version": "v2"}
+    place, scaled = published(tmp_path, request=keys)
+    missing = scaled.evidence.missing
+    assert missing is not None
+    y = further_rows(scaled.manifest, table())
+    expected = (y.T @ y)[P:, P:] / ROWS
+    assert np.abs(missing.together - expected).max() < 8 * missing.sd
     verify(place)
 
 

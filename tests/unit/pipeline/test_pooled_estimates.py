@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import gramercy
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle
@@ -19,6 +20,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import make_estimate, make_report, withdraw
 from gramercy.pipeline.verify.verification import VerificationResult, verify_release
 from gramercy.schemas import families
+from tests.support.caveat_release import caveat_request, caveat_table, publish_caveats, seeded_noise
 from tests.support.factories import MECHANISM, edit_json, read_plan, run_release, write_request
 from tests.support.problems import raises
 
@@ -102,6 +104,47 @@ def test_a_pool_is_in_the_units_of_its_own_release(tmp_path: Path) -> None:
     means = zip(own.evidence.columns[1:], entries[0, 1:] / entries[0, 0], strict=True)
     in_own_units = [c.centre + c.scale * mean for c, mean in means]
     np.testing.assert_allclose(in_own_units, pool.means[own.names[1:]], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_pool_says_what_its_releases_say_of_their_columns(tmp_path: Path) -> None:
+    """On objects, in the sealed estimate, and in the report."""
+    publish_caveats(tmp_path)
+    mechanism = {"name": "gaussian", "epsilon": 5.0, "delta": 1e-6}
+    path = caveat_request(tmp_path)
+    again = yaml.safe_load(path.read_text()) | {"mechanism": mechanism, "estimates": []}
+    path.write_text(yaml.safe_dump(again))
+    with seeded_noise(6):
+        run_release(path)
+    catalogue = gramercy.open(Context.default().archive.root)
+    releases = [catalogue["toy/v1-r1"], catalogue["toy/v1-r2"]]
+    pool = gramercy.pool(releases)
+    kinds = pool.warnings.kinds
+    assert "sign" in kinds["rare"]
+    assert "not at random" in kinds["first"]
+    assert "fine" not in kinds
+    (of_release,) = (each for each in pool.warnings.of("rare") if each.kind == "sign")
+    assert of_release.release in {each.id for each in releases}
+    assert of_release.release in str(of_release)
+    assert [each.kind for each in pool.warnings if each.column is None] == ["hidden rows"]
+    described = pool.describe().columns
+    assert described["caveat"].to_dict() == {name: kinds.get(name, "") for name in described.index}
+    assert np.isnan(pool.standard_deviations["rare"])
+    assert (pool.means.listed()["caveat"] == pool.means.caveats).all()
+    truth = caveat_table()[["fine", "first", "second"]]
+    for found, value in (
+        (pool.means, truth.mean()),
+        (pool.standard_deviations, truth.std(ddof=0)),
+    ):
+        lower, upper = (each[truth.columns] for each in found.interval(0.99, "table"))
+        assert ((lower <= value) & (value <= upper)).all()
+
+    sealed = estimate("toy/v1-r2")
+    lines = sealed.tables["columns"].set_index("column")["caveat"]
+    assert lines.to_dict() == described["caveat"].to_dict()
+    assert set(sealed.tables["caveats"]["kind"]) == {each.kind for each in pool.warnings}
+    page = make_report(Context.default(), "toy", "v1-r1", [sealed.manifest.estimate]).page
+    assert kinds["rare"] in page
 
 
 FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {

@@ -26,8 +26,9 @@ from gramercy.pipeline.publish import private_table
 from gramercy.pipeline.publish.charging import publish
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
-from gramercy.scaling.column_constants import LARGEST_WINSOR, LEAST_WINSOR
+from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
+from gramercy.schemas.evidence import ROW_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
@@ -136,7 +137,7 @@ def test_constants_are_those_of_the_table(
     assert 0 < income.centre < 8000
     assert income.scale < 8000
     reach = weight.upper - weight.centre
-    assert LEAST_WINSOR <= reach / weight.scale <= LARGEST_WINSOR
+    assert WINSOR / 2 <= reach / weight.scale <= 2 * WINSOR
     assert weight.lower == pytest.approx(max(0.0, weight.centre - reach))
     assert facts.scaling.present is not None
     assert facts.scaling.present == pytest.approx((1, 1, 0.7, 1), abs=0.08)
@@ -221,7 +222,7 @@ def test_marginals_need_no_other_keys(tmp_path: Path) -> None:
         tmp_path, rows=ROWS, columns=COLUMNS, budget=BUDGET, request={"mechanism": mechanism}
     )
     plan = read_plan(place)
-    assert plan.estimates_constants
+    assert plan.spec.estimates_constants
     assert plan.request.estimates == ()
 
 
@@ -237,19 +238,23 @@ def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
     scaled = run_release(private_request(tmp_path, request={"scaling": {"from": name}}))
     bundle = released(scaled)
     assert bundle.manifest.columns == marginals.manifest.columns
-    assert not bundle.histograms
+    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS]
     stated = bundle.manifest.scaling
     assert (stated.release, stated.sha256) == (name, marginals.sha256)
     verified(scaled)
     alone = read_plan(private_request(tmp_path)).mechanism.guarantee.mu
     assert bundle.manifest.guarantee.mu > alone  # constants cost nothing here
+    assert bundle.evidence.lost is not None
+    with raises(families.SCALING, reason="it has no histograms of columns"):
+        read_plan(private_request(tmp_path, request={"scaling": {"from": scaled}}))
 
 
 def test_releases_without_histograms_have_no_constants(tmp_path: Path) -> None:
     bounded = {name: COLUMNS[name] for name in ("weight", "gaps")}
     declared = {"version": "v0", "scaling": "declared"}
     run_release(private_request(tmp_path, columns=bounded, request=declared))
-    for name, reason in (("absent", "it is not in the archive"), ("v0-r1", "it has no histograms")):
+    no_histograms = "it has no histograms of columns"
+    for name, reason in (("absent", "it is not in the archive"), ("v0-r1", no_histograms)):
         with raises(families.SCALING, reason=reason):
             keys = {"scaling": {"from": name}}
             read_plan(private_request(tmp_path, columns=bounded, request=keys))
@@ -265,7 +270,7 @@ def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
     needed = rows_needed(2, target_mu(plan.request.mechanism))
     assert needed > 80
     enough = read_plan(private_request(tmp_path, rows=needed, columns=bounded))
-    assert enough.estimates_constants
+    assert enough.spec.estimates_constants
     with raises(families.SCALING, count=80):
         read_plan(private_request(tmp_path, rows=80))
 

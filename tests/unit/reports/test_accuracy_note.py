@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy
+from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy, traceless_rows
 from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.reports.reader_notes import (
@@ -135,6 +135,8 @@ def tables() -> dict[str, Array]:
 
 
 EXPECTED_GREEN = {"gaussian", "likert", "binary", "counts"}
+# Rows that are unlike all others; a release says how many of these leave no trace.
+UNLIKE = {"shocks": 130, "joint outliers": 200}
 
 
 @cache
@@ -163,7 +165,8 @@ def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) 
     accuracy, note = verdict(evidence)
     truth = np.ma.corrcoef(np.ma.masked_invalid(tables()[kind]).T).data
     error = np.abs(correlation(evidence).estimate - truth)[accuracy.accurate.pairs]
-    assert note.level != "good" or error.max() < 0.1
+    hidden = 1.1 * (traceless_rows(evidence) or 0)
+    assert note.level != "good" or error.max() < 0.1 or hidden > UNLIKE.get(kind, ROWS)
     assert note.level == "good" or kind not in EXPECTED_GREEN
 
 
@@ -179,14 +182,14 @@ def test_verdict_has_its_numbers_in_a_table() -> None:
 def with_heavy_column() -> Array:
     """One column with a long tail."""
     table = gaussian().copy()
-    table[:, 3] = np.sinh(2 * table[:, 3])
+    table[:, 3] = np.sinh(2.5 * table[:, 3])
     return table
 
 
 def test_green_except_for_one_column_names_it() -> None:
     table = with_heavy_column()
     reach = np.abs(table).max(axis=0)
-    evidence = privately_scaled(table, list(zip(-reach, reach, strict=True)), 4.0)
+    evidence = privately_scaled(table, list(zip(-reach, reach, strict=True)), 4.0, 1)
     accuracy, note = verdict(evidence)
     assert accuracy.largest > 0.12 > accuracy.accurate.largest
     assert (note.level, accuracy.excepted) == ("good", ("c3",))

@@ -23,6 +23,7 @@ from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request_parts import ScalingFacts
+from tests.support.caveat_release import seeded_noise
 from tests.support.factories import run_release, write_request
 from tests.support.pages import check_ids
 from tests.unit.pipeline.test_groups import COLUMNS as GROUP_COLUMNS
@@ -184,19 +185,20 @@ def test_page_of_private_constants_has_the_numbers_of_all_interfaces(
     frame["rare"] = np.where(np.arange(20_000) % 500 == 0, 3e4, 0.0)
     frame.to_csv(tmp_path / "table.csv", index=False)
     limits = {"x": 200.0, "y": 300.0, "rare": 1e6}
-    run_release(
-        write_request(
-            tmp_path,
-            rows=20_000,
-            columns={name: {"lower": -high, "upper": high} for name, high in limits.items()},
-            intercept=True,
-            budget={"epsilon": 9.0, "delta": 1e-5},
-            request={
-                "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
-                "scaling": "private",
-            },
+    with seeded_noise(3):
+        run_release(
+            write_request(
+                tmp_path,
+                rows=20_000,
+                columns={name: {"lower": -high, "upper": high} for name, high in limits.items()},
+                intercept=True,
+                budget={"epsilon": 9.0, "delta": 1e-5},
+                request={
+                    "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
+                    "scaling": "private",
+                },
+            )
         )
-    )
     bundle = read_release(home / "archive/toy/v1-r1/release")
     evidence, own, found = bundle.evidence, own_columns(bundle), correlations(bundle)
     assert own is not None

@@ -18,7 +18,7 @@ def lengths(df: float, sd: float = 0.0, seed: int = 0) -> RowLengths:
     """Published lengths of rows whose cells have a t distribution."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_t(df, size=(ROWS, Q - 1))
-    edges = length_edges(Q, 1e4)
+    edges = length_edges(Q)
     found = np.searchsorted(edges, np.sqrt(1 + (rows**2).sum(axis=1)), side="right") - 1
     counts = np.bincount(found, minlength=edges.size)
     noisy = counts + np.rint(sd * rng.normal(size=edges.size)).astype(np.int64)
@@ -31,7 +31,7 @@ def test_cut_has_the_least_error(df: float, noise: float) -> None:
     seen = lengths(df)
 
     def error(cut: float) -> float:
-        beyond = seen.weights() @ seen.lost(RADIUS * math.sqrt(1 + cut / 1.1)) / (Q - 1)
+        beyond = seen.weights() @ seen.lost(RADIUS * math.sqrt(1 + cut)) / (Q - 1)
         return float(beyond**2 + 2 * (cut * RADIUS**2 * noise / ROWS) ** 2)
 
     chosen = lost_cut(seen, RADIUS, Q - 1, noise)
@@ -49,7 +49,7 @@ def test_more_noise_or_lighter_tails_lower_the_cut() -> None:
 
 
 def test_any_counts_give_a_cut() -> None:
-    edges = length_edges(Q, 1e4)
+    edges = length_edges(Q)
     for counts in (np.zeros(edges.size), -np.arange(edges.size), np.full(edges.size, 1e9)):
         seen = RowLengths(counts.astype(np.int64), 100.0, edges, ROWS)
         assert lost_cut(seen, RADIUS, Q - 1, 1.0) in CUTS

@@ -27,15 +27,15 @@ def test_counts_are_shifted_to_the_number_of_rows() -> None:
     ],
 )
 def test_runs_are_seen_from_inside_to_outside(evidence: list[float], seen: int) -> None:
-    assert seen_bins(evidence, 3.0, 0.2)[0] == seen
+    assert seen_bins(evidence) == seen
 
 
 def test_a_gap_costs_evidence() -> None:
-    far = [0.0] * 10 + [4.0]
-    assert seen_bins(far, 3.0, 0.0)[0] == 11
-    assert seen_bins(far, 3.0, 0.2)[0] == 0
+    assert seen_bins([0.0, 4.0]) == 2
+    assert seen_bins([0.0] * 10 + [4.0]) == 0
+    assert seen_bins([0.0] * 10 + [4.0], 2.0) == 11
 
 
 def test_noise_alone_is_hardly_ever_seen() -> None:
-    seen = [seen_bins(RNG.normal(size=15), 3.0, 0.2)[0] > 0 for _ in range(2000)]
+    seen = [seen_bins(RNG.normal(size=15)) > 0 for _ in range(2000)]
     assert np.mean(seen) < 0.06  # some 120 runs are tried

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import (
-    LARGEST_WINSOR,
-    LEAST_WINSOR,
-    Constants,
     binary_logarithm,
-    column_constants,
     rounded,
-    zoomed_grid,
 )
 from gramercy.scaling.column_scan import ColumnScan
 from tests.support.histogram_tables import estimated, scanned
@@ -158,16 +153,6 @@ def test_wrong_planning_figures_are_corrected_by_the_counts() -> None:
         assert constants.scale == pytest.approx(3, rel=0.4)
 
 
-def test_limits_of_cells() -> None:
-    few, many = scanned(NORMAL, sd=N / 50).body, scanned(NORMAL, sd=1e-3).body
-    assert few is not None
-    assert many is not None
-    assert (few.winsor, many.winsor) == (LEAST_WINSOR, LARGEST_WINSOR)
-    bounded = estimated(NORMAL, -3.0, 1e6)
-    assert bounded.lower == -3
-    assert bounded.upper < 100
-
-
 def test_histograms_get_finer_where_noise_is_small() -> None:
     def bins(cells: Array, lower: float, upper: float, **how: Any) -> int:
         body = scanned(cells, lower, upper, **how).body
@@ -178,15 +163,6 @@ def test_histograms_get_finer_where_noise_is_small() -> None:
     assert bins(NORMAL, -9.0, 9.0, sd=N / 1000) == 32
     assert bins(NORMAL, -9.0, 9.0, sd=1.0) == 64
     assert bins(5e5 + NORMAL, 1.0, 1e6, sd=1.0, stages=1) == 128
-
-
-def test_collapsed_scale_is_not_believed() -> None:
-    wide = Constants(0.0, 2.0, 1.0, bins=64)
-    grid = zoomed_grid(wide, -10.0, 10.0)
-    counts = np.zeros(grid.size, np.int64)
-    counts[np.searchsorted(grid.edges, 0.0) - 1] = N  # all cells in the narrow bin around zero
-    constants = column_constants(counts, grid, 1e-9, float(N), wide, -10.0, 10.0)
-    assert (constants.centre, constants.scale) == (wide.centre, wide.scale)
 
 
 @settings(max_examples=60, deadline=None)

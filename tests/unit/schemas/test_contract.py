@@ -253,3 +253,20 @@ def test_column_of_dates_needs_private_numbers_of_rows() -> None:
         periodic("t.csv", "month", period={"column": "c0"}, **private)
     with raises(families.PERIODS, placeholders=("none",)):
         periodic("{year}-{month}.csv", "month", period=period, **private)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"lower": -1e101, "upper": 1e9},
+        {"lower": 0.0, "upper": 1e-101},
+        {"lower": -1.0, "upper": 1.0, "scale": 1e101},
+        {"lower": -1.0, "upper": 1.0, "scale": 1e-101},
+        {"lower": 1e16, "upper": 1e16 + 8},
+        {"lower": -1.0 - 4e-16, "upper": -1.0},
+    ],
+)
+def test_bounds_without_room_for_constants_are_refused(column: dict[str, float]) -> None:
+    """Their squares would overflow or vanish, or a release could fail after its charge."""
+    with raises(families.BOUNDS, column="x"):
+        yearly("table-{year}.csv", columns={"x": column})

@@ -131,7 +131,7 @@ def test_counts_are_independent_of_batches_and_threads(
 ) -> None:
     table = frame(2000)
     source = write_files(tmp_path, table)
-    bins, edges = counted(source, 2003), length_edges(6, 100.0)
+    bins, edges = counted(source, 2003), length_edges(6)
     declared = contract(source, 2003)
     lengths = count_lengths(open_source(source), declared, edges)
     monkeypatch.setattr(gramercy.tables.sums.row_transform, "_LARGE", 0 if large else 1 << 60)
@@ -152,7 +152,7 @@ def test_changed_row_moves_at_most_one_unit_of_each_histogram(tmp_path: Path) ->
     """A row is replaced by hostile cells, by a malformed line, or is removed."""
     path, table = tmp_path / "t.csv", frame(40)
     lines = table.to_csv(index=False).splitlines()
-    edges = length_edges(6, 100.0)
+    edges = length_edges(6)
 
     def histograms(changed: list[str], **changes: Any) -> list[Array]:
         path.write_text("\n".join(changed) + "\n")
@@ -180,7 +180,7 @@ def test_empty_table_has_empty_histograms(persons: bool, tmp_path: Path) -> None
     changes = {"neighbours": "add-remove"} | (PERSONS if persons else {})
     declared = contract(path, 900, **changes)
     bins = counted(path, 900, **changes)
-    lengths = count_lengths(open_source(str(path)), declared, length_edges(6, 100.0))
+    lengths = count_lengths(open_source(str(path)), declared, length_edges(6))
     for counts in (bins, lengths):
         assert (counts.units, counts.rows_read) == (0, 0)
         assert not any(histogram.any() for histogram in counts.counts)
@@ -198,7 +198,7 @@ def test_wrong_number_of_rows_is_refused_only_where_it_is_public(
         if count == "bins":
             return counted(path, rows, **changes)
         declared = contract(path, rows, **changes)
-        return count_lengths(open_source(str(path)), declared, length_edges(6, 100.0))
+        return count_lengths(open_source(str(path)), declared, length_edges(6))
 
     with raises(families.ROW_COUNT, source=str(path), rows=50, declared=49):
         run(49)
@@ -229,7 +229,7 @@ def test_length_histogram_is_exact(tmp_path: Path) -> None:
     table = frame(3000)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path)
-    edges = length_edges(6, 100.0)
+    edges = length_edges(6)
     counts = count_lengths(open_source(str(path)), contract(path, 3000), edges)
     lengths = np.sqrt(scaled_lengths(table))
     expected = np.bincount(np.searchsorted(edges, lengths * (1 + 1e-12), side="right") - 1)
@@ -305,6 +305,7 @@ class KeysOf:
         return self._keys[:, self._position - rows : self._position]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_each_person_counts_by_the_row_with_the_least_key(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -334,7 +335,7 @@ def test_each_person_counts_by_the_row_with_the_least_key(
 def test_changed_person_moves_at_most_one_unit_of_each_histogram(tmp_path: Path) -> None:
     """All rows of one person change, while the rows of other persons keep their keys."""
     path, table = tmp_path / "t.csv", person_frame()
-    rng, edges = np.random.default_rng(3), length_edges(6, 100.0)
+    rng, edges = np.random.default_rng(3), length_edges(6)
     table["key"] = rng.permutation(len(table))
 
     def histograms(changed: pd.DataFrame, **changes: Any) -> list[Array]:

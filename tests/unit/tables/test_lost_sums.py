@@ -280,6 +280,7 @@ def test_one_row_moves_the_sums_by_at_most_the_sensitivity(
         assert max(replaced) > 1.4 * squared_radius * (0.99 if cut > 1 else 0.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [ONE_PART, GROUPS], ids=["all", "groups"])
 @pytest.mark.parametrize("cut", CUTS)
 def test_one_person_moves_the_sums_by_at_most_the_sensitivity(

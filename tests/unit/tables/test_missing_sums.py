@@ -211,6 +211,7 @@ def test_one_row_moves_the_sums_by_at_most_the_sensitivity(
         assert max(added) > 0.99 * squared_radius
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [ONE_PART, GROUPS], ids=["all", "groups"])
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("indicator", [0.2, 1.0, 5.0])

@@ -217,7 +217,7 @@ def texts(names: list[bytes | None]) -> pa.LargeStringArray:
 @pytest.mark.parametrize("hashed", HASHES)
 @pytest.mark.parametrize("slots", [np.uint32, np.uint64])
 @given(batches=BATCHES)
-@settings(deadline=None)  # the first example may wait for a compiler
+@settings(max_examples=30)  # of each of eight tables
 def test_table_equals_dictionary(hashed: str, slots: Any, batches: Any) -> None:
     """Few slots are made at first, so that the table grows."""
     with pytest.MonkeyPatch.context() as patch:
