@@ -45,8 +45,9 @@ def test_partial_correlations_of_the_table_are_covered(epsilon: float) -> None:
         lower, upper = found.interval(0.95, "table")
         truth = partial(table)
         inside = (lower <= truth) & (truth <= upper)
-        covered.append(inside[found.estimable & ~np.eye(6, dtype=bool)].mean())
+        covered.extend(inside[found.estimable & ~np.eye(6, dtype=bool)].tolist())
         assert (found.bias.deviation[0][~np.eye(6, dtype=bool)] > 0).all()
+    assert len(covered) > 30  # of 120
     assert np.mean(covered) > 0.9
 
 
