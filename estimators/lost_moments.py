@@ -309,7 +309,7 @@ def moments_of(
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    of_lost = np.sqrt(trust_pair) * s * (1 + beyond) / pairs / deviations
+    of_lost = np.sqrt(trust_pair) * s * (1 + trust_pair * beyond) / pairs / deviations
     of_pairs = Z95 * np.sqrt(trust_pair) * s
     np.fill_diagonal(of_pairs, Z95 * losses.error)
 

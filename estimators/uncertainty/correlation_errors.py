@@ -173,6 +173,7 @@ class CorrelationErrors:
         `deviation`: standard deviation of what is not known of it; not estimable where it exceeds
         `most`. Both have the shape (p, p).
         """
+        shift, deviation = ((each + each.T) / 2 for each in (shift, deviation))  # to the last digit
         moved, known = self.estimable, self.estimable & (deviation <= most)
         error = np.sqrt(self.sampling_factor + self.noise_coefficients[0])
         error = np.where(error > 0, error, np.inf)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
+from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.estimators.uncertainty.moment_errors import completed_moments, correlations
 from gramercy.schemas.evidence import Evidence
 
@@ -47,7 +48,7 @@ def with_clipping(
         np.fill_diagonal(each, 0.0)
     v = loadings * np.sqrt(np.maximum(np.diag(kept), 0.0))
     w = -errors.estimate
-    moved = v @ change @ v.T
+    moved = congruence(v, change)  # symmetric to the last digit
     own = np.diag(moved)
     shift = moved - w * np.add.outer(own, own) / 2
     np.fill_diagonal(shift, 0.0)
