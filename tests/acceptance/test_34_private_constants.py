@@ -196,7 +196,7 @@ def test_all_draws_together_are_within_the_charged_mu(
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))
-    assert 0.985 < share <= 1.0
+    assert 0.97 < share <= 1.0
 
 
 # --- Planted flaws ----------------------------------------------------------------------------
