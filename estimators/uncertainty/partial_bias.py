@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.entry_covariance import congruence
 from gramercy.estimators.uncertainty.moment_errors import completed_moments, correlations
 from gramercy.schemas.evidence import Evidence
 
