@@ -30,7 +30,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     Whitening,
 )
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
-from gramercy.common.metric import Metric, congruence
+from gramercy.common.metric import ROW_BITS, congruence
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import MATRIX
 from gramercy.schemas import wordings
@@ -164,21 +164,26 @@ class Geometry:
         histograms = {each.column: each for each in bundle.histograms}
         malformed = facts.parts > 1
         self.scaled = Lengths(histograms[ROW_LENGTHS], lost.unit, malformed=malformed)
-        self.drawn, self.root, self.rounded = self.scaled, np.eye(p), np.zeros(p)
+        self.drawn, self.root = self.scaled, np.eye(p)
         if bundle.whitening is not None:
-            metric = Metric(bundle.whitening.metric, np.array(facts.largest_values))
             self.turned = Lengths(histograms[TURNED_LENGTHS], lost.radius, malformed=malformed)
-            # x^T W x is the square of a row's length in the metric, and the rows in it are rounded.
-            self.turn = congruence(metric.matrix, np.eye(p)) * (lost.unit / lost.radius) ** 2
-            self.rounded = np.ldexp(0.5, -metric.row_bits) / lost.unit
+            # x^T W x is the square of a row's length in the metric.
+            self.turn = congruence(bundle.whitening.metric, np.eye(p))
+            self.turn *= (lost.unit / lost.radius) ** 2
         if bundle.root is not None:
             self.drawn, self.root = self.turned, bundle.root
         self.near, self.far = _extremes(congruence(self.root, np.eye(p)))
+        # By how much a cell of x, shortened, is rounded before the metric is applied.
+        self.rounded = 2.0**-ROW_BITS * max(1.0, math.sqrt(self.far))
         # x^T W x of what is lost is (1 - w) |u|^2.
         back = np.asarray(np.linalg.inv(self.root), np.float64)
         if lost.intercept:
             back[:, 0] /= lost.intercept
         self.restored = congruence(back.T, np.eye(p))
+        self.rounded_lost = 0.0
+        if bundle.root is not None:
+            longest = (1 + math.sqrt(lost.cut)) * max(1.0, lost.intercept)
+            self.rounded_lost = 2.0**-ROW_BITS * longest
         # The least and the largest |y|^2/|u|^2 and |y|^2/|x|^2: of one row, and of a person's rows.
         other, square = lost.intercept**2, lost.unit**2
         person = facts.privacy_unit == "person"
@@ -213,7 +218,7 @@ class Part:
         self.most_clipped = self.most if self.persons else min(geometry.most_clipped, self.most)
 
         def matrix(
-            name: str, mean: Array, law: NoiseLaw, norm: float, step: float, rounded: Array | float
+            name: str, mean: Array, law: NoiseLaw, norm: float, step: float, rounded: float = 0.0
         ) -> Matrix:
             gaussian = law.family in {"gaussian-isotropic", "gaussian-iid"}
             sd = law.deviations(len(mean)) if gaussian else np.full_like(mean, math.inf)
@@ -222,11 +227,11 @@ class Part:
             return Matrix(files[name], rows.value * mean, rows.value * sd, length, steps)
 
         own = geometry.calibration
-        self.kept = matrix(MATRIX, bundle.drawn, facts.noise, 1.0, own.mechanism.lattice.step, 0.0)
+        self.kept = matrix(MATRIX, bundle.drawn, facts.noise, 1.0, own.mechanism.lattice.step)
         self.further = dict[str, Matrix]()
         for name, form in facts.further_rows.items():
             law, step = facts.further_facts[name].noise, own.further[name].lattice.step
-            rounded = geometry.rounded if name == "lost" and bundle.root is not None else 0.0
+            rounded = geometry.rounded_lost if name == "lost" else 0.0
             mean = bundle.further[name]
             self.further[name] = matrix(name, mean, law, form.norm, step, rounded)
 
@@ -247,7 +252,8 @@ class Part:
         of_lost = (facts.unit / facts.intercept) ** 2
         weights = np.outer(self.geometry.root[0], self.geometry.root[0]) * facts.unit**2
         weight = self.kept.form(weights) + lost.trace(end=1) * of_lost
-        slack = self.most * self.kept.rounding(weights, 1.0)
+        rounded = self.geometry.rounded * facts.unit  # of the intercept
+        slack = self.most * (self.kept.rounding(weights, 1.0) + 2 * rounded + rounded**2)
         slack += self.most_clipped * lost.rounding(_squares(len(lost.sums), 0, 1) * of_lost, 1.0)
         yield weight.at_most(counted, slack, lost.file, source)
         for uncounted in self.geometry.uncounted:
@@ -292,7 +298,7 @@ class Part:
             raise ValueError
         p, sd = len(whitening.pilot), mechanism.noise_of_sum(1)
         sds = np.where(np.eye(p, dtype=bool), math.sqrt(2.0), 1.0) * sd
-        steps = mechanism.lattice.step + geometry.rounded
+        steps = np.full(p, mechanism.lattice.step + geometry.rounded)
         pilot = Matrix(f"{PILOT}.npy", whitening.pilot, sds, 1.0, steps)
         yield from pilot.scores()
         slack = self.most * pilot.rounding()
