@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from gramercy.common.metric import congruence
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy, Level, level_of
 from gramercy.estimators.accuracy.row_simulation import one_factor_rows
-from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.noise.draws import Stream, draw, stream
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges, lost_cut
@@ -150,7 +150,7 @@ class _PlainTable:
         return math.sqrt(float(self.squares.max()))
 
     def lengths(
-        self, source: np.random.RandomState, edges: Array, squares: Array, law: HistogramNoise
+        self, source: Stream, edges: Array, squares: Array, law: HistogramNoise
     ) -> Histogram:
         """The published histogram of lengths, whose squares are given."""
         bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
@@ -197,7 +197,7 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
 
 
 def _clipped(
-    source: np.random.RandomState, plan: Plan, table: _PlainTable, lengths: Histogram, clip: Clip
+    source: Stream, plan: Plan, table: _PlainTable, lengths: Histogram, clip: Clip
 ) -> tuple[Array, Array]:
     """The weight of every unit, and G of `Whitening.root_of`: the identity in scaled columns."""
     pilot, counts = plan.calibration.pilot, plan.calibration.added
