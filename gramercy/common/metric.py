@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_BITS, _ROW_BITS = 53, 22
+_BITS = 53
 _HALF = 0.5  # the mantissa of a power of two
+_FARTHEST = 900  # exponent of the largest and of the smallest row that keep their length
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,36 +26,34 @@ class Metric:
 
     # A, symmetric and invertible; shape (q, q). An entry is a whole number times a power of two.
     matrix: Array
-    # largest absolute value of each scaled column that the bounds in use allow; shape (q,)
-    largest: Array
 
     @classmethod
-    def near(cls, matrix: Array, largest: Array) -> Metric:
+    def near(cls, matrix: Array) -> Metric:
         """The metric that is nearest to a symmetric matrix."""
-        of_columns = _unit_bits(matrix, largest)
-        bits = np.minimum.outer(of_columns, of_columns)
-        return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits), largest)
+        bits = cls(matrix).bits
+        return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits))
 
     @property
-    def row_bits(self) -> NDArray[np.int64]:
-        """A scaled column is rounded to multiples of two to minus this number; shape (q,)."""
-        return _row_bits(self.largest)
+    def row_bits(self) -> int:
+        """Binary digits of a rounded row: half of those that a product of q terms leaves."""
+        return (_BITS - math.ceil(math.log2(len(self.matrix)))) // 2
 
     @property
     def bits(self) -> int:
-        """Entries of y are multiples of two to minus this number."""
-        return int((_unit_bits(self.matrix, self.largest) + self.row_bits)[0])
+        """Entries of A are multiples of two to minus this number."""
+        room = _BITS - math.ceil(math.log2(len(self.matrix))) - self.row_bits
+        return room - int(_exponents(np.abs(self.matrix).max(keepdims=True))[0, 0])
 
     @cached_property
     def units(self) -> Array:
-        """A in units of the rows of whole numbers; whole numbers, shape (q, q).
+        """A in its units: whole numbers, shape (q, q).
 
         Raises
         ------
         ValueError
             If they are not whole.
         """
-        units = np.ldexp(self.matrix, _unit_bits(self.matrix, self.largest))
+        units = np.ldexp(self.matrix, self.bits)
         if not (np.rint(units) == units).all():
             raise ValueError
         return units
@@ -62,13 +61,17 @@ class Metric:
     def rows(self, scaled: Array) -> Array:
         """A z for every row; shape (q, rows), exact for the rounded rows.
 
-        `scaled`: shape (q, rows), finite, and within the bounds in use.
+        Parameters
+        ----------
+        scaled
+            Shape (q, rows), finite. Every row is rounded to `row_bits` binary digits of its largest
+            entry. So the digits of A do not depend on how large a cell may be.
         """
-        return self.of_whole(np.rint(np.ldexp(scaled, self.row_bits[:, None])))
-
-    def of_whole(self, rows: Array) -> Array:
-        """A z for rows that are already in whole numbers."""
-        return (self.units @ rows) * 2.0**-self.bits
+        exponents = np.maximum(_exponents(np.abs(scaled).max(axis=0)), -_FARTHEST)
+        whole = scaled * np.ldexp(1.0, self.row_bits - exponents)
+        product: Array = self.units @ np.rint(whole, out=whole)
+        product *= np.ldexp(1.0, np.minimum(exponents, _FARTHEST) - (self.row_bits + self.bits))
+        return product
 
     @property
     def inverse(self) -> Array:
@@ -83,20 +86,7 @@ def congruence(linear: Array, matrix: Array) -> Array:
 
 
 def _exponents(values: Array) -> NDArray[np.int64]:
-    """The smallest e with value <= 2^e."""
+    """The smallest e with value <= 2^e; 0 for zero."""
     mantissa, exponent = np.frexp(values)
     smallest: NDArray[np.int64] = (exponent - (mantissa == _HALF)).astype(np.int64)
     return smallest
-
-
-def _row_bits(largest: Array) -> NDArray[np.int64]:
-    return _ROW_BITS - np.maximum(_exponents(largest), 0)
-
-
-def _unit_bits(matrix: Array, largest: Array) -> NDArray[np.int64]:
-    """The number of binary digits of entries in each column, so that no sum exceeds 2^53."""
-    row_bits = _row_bits(largest)
-    room = _BITS - _ROW_BITS - math.ceil(math.log2(len(matrix)))
-    most = _exponents(np.abs(np.ldexp(matrix, -row_bits)).max(keepdims=True))[0, 0]
-    bits: NDArray[np.int64] = (room - most) - row_bits
-    return bits

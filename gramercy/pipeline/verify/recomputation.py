@@ -119,12 +119,12 @@ def _check_metric(
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     check_lattice(place / "pilot.npy", whitening.pilot * pilot.lattice.divisor)
     turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
-    metric, largest = whitening.metric, np.array(spec.largest_values)
+    metric = whitening.metric
     try:
-        Metric(metric, largest).units  # noqa: B018
+        Metric(metric).units  # noqa: B018
     except ValueError:
         raise wordings.file_contradicts(str(place / "metric.npy"), DESCRIPTOR) from None
-    if not arrays_close(Metric.near(turning.metric, largest).matrix, metric):
+    if not arrays_close(Metric.near(turning.metric).matrix, metric):
         raise wordings.file_contradicts(str(place / "metric.npy"), "pilot.npy")
     edges = turning.edges(metric, longest_row(spec))
     if not arrays_close(edges, turned.lower):

@@ -443,7 +443,7 @@ Array = NDArray[np.float64]
 
 _BLOCK_ROWS = 256  # rows
 _INTERCEPT, _NUMBER = -1, -1
-_UNIT, _CLIP, _WHOLE = 0, 1, 2
+_UNIT, _CLIP, _WHOLE, _SCALED = 0, 1, 2, 3
 
 
 class NormaliseKernel:
@@ -456,12 +456,14 @@ class NormaliseKernel:
         self,
         features: NDArray[np.int64],
         constants: Array,
-        normalisation: Unit | Clip | Whole,
+        normalisation: Unit | Clip | Whole | None,  # None for scaled rows that are not rounded
         lattice: Lattice,
     ) -> None:
         self._features, self._constants = features, constants
-        radius = normalisation.divisor(np.nan)
-        self._kind = _UNIT if radius is None else _WHOLE if normalisation.keeps_rows else _CLIP
+        radius = 1.0 if normalisation is None else normalisation.divisor(np.nan)
+        self._kind = _UNIT if radius is None else _CLIP
+        if normalisation is None or normalisation.keeps_rows:
+            self._kind = _SCALED if normalisation is None else _WHOLE
         self._radius = radius or 1.0
         self._lattice = lattice
 
@@ -528,36 +530,28 @@ class MetricKernel:
         lattice: Lattice,
     ) -> None:
         features, constants = _features(columns, intercept), repair_constants(columns)
-        self._metric = metric
-        # Columns of zeros and ones are multiplied by their power of two after the first pass.
-        numbers = (features[:, 0] >= 0) & (features[:, 1] == _NUMBER)
-        bits = metric.row_bits
-        constants[features[numbers, 0], _SCALE] *= 2.0 ** -bits[numbers]
-        self._powers = np.where(numbers, 1.0, 2.0**bits)[:, None]
-        q = len(features)
-        self._before = NormaliseKernel(features, constants, _AS_THEY_ARE, UnscaledLattice(q))
-        places = np.column_stack([np.arange(q), np.full(q, _NUMBER)])
-        self._after = NormaliseKernel(places, np.tile(_IDENTITY, (q, 1)), normalisation, lattice)
+        self._metric, self._width = metric, len(features)
+        self._before = NormaliseKernel(features, constants, None, lattice)
+        places = np.column_stack([np.arange(self._width), np.full(self._width, _NUMBER)])
+        self._after = NormaliseKernel(
+            places, np.tile(_IDENTITY, (self._width, 1)), normalisation, lattice
+        )
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
         """Integer rows; see `RowTransform.integers`."""
-        return self._after(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
+        return self._after(self.rows(cells, repairs), Repairs.zeros(self._width))
 
     def squares(self, cells: Array, repairs: Repairs) -> Array:
         """Squares of integer rows; see `RowTransform.squares`."""
-        return self._after.squares(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
+        return self._after.squares(self.rows(cells, repairs), Repairs.zeros(self._width))
 
     def rows(self, cells: Array, repairs: Repairs) -> Array:
         """The rows in the metric; see `Metric.rows`."""
-        z = self._before(cells, repairs)
-        z *= self._powers
-        return self._metric.of_whole(z)
+        return self._metric.rows(self._before(cells, repairs))
 
 
 Kernel = NormaliseKernel | MetricKernel
-_SCALE = 3  # place among a column's constants
 _IDENTITY = (-np.inf, np.inf, 0.0, 1.0, -np.inf, np.inf)
-_AS_THEY_ARE = Whole(kind="whole")
 
 
 def _features(columns: Sequence[ColumnKind], intercept: bool) -> NDArray[np.int64]:
@@ -630,6 +624,8 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                 squares[k] += x * x
             filled[i] += missing
             clamped[i] += out_of_bounds
+        if kind == _SCALED:
+            continue
         if unscaled:
             for f in range(p):
                 out = q[f, first : first + m]
