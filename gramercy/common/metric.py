@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_BITS = 53
+_BITS, ROW_BITS = 53, 22
+# Longer rows are as if they were this long, as a power of two: far longer than any radius.
+LONGEST = 400
 _HALF = 0.5  # the mantissa of a power of two
-_FARTHEST = 900  # exponent of the largest and of the smallest row that keep their length
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A linear map of scaled rows, which are rounded before it."""
+    """A linear map of scaled rows, each of which is rounded before it.
+
+    A row is rounded to 2^-22 of the power of two that its largest entry reaches.
+    """
 
     # A, symmetric and invertible; shape (q, q). An entry is a whole number times a power of two.
     matrix: Array
@@ -30,30 +34,19 @@ class Metric:
     @classmethod
     def near(cls, matrix: Array) -> Metric:
         """The metric that is nearest to a symmetric matrix."""
-        bits = cls(matrix).bits
+        bits = _unit_bits(matrix)
         return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits))
-
-    @property
-    def row_bits(self) -> int:
-        """Binary digits of a rounded row: half of those that a product of q terms leaves."""
-        return (_BITS - math.ceil(math.log2(len(self.matrix)))) // 2
-
-    @property
-    def bits(self) -> int:
-        """Entries of A are multiples of two to minus this number."""
-        room = _BITS - math.ceil(math.log2(len(self.matrix))) - self.row_bits
-        return room - int(_exponents(np.abs(self.matrix).max(keepdims=True))[0, 0])
 
     @cached_property
     def units(self) -> Array:
-        """A in its units: whole numbers, shape (q, q).
+        """A in units of 2^-bits; whole numbers, shape (q, q).
 
         Raises
         ------
         ValueError
             If they are not whole.
         """
-        units = np.ldexp(self.matrix, self.bits)
+        units = np.ldexp(self.matrix, self._bits)
         if not (np.rint(units) == units).all():
             raise ValueError
         return units
@@ -61,17 +54,20 @@ class Metric:
     def rows(self, scaled: Array) -> Array:
         """A z for every row; shape (q, rows), exact for the rounded rows.
 
-        Parameters
-        ----------
-        scaled
-            Shape (q, rows), finite. Every row is rounded to `row_bits` binary digits of its largest
-            entry. So the digits of A do not depend on how large a cell may be.
+        `scaled`: shape (q, rows), finite.
         """
-        exponents = np.maximum(_exponents(np.abs(scaled).max(axis=0)), -_FARTHEST)
-        whole = scaled * np.ldexp(1.0, self.row_bits - exponents)
-        product: Array = self.units @ np.rint(whole, out=whole)
-        product *= np.ldexp(1.0, np.minimum(exponents, _FARTHEST) - (self.row_bits + self.bits))
-        return product
+        exponents = row_exponents(scaled)
+        return self.of_whole(np.rint(np.ldexp(scaled, ROW_BITS - exponents)), exponents)
+
+    def of_whole(self, rows: Array, exponents: NDArray[np.int64]) -> Array:
+        """A z for rows that are already in whole numbers; see `row_exponents`."""
+        made: Array = self.units @ rows
+        made *= np.ldexp(1.0, np.minimum(exponents, LONGEST) - ROW_BITS - self._bits)
+        return made
+
+    @cached_property
+    def _bits(self) -> int:
+        return _unit_bits(self.matrix)
 
     @property
     def inverse(self) -> Array:
@@ -85,8 +81,14 @@ def congruence(linear: Array, matrix: Array) -> Array:
     return (product + product.T) / 2
 
 
-def _exponents(values: Array) -> NDArray[np.int64]:
-    """The smallest e with value <= 2^e; 0 for zero."""
-    mantissa, exponent = np.frexp(values)
-    smallest: NDArray[np.int64] = (exponent - (mantissa == _HALF)).astype(np.int64)
-    return smallest
+def row_exponents(scaled: Array) -> NDArray[np.int64]:
+    """The power of two that no entry of a row exceeds, for every row; shape (rows,)."""
+    exponents: NDArray[np.int64] = np.frexp(np.abs(scaled).max(axis=0))[1].astype(np.int64)
+    return np.maximum(exponents, -LONGEST)
+
+
+def _unit_bits(matrix: Array) -> int:
+    """The number of binary digits of entries, so that no sum exceeds 2^53."""
+    mantissa, exponent = math.frexp(float(np.abs(matrix).max()))
+    most = exponent - (mantissa == _HALF)  # the smallest e with every entry at most 2^e
+    return _BITS - ROW_BITS - math.ceil(math.log2(len(matrix))) - most
