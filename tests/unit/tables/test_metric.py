@@ -87,6 +87,68 @@ def test_power_of_two_stays_a_power_of_two() -> None:
     assert (Metric(metric.matrix).units == metric.units).all()
 
 
+def whitening_matrix(size: int, condition: float) -> Array:
+    """A metric with eigenvalues from 1 to the condition, in directions of no column."""
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
+    matrix: Array = (vectors * np.geomspace(1, condition, size)) @ vectors.T
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize(("size", "condition"), [(2, 2.0**16), (60, 2.0**13), (1000, 2.0**11)])
+def test_nearly_singular_metrics_stay_invertible(size: int, condition: float) -> None:
+    """More than what the noise of a pilot allows for a billion rows."""
+    metric = Metric.near(whitening_matrix(size, condition))
+    values = np.linalg.eigvalsh(metric.matrix)
+    assert values[0] > 0.5
+    assert np.isclose(values[-1], condition, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0.0, -0.0, 0.0],
+        [5e-324, -5e-324, 0.0],
+        [1.0, 1e-300, 5e-324],
+        [1e-100, 1e-110, 0.0],
+        [2.0**40, -(2.0**40), 1.0],
+        [1.0, 1e100, -1e100],
+        [1.7e308, -1.7e308, 1.0],
+    ],
+)
+def test_rows_of_any_size_are_finite_and_keep_their_direction(row: list[float]) -> None:
+    metric = Metric.near(np.array([[3.0, 1, 0.5], [1, 2, 0.25], [0.5, 0.25, 1]]) / 8)
+    z = np.array(row)[:, None]
+    y = metric.rows(z)
+    assert np.isfinite(y).all()
+    assert (metric.rows(np.hstack([np.ones((3, 1)), z]))[:, 1:] == y).all()
+    largest = np.abs(z).max()
+    if 1e-120 < largest < 1e120:  # others are far beyond every radius, or zero
+        assert np.allclose(y / largest, metric.matrix @ (z / largest), rtol=0, atol=1e-6)
+
+
+def test_wide_rows_are_exact() -> None:
+    """3000 columns, and sums of terms of one sign, which are the largest."""
+    metric = Metric.near(np.full((3000, 3000), 0.999) - 0.25 * np.eye(3000))
+    scaled = np.random.default_rng(1).uniform(0.9, 1, (3000, 4))
+    whole = np.rint(scaled * 2.0 ** (22 - row_exponents(scaled))).astype(np.int64)
+    some = metric.units[:4].astype(np.int64)
+    exact = [
+        [sum(int(a) * int(z) for a, z in zip(r, c, strict=True)) for c in whole.T] for r in some
+    ]
+    assert 2.0**52 < max(map(max, exact)) <= 2.0**53
+    unit = metric.matrix[0, 0] / metric.units[0, 0] / 2.0**22
+    assert (metric.rows(scaled)[:4] == np.array(exact, float) * unit).all()
+
+
+def test_far_cell_of_one_row_leaves_the_digits_of_others() -> None:
+    metric, z = Metric.near(a_matrix()), np.random.default_rng(2).normal(size=(WIDTH, 50))
+    alone = metric.rows(z)
+    z[3, 7] = 1e15
+    others = np.arange(50) != 7
+    assert (metric.rows(z)[:, others] == alone[:, others]).all()
+    assert np.allclose(alone[:, others], metric.matrix @ z[:, others], rtol=0, atol=1e-5)
+
+
 @given(st.integers(0, 1000))
 def test_a_row_does_not_depend_on_its_batch(seed: int) -> None:
     metric, cells = Metric.near(a_matrix(seed)), some_cells(seed, 500)
