@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -12,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from gramercy.common.metric import congruence
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.noise.draws import Stream, draw, draw_row_noise, equivalent_rows, stream
+from gramercy.estimators.noise.draws import draw_noise, stream
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import (
@@ -33,7 +34,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     tail_factor,
 )
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence, NoiseTerm
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 
@@ -348,30 +349,12 @@ def noise_edge(evidence: Evidence, linear: Array) -> float:
     """
     if not evidence.law.has_noise or not len(linear):
         return 0.0
-    source = stream()
-    largest = np.array(
-        [np.linalg.eigvalsh(linear @ each @ linear.T)[-1] for each in _noise(evidence, source)]
-    )
+    source, moment = stream(), evidence.repaired
+    draws = (draw_noise(source, evidence, moment) for _ in range(_draws(len(moment))))
+    largest = np.array([np.linalg.eigvalsh(congruence(linear, each))[-1] for each in draws])
     if len(largest) >= _ENOUGH:
         return float(np.quantile(largest, 0.95))
     return float(largest.mean() + _NORMAL_95 * largest.std(ddof=1))
-
-
-def _noise(evidence: Evidence, source: Stream) -> Iterator[Array]:
-    """Draws of the noise of a release, or of a pool of releases."""
-    law, p = evidence.law, len(evidence.raw)
-    if law.cell_variance is not None:
-        rows = max(1, round(evidence.rows))
-        like = equivalent_rows(evidence.repaired, rows)
-        for _ in range(_draws(p)):
-            yield draw_row_noise(source, like, law.cell_variance, rows)
-        return
-    terms = evidence.terms or (NoiseTerm(law, np.eye(p)),)
-    for _ in range(_draws(p)):
-        noise = np.zeros((p, p))
-        for term in terms:
-            noise += term.linear @ draw(source, term.linear.shape[1], term.law) @ term.linear.T
-        yield noise
 
 
 def _draws(p: int) -> int:
