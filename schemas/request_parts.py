@@ -116,6 +116,16 @@ class EstimatorSpec(Model):
 SHARE = Field(strict=True, gt=0, lt=1, allow_inf_nan=False)
 
 
+def _not_boolean(value: Any) -> Any:
+    """The value; in Python true equals 1, and YAML reads yes as true."""
+    if isinstance(value, bool):
+        raise families.VALUE("Must be 'adaptive' or 1.")
+    return value
+
+
+Stages = Annotated[Literal["adaptive", 1], BeforeValidator(_not_boolean)]
+
+
 class DeclaredScaling(Model):
     """``declared``: the constants of the contract, or the middle and half width of the bounds."""
 
@@ -129,10 +139,15 @@ class PrivateScaling(Model):
     ----------
     share
         Share of mu squared that is spent on constants; by default chosen from public facts.
+    stages
+        ``adaptive``: a small pilot matrix shows in which directions the columns vary, and the
+        matrix is drawn in its metric if that pays; where there is too much noise for a pilot, and
+        with mechanisms other than ``gaussian``, as with 1. ``1``: the matrix is drawn in one stage.
     """
 
     kind: Literal["private"] = "private"
     share: Annotated[float, SHARE] | None = None
+    stages: Stages = "adaptive"
 
 
 class ReleasedScaling(Model):
@@ -153,6 +168,12 @@ AnyScaling = DeclaredScaling | PrivateScaling | ReleasedScaling
 
 def _expand(value: Any) -> Any:
     if isinstance(value, Mapping) and "from" in value and "kind" not in value:
+        if "stages" in value:
+            raise families.REQUEST_KEYS(
+                "'stages' cannot be used with 'scaling: {{from: RELEASE}}', which draws its matrix "
+                "in one stage.",
+                "Leave 'stages' out.",
+            )
         return {"kind": "release", "release": value["from"]} | {
             key: each for key, each in value.items() if key != "from"
         }

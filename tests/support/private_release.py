@@ -7,19 +7,26 @@ passes over a file and the sampler are replaced.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, Whitening
+from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
 from gramercy.pipeline.publish.drawing import release_manifest
-from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of, starting_facts
+from gramercy.scaling.chain import (
+    AnyGrid,
+    ConstantsChain,
+    lengths_of,
+    longest_row,
+    starting_facts,
+)
 from gramercy.scaling.column_constants import LevelGrid
 from gramercy.scaling.shares import shares
 from gramercy.schemas.budget import Budget
@@ -58,6 +65,7 @@ class Scaled:
     cells: Array  # of the table
     rows: Array  # the intercept first, missing cells zero; shape (n, q)
     histograms: tuple[Histogram, ...]
+    whitening: Whitening | None = None  # the pilot matrix and its metric, without the last matrix
 
     @property
     def radius(self) -> float:
@@ -77,14 +85,20 @@ class Scaled:
         """The release as a bundle; see `release`."""
         spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
-        rows = normalise(self.rows.T, spec.normalisation)
+        whitening, root = self.whitening, np.eye(len(self.rows.T))
+        of_metric = None if whitening is None else whitening.root_of(spec)
+        measured, radius = self.rows.T, self.radius
+        if whitening is not None and of_metric is not None and spec.scaling is not None:
+            root, radius = of_metric, spec.scaling.metric_radius or radius
+            measured = whitening.metric @ measured
+        rows = normalise(measured, Clip(radius=radius))
         blocks = np.array_split(rows, spec.folds, axis=1)
         noise = calibration.mechanism.law.sd_off_diagonal
         sums = [_gram(block, noise, rng) for block in blocks]
         sizes = [block.shape[1] for block in blocks]
         further = {}
         for name, facts in spec.further_rows.items():
-            own = normalise(self.rows.T, facts, cells=self.cells.T)
+            own = normalise(self.rows.T, facts, cells=self.cells.T, measured=measured)
             noise = calibration.further[name].law.sd_off_diagonal
             further[name] = _gram(own, noise, rng) * (facts.norm / n)
         manifest = release_manifest(
@@ -95,18 +109,22 @@ class Scaled:
             versions={},
             histograms=self.histograms,
         )
-        raw = np.sum(sums, axis=0) / n
+        drawn = np.sum(sums, axis=0) / n
+        raw = congruence(root, drawn)
+        if whitening is not None and of_metric is not None:
+            whitening = replace(whitening, drawn=drawn)
         return ReleaseBundle(
             manifest=manifest,
             raw=raw,
             projected=raw,
-            denoised=denoise(raw, manifest.noise, rows=float(n), unit=False),
-            folds=tuple(s / size for s, size in zip(sums, sizes, strict=True))
+            denoised=congruence(root, denoise(drawn, manifest.noise, rows=float(n), unit=False)),
+            folds=tuple(congruence(root, s / k) for s, k in zip(sums, sizes, strict=True))
             if spec.folds > 1
             else (),
             sha256="",
             histograms=self.histograms,
             further=further,
+            whitening=whitening,
         )
 
 
@@ -123,6 +141,7 @@ def privately_scaled(
     rng: Rng,
     folds: int = 1,
     declared: int | None = None,
+    whitened: bool = False,
 ) -> Scaled | None:
     """Choose all constants of a table from noisy histograms, at delta = 1e-6 under replace-one.
 
@@ -140,13 +159,15 @@ def privately_scaled(
         Their noise matters for the radius.
     declared
         Number of rows in the contract, if it is not that of the table; without folds.
+    whitened
+        Whether there is a pilot matrix, in whose metric the last one is drawn if that pays.
 
     Returns
     -------
     Scaled or None
         None if the noise is too large for private constants.
     """
-    spec = _spec(declared or len(cells), columns, epsilon, folds)
+    spec = _spec(declared or len(cells), columns, epsilon, folds, whitened)
     if spec is None:
         return None
     calibration = calibrate(spec)
@@ -163,7 +184,34 @@ def privately_scaled(
         chain = chain.after(counts, law.sd)
     rows, lengths = _measured(cells, chain, noise.lengths.sd, rng)
     clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
-    return Scaled(clipped, cells, rows, (*histograms, lengths))
+    scaled = Scaled(clipped, cells, rows, (*histograms, lengths))
+    return _turned(scaled, chain, rng) if whitened else scaled
+
+
+def _turned(scaled: Scaled, chain: ConstantsChain, rng: Rng) -> Scaled:
+    """The same with a pilot matrix, and the metric in which the last one is drawn."""
+    calibration = calibrate(scaled.spec)
+    mechanism, counted = calibration.pilot, calibration.constants_noise
+    assert mechanism is not None
+    assert counted is not None
+    assert counted.turned is not None
+    of_pilot, law = mechanism.noise_of_sum(1), counted.turned
+    total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
+    turning = chain.turning(scaled.histograms[-1], scaled.spec, total, of_pilot)
+    metric = Metric.near(turning.metric, np.array(scaled.spec.largest_values))
+    edges = turning.edges(metric.matrix, longest_row(scaled.spec))
+    far = np.linalg.norm(metric.matrix @ scaled.rows.T, axis=0)
+    bins = np.maximum(np.searchsorted(edges, far, side="right") - 1, 0)
+    counts = _noisy(np.bincount(bins, minlength=edges.size), law.sd, rng)
+    histogram = chain.turned_histogram(edges, counts, law.sd)
+    of_sum = calibration.noise_of_sum(scaled.spec)
+    spec = chain.whitened(scaled.spec, turning, histogram, metric.matrix, of_sum)
+    return replace(
+        scaled,
+        spec=spec,
+        histograms=(*scaled.histograms, histogram),
+        whitening=Whitening(total, metric.matrix),
+    )
 
 
 def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
@@ -200,12 +248,15 @@ def _measured(cells: Array, chain: ConstantsChain, sd: float, rng: Rng) -> tuple
     return rows, chain.length_histogram(_noisy(exact, sd, rng), sd)
 
 
-def _spec(n: int, columns: Sequence[Facts], epsilon: float, folds: int) -> ReleaseSpec | None:
+def _spec(
+    n: int, columns: Sequence[Facts], epsilon: float, folds: int, whitened: bool
+) -> ReleaseSpec | None:
     """The public facts before the first histogram; None if constants cannot be estimated."""
     p = sum(len(each.levels) if isinstance(each, LevelsFacts) else 1 for each in columns)
     planned = shares(n, p, gdp_mu(epsilon, DELTA))
     if planned is None:
         return None
+    planned = planned.with_pilot if whitened else planned
     return ReleaseSpec(
         dataset=DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=n),
         columns=tuple(columns),
@@ -222,6 +273,8 @@ def _spec(n: int, columns: Sequence[Facts], epsilon: float, folds: int) -> Relea
             stages=planned.stages,
             lengths=planned.lengths,
             lost=planned.lost,
+            pilot=planned.pilot,
+            turned=planned.turned,
         ),
     )
 

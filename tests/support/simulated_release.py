@@ -89,14 +89,16 @@ def privately_scaled(
     epsilon: float,
     seed: int = 0,
     declared: int | None = None,
+    whitened: bool = False,
 ) -> Evidence:
     """A release with ``scaling: private``, with all of its matrices.
 
-    `declared`: the number of rows in the contract, if it is not that of the table.
+    `declared`: the number of rows in the contract, if it is not that of the table. `whitened`:
+    whether there is a pilot matrix, in whose metric the last one is drawn if that pays.
     """
     stream = np.random.default_rng(seed)
     scaled = private_release.privately_scaled(
-        table, numeric_columns(bounds), epsilon, stream, declared=declared
+        table, numeric_columns(bounds), epsilon, stream, declared=declared, whitened=whitened
     )
     assert scaled is not None
     return scaled.release(stream)

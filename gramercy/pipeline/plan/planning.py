@@ -497,12 +497,18 @@ def _shares(
 ) -> Shares | None:
     if request.mechanism.delta == 0:
         raise wordings.scaling_needs_delta()
-    histograms_only = registry[request.mechanism.name].estimates_constants
-    share = 1.0 if histograms_only else scaling.share
+    mechanism = registry[request.mechanism.name]
+    if scaling.stages == 1 and not mechanism.takes_pilot:
+        raise families.SCALING(
+            "'scaling.stages' cannot be used with '{mechanism}', which always draws in one stage.",
+            "Leave 'stages' out.",
+            mechanism=mechanism.name,
+        )
+    share = 1.0 if mechanism.estimates_constants else scaling.share
     n, p, mu = contract.count, _p(spec), target_mu(request.mechanism)
     planned = shares(n, p, mu, share)
-    mechanism = registry[request.mechanism.name]
-    if planned and mechanism.takes_pilot and p > 1 and whitening_pays(n, p, mu):
+    has_pilot = scaling.stages != 1 and mechanism.takes_pilot and p > 1
+    if planned and has_pilot and whitening_pays(n, p, mu):
         return planned.with_pilot
     return planned
 

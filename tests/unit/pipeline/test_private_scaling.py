@@ -28,6 +28,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import ROW_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -66,6 +67,9 @@ def table() -> pd.DataFrame:
             "person": [f"p{k // 4}" for k in range(ROWS)],
         }
     )
+
+
+ONE_STAGE = {"kind": "private", "stages": 1}
 
 
 @cache
@@ -283,6 +287,8 @@ def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
         {"mechanism": MECHANISM | {"name": "rows"}},
         {"mechanism": MECHANISM | {"calibration": "published"}},
         {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": {"from": "v1-r1"}},
+        {"mechanism": MECHANISM | {"name": "gaussian-iid"}, "scaling": ONE_STAGE},
+        {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": ONE_STAGE},
     ],
 )
 def test_unsuitable_requests_are_refused(tmp_path: Path, keys: dict[str, Any]) -> None:
@@ -290,12 +296,56 @@ def test_unsuitable_requests_are_refused(tmp_path: Path, keys: dict[str, Any]) -
         read_plan(private_request(tmp_path, request=keys))
 
 
-def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
+def test_key_depends_on_scaling_share_and_stages(tmp_path: Path) -> None:
+    adaptive = {"kind": "private", "stages": "adaptive"}
     keys = [
         read_plan(private_request(tmp_path, request={"scaling": scaling})).key
-        for scaling in ("private", {"kind": "private"}, {"kind": "private", "share": 0.3})
+        for scaling in (
+            "private",
+            {"kind": "private"},
+            adaptive,
+            {"kind": "private", "share": 0.3},
+            ONE_STAGE,
+        )
     ]
-    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys)) == 3
+
+
+@pytest.mark.parametrize(
+    ("scaling", "family"),
+    [
+        ({"kind": "private", "stages": 2}, families.VALUE),
+        ({"kind": "private", "stages": "1"}, families.VALUE),
+        ({"kind": "private", "stages": True}, families.VALUE),
+        ({"kind": "private", "stages": "adaptiv"}, families.KEY),
+        ({"kind": "declared", "stages": 1}, families.KEY),
+        ({"from": "v1-r1", "stages": 1}, families.REQUEST_KEYS),
+        ({"from": "v1-r1", "stages": "adaptive"}, families.REQUEST_KEYS),
+    ],
+)
+def test_other_stages_are_refused(
+    tmp_path: Path, scaling: dict[str, Any], family: families.Family[Any]
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_plan(private_request(tmp_path, request={"scaling": scaling}))
+    (detail,) = caught.value.details
+    assert detail.code == family.code
+    assert detail.key in {"scaling", "scaling.stages"}
+
+
+def test_one_stage_has_no_pilot(tmp_path: Path) -> None:
+    adaptive = read_plan(private_request(tmp_path))
+    plain = read_plan(private_request(tmp_path, request={"scaling": ONE_STAGE}))
+    shares = adaptive.spec.scaling, plain.spec.scaling
+    assert shares[0] is not None
+    assert shares[1] is not None
+    assert shares[0].pilot > 0
+    assert shares[0].turned > 0
+    assert plain.calibration.pilot is None
+    assert shares[1] == shares[0].model_copy(update={"pilot": 0.0, "turned": 0.0})
+    assert plain.guarantee.mu == pytest.approx(adaptive.guarantee.mu, rel=1e-9)
+    assert plain.law.sd_off_diagonal < adaptive.law.sd_off_diagonal
 
 
 @pytest.mark.parametrize(
