@@ -97,7 +97,9 @@ def _clipping(evidence: Evidence) -> object:
     if evidence.radius is None and not evidence.unit:
         return None
     columns = {each for each in evidence.columns if each is not None}
-    return evidence.unit, evidence.radius, frozenset(columns)
+    # Two metrics in which rows are clipped are equal if these are.
+    metrics = tuple(term.linear.tobytes() for term in evidence.terms)
+    return evidence.unit, evidence.radius, frozenset(columns), metrics
 
 
 def _most_by_clipping(evidence: Evidence, of: TableUnits) -> Moved:
