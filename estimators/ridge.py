@@ -113,9 +113,10 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     At phi = 0 the estimate is 1 / sqrt(2 penalty), so sqrt(2 penalty) is the smallest eigenvalue
     that the estimate resolves. It is set to a share of the error of an eigenvalue, from noise
     (sd sqrt p, in the direction with the least noise) and sampling (sqrt(p/n) times the average
-    eigenvalue), and to at most a share of the average eigenvalue. The share is smaller for the denoised matrix, which has less noise. The
-    shares were chosen by simulation (AR and Zipf spectra, 10 to 80 columns, 500 to 50,000 rows,
-    epsilon 0.5 and 4): with the denoised matrix the Stein loss is within 6 % of its minimum.
+    eigenvalue), and to at most a share of the average eigenvalue. The share is smaller for the
+    denoised matrix, which has less noise. The shares were chosen by simulation (AR and Zipf
+    spectra, 10 to 80 columns, 500 to 50,000 rows, epsilon 0.5 and 4): with the denoised matrix the
+    Stein loss is within 6 % of its minimum.
     """
     p = evidence.raw.shape[0]
     least = np.linalg.eigvalsh(noise_metric(evidence.law, evidence.terms, p))[0]
