@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.about_means import about_means
 from gramercy.estimators.components import Components
-from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.ridge import Ridge
-from gramercy.estimators.table_comparison import comparable, comparable_measurements, changes
+from gramercy.estimators.table_comparison import comparable
 from gramercy.estimators.threshold import entry_standard_errors
 from gramercy.estimators.tuning.cross_validation import training_evidence
 from gramercy.estimators.tuning.stability import redraws
@@ -24,7 +23,6 @@ from gramercy.schemas.evidence import Evidence
 from tests.support.noisy_matrices import ar
 from tests.support.private_release import (
     Scaled,
-    level_column,
     numeric_columns,
     privately_scaled,
 )
