@@ -51,6 +51,7 @@ from gramercy.pipeline.publish.drawing import (
     check_entries,
     check_lattice,
     denoised_group,
+    denoised_pilot,
     group_parts,
     most_rows,
     publisher_of,
@@ -131,7 +132,8 @@ def _check_metric(
     path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
     check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
     check_lattice(path, whitening.pilot * pilot.lattice.divisor)
-    turning = chain.turning(lengths, spec, whitening.pilot, of_pilot)
+    denoised = denoised_pilot(spec, whitening.pilot, of_pilot)
+    turning = chain.turning(lengths, spec, denoised, of_pilot)
     stated, recomputed = Metric(whitening.metric), Metric.near(turning.metric)
     try:
         near = np.abs(stated.units * stated.step - recomputed.matrix).max()
