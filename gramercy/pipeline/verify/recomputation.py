@@ -37,7 +37,7 @@ from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
     constants_of_release,
     missing_releases,
@@ -51,7 +51,6 @@ from gramercy.pipeline.publish.drawing import (
     arrays_close,
     check_lattice,
     denoised_group,
-    denoised_pilot,
     group_parts,
     publisher_of,
     release_manifest,
@@ -121,8 +120,8 @@ def _check_metric(
     if whitening is None or turned.column != TURNED_LENGTHS:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
-    noise = pilot.noise_of_sum(1)
-    turning = chain.turning(lengths, spec, denoised_pilot(spec, whitening.pilot, noise), noise)
+    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, pilot.noise_of_sum(1))
     metric = whitening.metric
     try:
         Metric(metric).units  # noqa: B018
