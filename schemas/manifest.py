@@ -249,16 +249,6 @@ class ReleaseSpec(Model):
         return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
-    def largest_values(self) -> tuple[float, ...]:
-        """Largest absolute value of each matrix column that the bounds allow."""
-        return tuple(
-            max(each.upper - each.centre, each.centre - each.lower) / each.scale
-            if isinstance(each, ColumnFacts)
-            else 1.0
-            for each in self.source_columns
-        )
-
-    @property
     def largest_norm(self) -> float:
         """Largest l2 norm of a row of scaled columns that the bounds allow, rounded up."""
         largest = [1.0] if self.intercept else []

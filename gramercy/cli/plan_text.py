@@ -27,6 +27,7 @@ from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.series import Series, common_constants
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
+from gramercy.scaling.whitening import MOST_NOISE
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
 
@@ -49,6 +50,7 @@ def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None)
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
+            **_directions(plan),
             "publishes": mechanism.publishes.planned + folds * (request.folds > 1),
             **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
@@ -111,6 +113,18 @@ def _constants(plan: Plan) -> dict[str, str]:
     if facts.lost:
         spent += f", and {100 * facts.lost:.0f} % for what clipping cuts off"
     return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
+
+
+def _directions(plan: Plan) -> dict[str, str]:
+    """What is spent on the directions in which the columns vary."""
+    if not plan.share_of_pilot:
+        return {}
+    spent = f"{100 * plan.share_of_pilot:.0f} % of the squared mu"
+    kept = f"the errors below are those without it, or at most {MOST_NOISE:g} times these"
+    return {
+        "directions": f"a pilot matrix looks for them ({spent}); if its metric pays, the matrix is "
+        f"drawn in it: {kept} on average, and far smaller ones of coefficients"
+    }
 
 
 def _error(plan: Plan) -> dict[str, str]:

@@ -20,7 +20,8 @@ from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
-_SLACK, _MOST_NOISE = 1.25, 1.1
+_SLACK = 1.25
+MOST_NOISE = 1.1  # of the noise without a metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Turning:
         for radius in (self._typical(metric) * each for each in radii(q)):
             spread = radius * radius * per_square * math.sqrt(worst)
             loss = bias * bias * turned.most_lost(radius) + spread * spread
-            if spread <= _MOST_NOISE * tau and loss < least:
+            if spread <= MOST_NOISE * tau and loss < least:
                 best, least = float(f"{radius:.2e}"), loss
         return best if least + 1 / n <= _SLACK * (plain + 1 / n) else None
 

@@ -198,7 +198,7 @@ def _turned(scaled: Scaled, chain: ConstantsChain, rng: Rng) -> Scaled:
     of_pilot, law = mechanism.noise_of_sum(1), counted.turned
     total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
     turning = chain.turning(scaled.histograms[-1], scaled.spec, total, of_pilot)
-    metric = Metric.near(turning.metric, np.array(scaled.spec.largest_values))
+    metric = Metric.near(turning.metric)
     edges = turning.edges(metric.matrix, longest_row(scaled.spec))
     far = np.linalg.norm(metric.matrix @ scaled.rows.T, axis=0)
     bins = np.maximum(np.searchsorted(edges, far, side="right") - 1, 0)

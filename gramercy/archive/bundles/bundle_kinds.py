@@ -94,6 +94,8 @@ Array = NDArray[np.float64]
 CARD = "CARD.md"
 # File stems of the further matrices; see `ReleaseSpec.further_rows`.
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
+# File stems of a pilot matrix, of its metric, and of the matrix as drawn in it; see `Whitening`.
+PILOT, METRIC, WHITENED = "pilot", "metric", "whitened"
 _EXACT = 1e-12  # variance of a number without noise
 _LEAST_SHARE = 1e-3  # of the rows of a group, with a value
 _FIXED_BYTES = 16 << 20  # more than a small release has
@@ -157,8 +159,8 @@ class ReleaseBundle:
     @property
     def drawn(self) -> Array:
         """The matrix as drawn, minus the mean of the noise; shape (p, p)."""
-        own = None if self.whitening is None else self.whitening.drawn
-        return self.unbiased if own is None else own
+        own = None if self.whitening is None or self.whole else self.whitening.drawn
+        return self.in_metric(self.unbiased) if own is None else own
 
     @cached_property
     def group_sizes(self) -> list[tuple[float, float]]:
@@ -515,8 +517,8 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     columns |= {FURTHER[name]: manifest.further_names(name) for name in further}
     scaling = manifest.scaling
     if scaling is not None and scaling.pilot:
-        drawn = ["whitened"] if scaling.metric_radius is not None else []
-        columns |= dict.fromkeys(["pilot", "metric", *drawn], names)
+        drawn = [WHITENED] if scaling.metric_radius is not None else []
+        columns |= dict.fromkeys([PILOT, METRIC, *drawn], names)
     return columns
 
 

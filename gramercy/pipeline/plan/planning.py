@@ -180,8 +180,14 @@ class Plan:
             return None
         return self.group_law.sd_off_diagonal * self.columns
 
+    @property
+    def share_of_pilot(self) -> float:
+        """Share of the squared mu for the pilot matrix and row lengths in its metric; may be 0."""
+        scaling = self.spec.scaling
+        return 0.0 if scaling is None else scaling.pilot + scaling.turned
+
     def facts(self) -> dict[str, Any]:
-        """The plan as plain data."""
+        """The plan as plain data; the noise is that of a matrix without a metric."""
         requested = self.request.mechanism
         return {
             "dataset": self.contract.id,
@@ -192,6 +198,7 @@ class Plan:
             "neighbours": self.contract.neighbours,
             "normalisation": self.normalisation.model_dump(),
             "scaling": self.request.scaling.kind if self.spec.scaling else "declared",
+            "share_of_pilot": self.share_of_pilot,
             "folds": self.request.folds,
             **({"by": self.request.by, "groups": self.spec.groups_count} if self.spec.by else {}),
             "mechanism": self.mechanism.name,

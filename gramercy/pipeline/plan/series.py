@@ -7,6 +7,7 @@ the same in both.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gramercy.archive.bundles.bundle_kinds import describe_release
@@ -36,7 +37,8 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
         return None
     if not plan.spec.estimates_constants:
         return None
-    saved = sum(scaling.stages) + scaling.lengths + scaling.lost - own.lengths - own.lost
+    stated = (*scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
+    saved = math.fsum(stated) - own.lengths - own.lost
     ledger = context.existing_ledger
     charges = () if ledger is None else ledger.charges(plan.contract.id)
     for charge in charges:
@@ -71,8 +73,9 @@ def common_constants(series: Series) -> Notice:
     line, saved = f"scaling: {{from: {series.first}}}", 100 * series.saved
     if series.is_published:
         return families.READING(
-            "The constants of {release} would save {saved:.2g} % of the squared mu, and both "
-            "releases could be compared without a bound for clipping; but constants age.",
+            "The constants of {release} would save {saved:.2g} % of the squared mu, and releases "
+            "that take them can be compared without a bound for clipping; but constants age, and "
+            "the matrix is then drawn in one stage.",
             "Write '{line}'.",
             release=series.first,
             saved=saved,
@@ -80,7 +83,8 @@ def common_constants(series: Series) -> Notice:
         )
     return families.READING(
         "Later releases can take the constants of {release}: that saves {saved:.2g} % of the "
-        "squared mu, and they can be compared without a bound for clipping; but constants age.",
+        "squared mu, and they can be compared without a bound for clipping; but constants age, and "
+        "their matrix is drawn in one stage.",
         "Write '{line}' in the request after this release.",
         release=series.first,
         saved=saved,

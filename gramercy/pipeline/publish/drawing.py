@@ -452,7 +452,7 @@ def _whiten(
     exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
     total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
     turning = chain.turning(lengths, spec, total / divisor, mechanism.noise_of_sum(1))
-    metric = Metric.near(turning.metric, np.array(spec.largest_values))
+    metric = Metric.near(turning.metric)
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
     (counts,) = law.perturb(count_lengths(turned, edges, data.state, data.kept).counts)

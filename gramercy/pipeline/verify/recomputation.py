@@ -18,6 +18,8 @@ from gramercy.archive.bundles.bundle_kinds import (
     CARD,
     FURTHER,
     GRAPH,
+    METRIC,
+    PILOT,
     ReleaseBundle,
     estimate_descriptor,
     read_estimate,
@@ -117,18 +119,18 @@ def _check_metric(
     whitening, *_, lengths, turned = bundle.whitening, *bundle.histograms
     if whitening is None or turned.column != TURNED_LENGTHS:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    check_lattice(place / "pilot.npy", whitening.pilot * pilot.lattice.divisor)
+    check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
     turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
-    metric, largest = whitening.metric, np.array(spec.largest_values)
+    metric = whitening.metric
     try:
-        Metric(metric, largest).units  # noqa: B018
+        Metric(metric).units  # noqa: B018
     except ValueError:
-        raise wordings.file_contradicts(str(place / "metric.npy"), DESCRIPTOR) from None
-    if not arrays_close(Metric.near(turning.metric, largest).matrix, metric):
-        raise wordings.file_contradicts(str(place / "metric.npy"), "pilot.npy")
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
+    if not arrays_close(Metric.near(turning.metric).matrix, metric):
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
     edges = turning.edges(metric, longest_row(spec))
     if not arrays_close(edges, turned.lower):
-        raise wordings.file_contradicts(str(place / MARGINALS), "pilot.npy")
+        raise wordings.file_contradicts(str(place / MARGINALS), f"{PILOT}.npy")
     of_sum = calibrate(bundle.manifest).noise_of_sum(bundle.manifest)
     return chain.whitened(spec, turning, turned, metric, of_sum)
 

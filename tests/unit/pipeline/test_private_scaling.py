@@ -35,7 +35,14 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.csv_format import CsvTables
-from tests.support.factories import home_at, read_plan, run_release, write_request
+from tests.support.factories import (
+    home_at,
+    read_plan,
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+)
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -334,9 +341,15 @@ def test_other_stages_are_refused(
     assert detail.key in {"scaling", "scaling.stages"}
 
 
-def test_one_stage_has_no_pilot(tmp_path: Path) -> None:
-    adaptive = read_plan(private_request(tmp_path))
-    plain = read_plan(private_request(tmp_path, request={"scaling": ONE_STAGE}))
+def test_one_stage_has_no_pilot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = private_request(tmp_path)
+    adaptive = read_plan(request)
+    stated = run_json("plan", request, capsys=capsys)["share_of_pilot"]
+    assert stated == adaptive.share_of_pilot
+    assert f"{100 * stated:.0f} %" in run_command("plan", request, capsys=capsys)[1]
+    request = private_request(tmp_path, request={"scaling": ONE_STAGE})
+    plain = read_plan(request)
+    assert run_json("plan", request, capsys=capsys)["share_of_pilot"] == 0
     shares = adaptive.spec.scaling, plain.spec.scaling
     assert shares[0] is not None
     assert shares[1] is not None
