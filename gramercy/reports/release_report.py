@@ -10,7 +10,6 @@ import numpy as np
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
-from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
 from gramercy.reports.analyses import analyses, parts
@@ -37,6 +36,7 @@ from gramercy.reports.reader_notes import (
     median_largest_noise,
     protection_note,
     reader_notes,
+    spectrum_of,
 )
 from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
 
@@ -48,9 +48,7 @@ class ReportedRelease:
         self.release, self.estimates, self.facts = release, estimates, release.manifest
         self.own, self.correlations = own_columns(release), correlations(release)
         self.pairs = len(self.facts.names) * (len(self.facts.names) - 1) // 2
-        self.spectrum = spectrum(
-            release.unbiased, release.repaired, self.facts.noise, self.facts.rows.value
-        )
+        self.spectrum = spectrum_of(release)
 
 
 Section = Callable[[ReportedRelease], dict[str, Any] | None]
