@@ -147,8 +147,17 @@ def verdict_note(bundle: ReleaseBundle) -> Note | None:
     bounded = ClippedAccuracy.of(bundle.evidence) if facts.publication.is_moment else None
     if bounded is not None:
         return bounded_note(bounded, bundle.evidence)
-    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
-    return next(iter(accuracy_notes(bundle, eigenvalues)), None)
+    return next(iter(accuracy_notes(bundle, released_spectrum(bundle))), None)
+
+
+def released_spectrum(bundle: ReleaseBundle) -> Spectrum:
+    """The eigenvalues of a release in the metric in which it was drawn, whose noise law is known.
+
+    The repaired matrix is mapped back as the released one was.
+    """
+    facts = bundle.manifest
+    repaired = bundle.in_metric(bundle.repaired)
+    return spectrum(bundle.drawn, repaired, facts.noise, facts.rows.value)
 
 
 def bounded_note(accuracy: ClippedAccuracy, evidence: Evidence) -> Note:
