@@ -30,7 +30,7 @@ from gramercy.reports.reader_notes import (
     matrix_description,
     protection_note,
     reader_notes,
-    released_spectrum,
+    spectrum_of,
 )
 from gramercy.reports.release_comparison import ReleaseComparison
 from gramercy.reports.rendering import links_from, navigation, render
@@ -167,7 +167,7 @@ def release_page(
 def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict[str, Any]:
     """What the page of a matrix shows besides its guarantee and its files."""
     facts = release.manifest
-    eigenvalues = released_spectrum(release)
+    eigenvalues = spectrum_of(release)
     released = correlations(release)
     labels = column_labels(release, released)
     summaries = [EstimateSummary.of(estimate) for estimate in estimates]

@@ -37,10 +37,9 @@ from gramercy.reports.reader_notes import (
     median_largest_noise,
     protection_note,
     reader_notes,
-    released_spectrum,
+    spectrum_of,
 )
 from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
-from gramercy.scaling.whitening import MOST_NOISE
 
 
 class ReportedRelease:
@@ -50,7 +49,7 @@ class ReportedRelease:
         self.release, self.estimates, self.facts = release, estimates, release.manifest
         self.own, self.correlations = own_columns(release), correlations(release)
         self.pairs = len(self.facts.names) * (len(self.facts.names) - 1) // 2
-        self.spectrum = released_spectrum(release)
+        self.spectrum = spectrum_of(release)
 
 
 Section = Callable[[ReportedRelease], dict[str, Any] | None]
@@ -131,7 +130,6 @@ def _directions(reported: ReportedRelease) -> dict[str, Any] | None:
         return None
     return {
         "share_of_pilot": scaling.pilot + scaling.turned,
-        "most_noise": MOST_NOISE,
         "directions": found,
         "noise_by_direction": None if found is None else figures.noise_by_direction(found),
     }

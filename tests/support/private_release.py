@@ -19,7 +19,7 @@ from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
-from gramercy.pipeline.publish.drawing import release_manifest
+from gramercy.pipeline.publish.drawing import denoised_pilot, release_manifest
 from gramercy.scaling.chain import (
     AnyGrid,
     ConstantsChain,
@@ -197,7 +197,8 @@ def _turned(scaled: Scaled, chain: ConstantsChain, rng: Rng) -> Scaled:
     assert counted.turned is not None
     of_pilot, law = mechanism.noise_of_sum(1), counted.turned
     total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
-    turning = chain.turning(scaled.histograms[-1], scaled.spec, total, of_pilot)
+    shown = denoised_pilot(scaled.spec, total, of_pilot)
+    turning = chain.turning(scaled.histograms[-1], scaled.spec, shown, of_pilot)
     metric = Metric.near(turning.metric)
     edges = turning.edges(metric.matrix, longest_row(scaled.spec))
     far = np.linalg.norm(metric.matrix @ scaled.rows.T, axis=0)

@@ -80,6 +80,7 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.model import digest
+from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -451,7 +452,8 @@ def _whiten(
     spec, divisor = plan.spec, mechanism.lattice.divisor
     exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
     total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
-    turning = chain.turning(lengths, spec, total / divisor, mechanism.noise_of_sum(1))
+    noise = mechanism.noise_of_sum(1)
+    turning = chain.turning(lengths, spec, denoised_pilot(spec, total / divisor, noise), noise)
     metric = Metric.near(turning.metric)
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
@@ -567,6 +569,16 @@ def scaled(manifest: ReleaseManifest, whitening: Whitening | None, matrix: Array
     """A matrix that was drawn in the metric, in the units of the released one."""
     root = None if whitening is None else whitening.root_of(manifest)
     return matrix if root is None else congruence(root, matrix)
+
+
+def denoised_pilot(spec: ReleaseSpec, total: Array, noise: float) -> Array:
+    """The noisy sum over rows of the unit ball without its noise; shape (q, q).
+
+    `noise`: its standard deviation off the diagonal.
+    """
+    diagonal = math.sqrt(2) * noise
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=diagonal, sd_off_diagonal=noise)
+    return denoise(total, law, float(spec.dataset.count), unit=False)
 
 
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:

@@ -51,6 +51,7 @@ from gramercy.pipeline.publish.drawing import (
     arrays_close,
     check_lattice,
     denoised_group,
+    denoised_pilot,
     group_parts,
     publisher_of,
     release_manifest,
@@ -120,7 +121,8 @@ def _check_metric(
     if whitening is None or turned.column != TURNED_LENGTHS:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
-    turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
+    noise = pilot.noise_of_sum(1)
+    turning = chain.turning(lengths, spec, denoised_pilot(spec, whitening.pilot, noise), noise)
     metric = whitening.metric
     try:
         Metric(metric).units  # noqa: B018

@@ -12,7 +12,7 @@ import pytest
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.bundles.card import noise_description
 from gramercy.reports.directions import directions
-from gramercy.reports.reader_notes import released_spectrum
+from gramercy.reports.reader_notes import spectrum_of
 from gramercy.reports.release_report import release_page
 from tests.support.factories import home_at, run_command, run_json, run_release, write_request
 from tests.support.noisy_matrices import goe
@@ -95,7 +95,7 @@ def test_report_says_that_no_metric_was_worth_it(whitened: ReleaseBundle) -> Non
 
 def test_spectrum_is_that_of_the_matrix_as_drawn(whitened: ReleaseBundle) -> None:
     """Spherical noise has known eigenvalues in the metric, and not in scaled columns."""
-    found = released_spectrum(whitened)
+    found = spectrum_of(whitened)
     assert found.released == pytest.approx(np.linalg.eigvalsh(whitened.drawn)[::-1], rel=1e-9)
     assert found.above_noise == P + 1
 
