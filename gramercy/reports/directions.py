@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
-from gramercy.scaling.shares import Shares
 
 Array = NDArray[np.float64]
 
@@ -51,7 +50,6 @@ def directions(release: ReleaseBundle) -> Directions | None:
     extended = np.vstack([-means @ vectors, vectors])[:, order]
     lengths = ((root.T @ extended) ** 2).sum(axis=0)
     of_matrix = facts.noise.sd_diagonal * square
-    left = Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned).left
-    saved = left / (left + scaling.pilot + scaling.turned)
-    plain = float(of_matrix * math.sqrt(saved))
+    left = 1 - scaling.spent
+    plain = of_matrix * math.sqrt(left / (left + scaling.share_of_pilot))
     return Directions(values[order] * square, of_matrix * lengths, plain)

@@ -129,7 +129,7 @@ def _directions(reported: ReportedRelease) -> dict[str, Any] | None:
     if scaling is None or not scaling.pilot:
         return None
     return {
-        "share_of_pilot": scaling.pilot + scaling.turned,
+        "share_of_pilot": scaling.share_of_pilot,
         "directions": found,
         "noise_by_direction": None if found is None else figures.noise_by_direction(found),
     }
