@@ -212,7 +212,7 @@ FORGERIES: dict[str, tuple[Callable[[Content, Content], None], set[str]]] = {
     "huge lost": (constant("lost_moments", 1e308), {"lost_moments"}),
     "lost of zeros": (scaled("lost_moments", 0.0), {"lost_moments"}),
     "other radius": (lambda own, _: own.scaling(metric_radius=4.0), {LISTED}),
-    "huge radius": (lambda own, _: own.scaling(metric_radius=1e300), {LISTED}),
+    "huge radius": (lambda own, _: own.scaling(metric_radius=1e300), {METRIC}),
     "tiny radius": (lambda own, _: own.scaling(metric_radius=1e-300), {LISTED}),
     "no radius": (stays_plain, {LISTED}),
     "other share of the pilot": (lambda own, _: own.scaling(pilot=0.05), {LISTED}),
