@@ -68,7 +68,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import (
-    ROW_LENGTHS,
+    ALL_LENGTHS,
     Divisor,
     Evidence,
     Fold,
@@ -230,6 +230,7 @@ class ReleaseBundle:
             divisor=self._divisor,
             rows_sd=facts.rows.sd,
             radius=getattr(facts.normalisation, "radius", None),
+            metric_radius=facts.scaling.metric_radius if facts.scaling else None,
             present=self._present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
@@ -337,8 +338,8 @@ class ReleaseBundle:
             projected=group.denoised,
             denoised=group.denoised,
             folds=group.folds,
-            # Those of columns are of all rows; that of lengths tells how heavy their tails are.
-            histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
+            # Those of columns are of all rows; those of lengths tell how heavy their tails are.
+            histograms=tuple(h for h in self.histograms if h.column in ALL_LENGTHS),
             groups=(),
             further=group.further,
             size=self.group_sizes[index],

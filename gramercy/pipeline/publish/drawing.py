@@ -52,6 +52,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
@@ -79,7 +80,6 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.model import digest
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -451,8 +451,8 @@ def _whiten(
     spec, divisor = plan.spec, mechanism.lattice.divisor
     exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
     total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
-    noise = mechanism.noise_of_sum(1)
-    turning = chain.turning(lengths, spec, denoised_pilot(spec, total / divisor, noise), noise)
+    shown = without_noise(mechanism, total / divisor, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
     metric = Metric.near(turning.metric)
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
@@ -568,16 +568,6 @@ def scaled(manifest: ReleaseManifest, whitening: Whitening | None, matrix: Array
     """A matrix that was drawn in the metric, in the units of the released one."""
     root = None if whitening is None else whitening.root_of(manifest)
     return matrix if root is None else congruence(root, matrix)
-
-
-def denoised_pilot(spec: ReleaseSpec, total: Array, noise: float) -> Array:
-    """The noisy sum over rows of the unit ball without its noise; shape (q, q).
-
-    `noise`: its standard deviation off the diagonal.
-    """
-    diagonal = math.sqrt(2) * noise
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=diagonal, sd_off_diagonal=noise)
-    return denoise(total, law, float(spec.dataset.count), unit=False)
 
 
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:

@@ -36,7 +36,7 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
     constants_of_release,
     missing_releases,
@@ -51,7 +51,6 @@ from gramercy.pipeline.publish.drawing import (
     check_entries,
     check_lattice,
     denoised_group,
-    denoised_pilot,
     group_parts,
     most_rows,
     publisher_of,
@@ -132,8 +131,8 @@ def _check_metric(
     path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
     check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
     check_lattice(path, whitening.pilot * pilot.lattice.divisor)
-    denoised = denoised_pilot(spec, whitening.pilot, of_pilot)
-    turning = chain.turning(lengths, spec, denoised, of_pilot)
+    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, of_pilot)
     stated, recomputed = Metric(whitening.metric), Metric.near(turning.metric)
     try:
         near = np.abs(stated.units * stated.step - recomputed.matrix).max()
