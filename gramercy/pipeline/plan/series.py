@@ -32,7 +32,7 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
 
     The first release is the earliest one of the data set that has constants for the plan.
     """
-    scaling, own = plan.spec.scaling, shares_of_released_constants(plan.spec)
+    scaling, own = plan.spec.scaling, shares_of_released_constants(plan.spec, plan.spec)
     if not _is_repeated(plan) or scaling is None or own is None:
         return None
     if not plan.spec.estimates_constants:

@@ -36,9 +36,9 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
     constants_of_release,
     missing_releases,
     read_other_releases,
@@ -58,12 +58,12 @@ from gramercy.pipeline.publish.drawing import (
 )
 from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
-from gramercy.scaling.shares import Shares, follow_a_share
+from gramercy.scaling.shares import Shares, follow, follow_a_share
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.evidence import TURNED_LENGTHS
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
+from gramercy.schemas.request_parts import ScalingFacts
 
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
@@ -107,32 +107,38 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
-    if calibration.pilot is not None and bundle.whitening is not None:
-        spec = _check_metric(place, bundle, chain, calibration.pilot, spec)
+    if bundle.whitening is not None:
+        spec = _check_metric(place, bundle, chain, spec)
     check_same_constants(place, facts, spec, MARGINALS)
 
 
 def _check_metric(
-    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, pilot: Gaussian, spec: ReleaseSpec
+    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, spec: ReleaseSpec
 ) -> ReleaseSpec:
-    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it."""
-    whitening, *_, lengths, turned = bundle.whitening, *bundle.histograms
-    if whitening is None or turned.column != TURNED_LENGTHS:
-        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it.
+
+    With the metric of another release, they follow from both; see `_check_released_metric`.
+    """
+    facts, whitening = bundle.manifest, bundle.whitening
+    if whitening is None:
+        return spec
+    file = str(place / f"{METRIC}.npy")
+    try:
+        Metric(whitening.metric).units  # noqa: B018
+    except ValueError:
+        raise wordings.file_contradicts(file, DESCRIPTOR) from None
+    calibration = calibrate(facts)
+    pilot, of_sum = calibration.pilot, calibration.noise_of_sum(facts)
+    if whitening.pilot is None or pilot is None:
+        return spec
+    *_, lengths, turned = bundle.histograms
     check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
     turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
-    metric = whitening.metric
-    try:
-        Metric(metric).units  # noqa: B018
-    except ValueError:
-        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
-    if not arrays_close(Metric.near(turning.metric).matrix, metric):
-        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
-    edges = turning.edges(metric, longest_row(spec))
-    if not arrays_close(edges, turned.lower):
+    if not arrays_close(Metric.near(turning.metric).matrix, whitening.metric):
+        raise wordings.file_contradicts(file, f"{PILOT}.npy")
+    if not arrays_close(turning.edges(whitening.metric, longest_row(spec)), turned.lower):
         raise wordings.file_contradicts(str(place / MARGINALS), f"{PILOT}.npy")
-    of_sum = calibrate(bundle.manifest).noise_of_sum(bundle.manifest)
-    return chain.whitened(spec, turning, turned, metric, of_sum)
+    return chain.whitened(spec, turning, turned, whitening.metric, of_sum)
 
 
 def _follow_the_rule(facts: ReleaseManifest) -> bool:
@@ -140,12 +146,17 @@ def _follow_the_rule(facts: ReleaseManifest) -> bool:
     scaling = facts.scaling
     if scaling is None:
         return True
+    stated = _stated_shares(scaling)
     if scaling.kind == "private":
-        return follow_a_share(
-            Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-        )
-    planned, stated = shares_of_released_constants(facts), (scaling.lengths, scaling.lost)
-    return stated == (0, 0) if planned is None else _equal(stated, (planned.lengths, planned.lost))
+        return follow_a_share(stated)
+    rule = shares_of_released_constants(facts)
+    if rule is None:
+        return not any(stated.all)
+    return follow(stated, rule, rule.with_metric, rule.with_pilot)
+
+
+def _stated_shares(facts: ScalingFacts) -> Shares:
+    return Shares(facts.stages, facts.lengths, facts.lost, facts.pilot, facts.turned)
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -405,9 +416,30 @@ def _check_released_constants(
             path=str(place / DESCRIPTOR),
             release=name,
         )
-    spec = constants_of_release(facts, source)
+    rule = shares_of_released_constants(facts, source.manifest)
+    if rule is not None and not follow(_stated_shares(scaling), rule):
+        raise wordings.file_contradicts(str(place / DESCRIPTOR), name)
+    spec = _with_released_metric(place, bundle, source, constants_of_release(facts, source))
     check_same_constants(place, facts, spec, name)
     return f"constants: recomputed from the histograms of {name}", None
+
+
+def _with_released_metric(
+    place: Path, bundle: ReleaseBundle, source: ReleaseBundle, spec: ReleaseSpec
+) -> ReleaseSpec:
+    """Check that the metric is that of another release; the facts with the radius in it."""
+    facts, own, released = bundle.manifest, bundle.whitening, ReleasedMetric.of(source)
+    if own is None or own.pilot is not None or released is None:
+        return spec
+    if not np.array_equal(own.metric, released.metric.matrix):
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
+    of_sum = calibrate(facts).noise_of_sum(facts)
+    *_, lengths, turned = bundle.histograms
+    chain = ConstantsChain.start(facts, of_sum)
+    turning = chain.turning_again(lengths, facts, released.pilot)
+    if not arrays_close(turning.edges(own.metric, longest_row(facts)), turned.lower):
+        raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
+    return chain.whitened(spec, turning, turned, own.metric, of_sum, released.radius)
 
 
 _SETTINGS = "the settings and the release"
