@@ -171,7 +171,7 @@ def _expand(value: Any) -> Any:
         if "stages" in value:
             raise families.REQUEST_KEYS(
                 "'stages' cannot be used with 'scaling: {{from: RELEASE}}', which draws its matrix "
-                "in one stage.",
+                "as the other release did.",
                 "Leave 'stages' out.",
             )
         return {"kind": "release", "release": value["from"]} | {

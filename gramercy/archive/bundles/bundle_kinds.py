@@ -105,8 +105,8 @@ _FIXED_BYTES = 16 << 20  # more than a small release has
 class Whitening:
     """The pilot matrix of a release, and its metric."""
 
-    # noisy sum over scaled rows, clipped and divided by the radius, shape (q, q); None if the metric
-    # is that of another release
+    # noisy sum over scaled rows, clipped and divided by the radius, shape (q, q); None with the
+    # metric of another release
     pilot: Array | None
     metric: Array  # A, shape (q, q): y = A z for scaled rows z
     # the matrix as drawn, of rows in the metric; None if the metric of scaled columns was kept

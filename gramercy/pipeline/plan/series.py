@@ -38,7 +38,7 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
     if not plan.spec.estimates_constants:
         return None
     stated = (*scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-    saved = math.fsum(stated) - own.lengths - own.lost
+    saved = math.fsum(stated) - math.fsum(own.all)
     ledger = context.existing_ledger
     charges = () if ledger is None else ledger.charges(plan.contract.id)
     for charge in charges:
@@ -74,8 +74,7 @@ def common_constants(series: Series) -> Notice:
     if series.is_published:
         return families.READING(
             "The constants of {release} would save {saved:.2g} % of the squared mu, and releases "
-            "that take them can be compared without a bound for clipping; but constants age, and "
-            "the matrix is then drawn in one stage.",
+            "that take them can be compared without a bound for clipping; but constants age.",
             "Write '{line}'.",
             release=series.first,
             saved=saved,
@@ -83,8 +82,7 @@ def common_constants(series: Series) -> Notice:
         )
     return families.READING(
         "Later releases can take the constants of {release}: that saves {saved:.2g} % of the "
-        "squared mu, and they can be compared without a bound for clipping; but constants age, and "
-        "their matrix is drawn in one stage.",
+        "squared mu, and they can be compared without a bound for clipping; but constants age.",
         "Write '{line}' in the request after this release.",
         release=series.first,
         saved=saved,
