@@ -27,7 +27,6 @@ from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
 from gramercy.pipeline.plan.planning import Plan, rows_needed
 from gramercy.pipeline.plan.series import Series, common_constants
 from gramercy.pipeline.plan.verdict import plan_verdict, share_of_typical_entry
-from gramercy.scaling.whitening import MOST_NOISE
 from gramercy.schemas import wordings
 from gramercy.schemas.problem import Notice
 
@@ -120,7 +119,7 @@ def _directions(plan: Plan) -> dict[str, str]:
     if not plan.share_of_pilot:
         return {}
     spent = f"{100 * plan.share_of_pilot:.0f} % of the squared mu"
-    kept = f"the errors below are those without it, or at most {MOST_NOISE:g} times these"
+    kept = "the errors below are those without it; with it they are no larger"
     return {
         "directions": f"a pilot matrix looks for them ({spent}); if its metric pays, the matrix is "
         f"drawn in it: {kept} on average, and far smaller ones of coefficients"

@@ -169,8 +169,8 @@ class ConstantsChain:
         spec
             The facts of the release with constants and radius.
         total, noise
-            The noisy sum of rows of the unit ball, shape (q, q), and the standard deviation of its
-            noise off the diagonal.
+            The sum of rows of the unit ball without its noise, shape (q, q), and the standard
+            deviation of the noise off the diagonal.
         """
         radius, seen = _radius(spec), self._seen(lengths)
         square = radius * radius / seen.rows

@@ -18,8 +18,8 @@ from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.pilot_matrix import ReleasedMetric, denoised_pilot
 from gramercy.pipeline.plan.planning import (
-    ReleasedMetric,
     constants_of_release,
     shares_of_released_constants,
 )
@@ -205,7 +205,8 @@ def _turned(
         assert calibration.pilot is not None
         of_pilot = calibration.pilot.noise_of_sum(1)
         total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
-        turning = chain.turning(lengths, scaled.spec, total, of_pilot)
+        shown = denoised_pilot(scaled.spec, total, of_pilot)
+        turning = chain.turning(lengths, scaled.spec, shown, of_pilot)
         metric, near = Metric.near(turning.metric), None
     else:
         turning = chain.turning_again(lengths, scaled.spec, released.pilot)

@@ -20,7 +20,6 @@ from gramercy.pipeline.plan.verdict import Colour, plan_verdict
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
 from gramercy.reports.reader_notes import Level, Note
 from gramercy.reports.rendering import Links, no_links
-from gramercy.scaling.whitening import MOST_NOISE
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import parse
@@ -98,7 +97,6 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
             share_of_pilot=plan.share_of_pilot,
-            most_noise=MOST_NOISE,
             epsilon=epsilon,
             verdict=_verdict(plan),
             effect=budget_effect(plan, preview),

@@ -54,6 +54,7 @@ from gramercy.pipeline.plan.calibration import (
     guarantee_facts,
     row_normalisation,
 )
+from gramercy.pipeline.plan.pilot_matrix import denoised_pilot
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.private_table import (
@@ -452,7 +453,7 @@ def _whiten(
     if plan.calibration.pilot is not None:
         pilot = _draw_pilot(plan, plan.calibration.pilot, data)
         of_pilot = plan.calibration.pilot.noise_of_sum(1)
-        turning = chain.turning(lengths, spec, pilot, of_pilot)
+        turning = chain.turning(lengths, spec, denoised_pilot(spec, pilot, of_pilot), of_pilot)
         metric = Metric.near(turning.metric)
     elif plan.released is not None:
         turning = chain.turning_again(lengths, spec, plan.released.pilot)

@@ -37,8 +37,8 @@ from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.pilot_matrix import ReleasedMetric, denoised_pilot
 from gramercy.pipeline.plan.planning import (
-    ReleasedMetric,
     constants_of_release,
     missing_releases,
     read_other_releases,
@@ -133,7 +133,8 @@ def _check_metric(
         return spec
     *_, lengths, turned = bundle.histograms
     check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
-    turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
+    noise = pilot.noise_of_sum(1)
+    turning = chain.turning(lengths, spec, denoised_pilot(spec, whitening.pilot, noise), noise)
     if not arrays_close(Metric.near(turning.metric).matrix, whitening.metric):
         raise wordings.file_contradicts(file, f"{PILOT}.npy")
     if not arrays_close(turning.edges(whitening.metric, longest_row(spec)), turned.lower):
