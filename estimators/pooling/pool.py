@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.missing_cells import presence
-from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.nearest_metric import denoise_in_metric
 from gramercy.estimators.pooling.agreement import tables
 from gramercy.estimators.pooling.common_units import (
     CommonUnits,
@@ -124,7 +125,7 @@ def pooled(
     return (
         Evidence(
             raw,
-            denoise(raw, law, trace, rows, unit=unit),
+            denoise_in_metric(raw, law, terms, trace, rows, unit=unit),
             law,
             rows,
             units.names,

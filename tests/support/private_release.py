@@ -17,9 +17,9 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, Whitening
 from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.plan.pilot_matrix import ReleasedMetric, denoised_pilot
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
     constants_of_release,
     shares_of_released_constants,
 )
@@ -202,10 +202,11 @@ def _turned(
     assert counted.turned is not None
     law = counted.turned
     if released is None:
-        assert calibration.pilot is not None
-        of_pilot = calibration.pilot.noise_of_sum(1)
+        mechanism = calibration.pilot
+        assert mechanism is not None
+        of_pilot = mechanism.noise_of_sum(1)
         total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
-        shown = denoised_pilot(scaled.spec, total, of_pilot)
+        shown = without_noise(mechanism, total, scaled.spec.dataset.count)
         turning = chain.turning(lengths, scaled.spec, shown, of_pilot)
         metric, near = Metric.near(turning.metric), None
     else:

@@ -33,8 +33,8 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
-from gramercy.pipeline.plan.pilot_matrix import ReleasedMetric
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
 from gramercy.scaling.shares import (
@@ -43,6 +43,7 @@ from gramercy.scaling.shares import (
     shares_of_known_constants,
     whitening_pays,
 )
+from gramercy.scaling.whitening import Pilot
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
@@ -186,7 +187,7 @@ class Plan:
     def share_of_pilot(self) -> float:
         """Share of the squared mu for the pilot matrix and row lengths in its metric; may be 0."""
         scaling = self.spec.scaling
-        return 0.0 if scaling is None else scaling.pilot + scaling.turned
+        return 0.0 if scaling is None else scaling.share_of_pilot
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data; the noise is that of a matrix without a metric."""
@@ -600,6 +601,29 @@ def shares_of_released_constants(
     if registry[source.mechanism["name"]].estimates_constants:
         return known.with_pilot
     return known.with_metric if source.scaling is not None and source.scaling.pilot else known
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMetric:
+    """The metric of another release, in which later ones can draw their matrices."""
+
+    metric: Metric
+    pilot: Pilot  # what its pilot matrix shows
+    radius: float | None  # of its rows in the metric; None if they were not clipped in it
+
+    @classmethod
+    def of(cls, source: ReleaseBundle) -> ReleasedMetric | None:
+        """That of a release; None if it has no pilot matrix."""
+        facts, whitening = source.manifest, source.whitening
+        calibration = calibrate(facts)
+        if calibration.pilot is None or whitening is None or whitening.pilot is None:
+            return None
+        chain, histograms = replayed(facts, source.histograms, calibration.noise_of_sum(facts))
+        of_pilot = calibration.pilot.noise_of_sum(1)
+        shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
+        turning = chain.turning(histograms[-1], facts, shown, of_pilot)
+        radius = facts.scaling.metric_radius if facts.scaling else None
+        return cls(Metric(whitening.metric), turning.pilot, radius)
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:

@@ -37,8 +37,7 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
         return None
     if not plan.spec.estimates_constants:
         return None
-    stated = (*scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-    saved = math.fsum(stated) - math.fsum(own.all)
+    saved = scaling.spent - math.fsum(own.all)
     ledger = context.existing_ledger
     charges = () if ledger is None else ledger.charges(plan.contract.id)
     for charge in charges:

@@ -25,7 +25,6 @@ from gramercy.archive.bundles.bundle_kinds import (
     published_columns,
     read_release,
     software_versions,
-    stems,
     write_release,
 )
 from gramercy.archive.bundles.card import dp_card
@@ -53,8 +52,8 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
-from gramercy.pipeline.plan.pilot_matrix import denoised_pilot
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
 from gramercy.pipeline.publish.private_table import (
@@ -189,9 +188,9 @@ class Publisher(ABC, Generic[M]):
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the published numbers can be what the mechanism draws."""
-        path = place / f"{stems(bundle.manifest)[0]}.npy"
-        self._check_lattice(path, bundle, mechanism)
+        path = place / f"{bundle.drawn_stem}.npy"
         _check_size(path, bundle)
+        self._check_lattice(path, bundle, mechanism)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the matrix at a path is on the lattice of the noise, if it has one."""
@@ -450,10 +449,11 @@ def _whiten(
     With the metric of another release, there is no pilot matrix to draw.
     """
     spec, pilot, near = plan.spec, None, None
-    if plan.calibration.pilot is not None:
-        pilot = _draw_pilot(plan, plan.calibration.pilot, data)
-        of_pilot = plan.calibration.pilot.noise_of_sum(1)
-        turning = chain.turning(lengths, spec, denoised_pilot(spec, pilot, of_pilot), of_pilot)
+    mechanism = plan.calibration.pilot
+    if mechanism is not None:
+        pilot = _draw_pilot(plan, mechanism, data)
+        shown = without_noise(mechanism, pilot, spec.dataset.count)
+        turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
         metric = Metric.near(turning.metric)
     elif plan.released is not None:
         turning = chain.turning_again(lengths, spec, plan.released.pilot)
@@ -751,42 +751,49 @@ def _check_further(place: Path, bundle: ReleaseBundle) -> None:
     for name, matrix in bundle.further.items():
         path, norm = place / f"{FURTHER[name]}.npy", facts.further_rows[name].norm
         unit = norm / mechanisms[name].lattice.divisor
+        noise = facts.further_facts[name].noise
+        largest = norm * most_rows(facts.rows) / facts.rows.value + 60 * noise.sd_diagonal
+        check_entries(path, matrix, largest)
         check_lattice(path, matrix * facts.rows.value / unit)
         for group, own in zip(bundle.groups, facts.groups, strict=True):
+            # No group has more than all rows, or more noise than all groups together.
+            moved = group.further[name] * (own.rows.value / facts.rows.value)
+            check_entries(place / GROUP_FILES[name], moved, largest)
             check_lattice(place / GROUP_FILES[name], group.further[name] * own.rows.value / unit)
-        if facts.neighbours.count_is_public:
-            noise = facts.further_facts[name].noise
-            largest = norm + 60 * noise.sd_diagonal
-            _check_entries(path, matrix, largest)
-            for group, own in zip(bundle.groups, facts.groups, strict=True):
-                # No group has more than all rows, or more noise than all groups together.
-                moved = group.further[name] * (own.rows.value / facts.rows.value)
-                _check_entries(place / GROUP_FILES[name], moved, largest)
+
+
+def most_rows(rows: RowsFacts) -> float:
+    """The largest number of rows that its noise allows."""
+    return max(rows.observed, 0.0) + 60 * rows.sd
 
 
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     """Check that no entry of the matrix or of a fold is larger than the noise explains."""
     facts = bundle.manifest
-    if not facts.neighbours.count_is_public:
-        return
     # The noise on the sum of one fold.
     fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
-    matrices = [(bundle.drawn, facts.noise)]
+    matrices = [(path, bundle.drawn, facts.noise, facts.rows)]
     matrices += [
-        (bundle.in_metric(fold), fold_law.divided_by(part.value))
+        (path, bundle.in_metric(fold), fold_law.divided_by(part.value), part)
         for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
     ]
     # No group has more than all rows, or more noise than all groups together.
     matrices += [
-        (bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value), facts.noise)
+        (
+            path.with_name(GROUPS),
+            bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value),
+            facts.noise,
+            facts.rows,
+        )
         for group, own in zip(bundle.groups, facts.groups, strict=True)
     ]
-    for matrix, law in matrices:
-        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
-        _check_entries(path, matrix, largest)
+    for file, matrix, law, rows in matrices:
+        largest = facts.trace_bound * most_rows(rows) / rows.value
+        check_entries(file, matrix, largest + facts.noise.mean + 60 * law.sd_diagonal)
 
 
-def _check_entries(path: Path, matrix: Array, largest: float) -> None:
+def check_entries(path: Path, matrix: Array, largest: float) -> None:
+    """Check that no entry of a file is larger than it can be."""
     if not (np.abs(matrix) <= largest).all():
         raise families.CONTRADICTION(
             "{path}: entries are larger than the noise explains.",

@@ -36,9 +36,9 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.plan.pilot_matrix import ReleasedMetric, denoised_pilot
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
     constants_of_release,
     missing_releases,
     read_other_releases,
@@ -49,9 +49,11 @@ from gramercy.pipeline.publish.attachments import estimator_from_settings, fit, 
 from gramercy.pipeline.publish.drawing import (
     MATRIX,
     arrays_close,
+    check_entries,
     check_lattice,
     denoised_group,
     group_parts,
+    most_rows,
     publisher_of,
     release_manifest,
     scaled,
@@ -59,6 +61,7 @@ from gramercy.pipeline.publish.drawing import (
 from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
 from gramercy.scaling.shares import Shares, follow, follow_a_share
+from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
@@ -107,9 +110,12 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
-    if bundle.whitening is not None:
+    if noise is not None and noise.turned is not None:
         spec = _check_metric(place, bundle, chain, spec)
     check_same_constants(place, facts, spec, MARGINALS)
+
+
+_OF_METRIC = 1e-9  # relative tolerance of a metric and of lengths in it
 
 
 def _check_metric(
@@ -117,29 +123,54 @@ def _check_metric(
 ) -> ReleaseSpec:
     """Recompute the metric, the bins of lengths in it, and its radius; the facts with it.
 
-    With the metric of another release, they follow from both; see `_check_released_metric`.
+    Metrics differ between machines by some 1e-14 of their largest entry. So do the numbers by which
+    the radius is chosen: that they differ in a comparison is far less likely than 1e-9. With the
+    metric of another release, they follow from both; see `_with_released_metric`.
     """
-    facts, whitening = bundle.manifest, bundle.whitening
+    facts, whitening, (*_, lengths, turned) = bundle.manifest, bundle.whitening, bundle.histograms
+    calibration = calibrate(facts)
+    pilot, noise = calibration.pilot, calibration.constants_noise
+    if whitening is None or noise is None or noise.turned is None:
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    stated = Metric(whitening.metric)
+    try:
+        of_metric = stated.units * stated.step
+    except ValueError:
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
+    if not math.isclose(turned.sd, noise.turned.sd, rel_tol=1e-9):
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    if pilot is None or whitening.pilot is None:
+        return spec
+    path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
+    check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
+    check_lattice(path, whitening.pilot * pilot.lattice.divisor)
+    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, of_pilot)
+    recomputed = Metric.near(turning.metric)
+    near = np.abs(of_metric - recomputed.matrix).max()
+    if not near <= 2 * stated.step + _OF_METRIC * np.abs(recomputed.matrix).max():
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
+    return _with_radius_in_metric(place, bundle, turning, chain, spec)
+
+
+def _with_radius_in_metric(
+    place: Path,
+    bundle: ReleaseBundle,
+    turning: Turning,
+    chain: ConstantsChain,
+    spec: ReleaseSpec,
+    near: float | None = None,
+) -> ReleaseSpec:
+    """The facts with the radius in the published metric, whose bins of lengths are checked."""
+    facts, whitening, turned = bundle.manifest, bundle.whitening, bundle.histograms[-1]
     if whitening is None:
         return spec
-    file = str(place / f"{METRIC}.npy")
-    try:
-        Metric(whitening.metric).units  # noqa: B018
-    except ValueError:
-        raise wordings.file_contradicts(file, DESCRIPTOR) from None
-    calibration = calibrate(facts)
-    pilot, of_sum = calibration.pilot, calibration.noise_of_sum(facts)
-    if whitening.pilot is None or pilot is None:
-        return spec
-    *_, lengths, turned = bundle.histograms
-    check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
-    noise = pilot.noise_of_sum(1)
-    turning = chain.turning(lengths, spec, denoised_pilot(spec, whitening.pilot, noise), noise)
-    if not arrays_close(Metric.near(turning.metric).matrix, whitening.metric):
-        raise wordings.file_contradicts(file, f"{PILOT}.npy")
-    if not arrays_close(turning.edges(whitening.metric, longest_row(spec)), turned.lower):
-        raise wordings.file_contradicts(str(place / MARGINALS), f"{PILOT}.npy")
-    return chain.whitened(spec, turning, turned, whitening.metric, of_sum)
+    edges = turning.edges(whitening.metric, longest_row(spec))
+    same_bins = edges.shape == turned.lower.shape
+    if not (same_bins and np.allclose(edges, turned.lower, rtol=_OF_METRIC, atol=0)):
+        raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
+    of_sum = calibrate(facts).noise_of_sum(facts)
+    return chain.whitened(spec, turning, turned, whitening.metric, of_sum, near)
 
 
 def _follow_the_rule(facts: ReleaseManifest) -> bool:
@@ -240,7 +271,8 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts), pairs, strict=False):
         if not arrays_close(scaled(facts, bundle.whitening, recomputed), stated):
-            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
+            source = f"{bundle.drawn_stem}.npy"
+            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), source)
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
@@ -428,19 +460,15 @@ def _check_released_constants(
 def _with_released_metric(
     place: Path, bundle: ReleaseBundle, source: ReleaseBundle, spec: ReleaseSpec
 ) -> ReleaseSpec:
-    """Check that the metric is that of another release; the facts with the radius in it."""
+    """The facts with the radius in the metric of another release, which is checked."""
     facts, own, released = bundle.manifest, bundle.whitening, ReleasedMetric.of(source)
     if own is None or own.pilot is not None or released is None:
         return spec
     if not np.array_equal(own.metric, released.metric.matrix):
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
-    of_sum = calibrate(facts).noise_of_sum(facts)
-    *_, lengths, turned = bundle.histograms
-    chain = ConstantsChain.start(facts, of_sum)
-    turning = chain.turning_again(lengths, facts, released.pilot)
-    if not arrays_close(turning.edges(own.metric, longest_row(facts)), turned.lower):
-        raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
-    return chain.whitened(spec, turning, turned, own.metric, of_sum, released.radius)
+    chain = ConstantsChain.start(facts, calibrate(facts).noise_of_sum(facts))
+    turning = chain.turning_again(bundle.histograms[-2], facts, released.pilot)
+    return _with_radius_in_metric(place, bundle, turning, chain, spec, released.radius)
 
 
 _SETTINGS = "the settings and the release"
