@@ -51,6 +51,11 @@ class Metric:
             raise ValueError
         return units
 
+    @property
+    def step(self) -> float:
+        """Of which all entries of A are multiples."""
+        return math.ldexp(1.0, -self._bits)
+
     def rows(self, scaled: Array) -> Array:
         """A z for every row; shape (q, rows), exact for the rounded rows.
 

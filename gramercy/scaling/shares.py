@@ -9,7 +9,7 @@ LEAST_STRENGTH, LEAST_WHITENED = 50.0, 200.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
 _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.15
 _LOST = 0.06  # of what the constants leave
-_PILOT, _TURNED = 0.1, 0.02  # of what is then left
+_PILOT, _TURNED = 0.05, 0.02  # of what is then left
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, Whitening
 from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
-from gramercy.pipeline.publish.drawing import denoised_pilot, release_manifest
+from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.scaling.chain import (
     AnyGrid,
     ConstantsChain,
@@ -197,7 +197,7 @@ def _turned(scaled: Scaled, chain: ConstantsChain, rng: Rng) -> Scaled:
     assert counted.turned is not None
     of_pilot, law = mechanism.noise_of_sum(1), counted.turned
     total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
-    shown = denoised_pilot(scaled.spec, total, of_pilot)
+    shown = without_noise(mechanism, total, scaled.spec.dataset.count)
     turning = chain.turning(scaled.histograms[-1], scaled.spec, shown, of_pilot)
     metric = Metric.near(turning.metric)
     edges = turning.edges(metric.matrix, longest_row(scaled.spec))

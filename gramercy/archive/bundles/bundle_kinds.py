@@ -162,6 +162,11 @@ class ReleaseBundle:
         own = None if self.whitening is None or self.whole else self.whitening.drawn
         return self.in_metric(self.unbiased) if own is None else own
 
+    @property
+    def drawn_stem(self) -> str:
+        """File stem of the matrix as drawn."""
+        return stems(self.manifest)[0] if self.root is None else WHITENED
+
     @cached_property
     def group_sizes(self) -> list[tuple[float, float]]:
         """The number of rows of every group, and the standard deviation of its noise.

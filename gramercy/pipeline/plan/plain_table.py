@@ -23,6 +23,7 @@ from scipy.special import ndtri
 from gramercy.common.metric import congruence
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy, Level, level_of
 from gramercy.estimators.accuracy.row_simulation import one_factor_rows
+from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.noise.draws import Stream, draw, stream
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.pipeline.plan.planning import Plan
@@ -205,9 +206,10 @@ def _clipped(
     plain = np.minimum(1.0, square / table.squares), np.eye(plan.columns)
     if pilot is None or counts is None or counts.turned is None:
         return plain
-    noise = draw(source, plan.columns, pilot.matrix_law(count))
-    moment = table.mean_product(table.rows, plain[0]) + square * noise
-    shown = Pilot(moment, pilot.noise_of_sum(1) * square / count, clip.length, count)
+    law = pilot.matrix_law(count)
+    moment = table.mean_product(table.rows, plain[0]) / square + draw(source, plan.columns, law)
+    estimate = square * denoise(moment, law, unit=False)
+    shown = Pilot(estimate, pilot.noise_of_sum(1) * square / count, clip.length, count)
     turning = Turning(shown, RowLengths(lengths.count, lengths.sd, lengths.lower, count))
     metric = turning.metric
     squares = table.squares_of(table.rows @ metric)

@@ -25,7 +25,6 @@ from gramercy.archive.bundles.bundle_kinds import (
     published_columns,
     read_release,
     software_versions,
-    stems,
     write_release,
 )
 from gramercy.archive.bundles.card import dp_card
@@ -53,6 +52,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
@@ -80,7 +80,6 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.model import digest
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.publications import (
     MARGINALS,
     PRECISION,
@@ -189,9 +188,9 @@ class Publisher(ABC, Generic[M]):
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the published numbers can be what the mechanism draws."""
-        path = place / f"{stems(bundle.manifest)[0]}.npy"
-        self._check_lattice(path, bundle, mechanism)
+        path = place / f"{bundle.drawn_stem}.npy"
         _check_size(path, bundle)
+        self._check_lattice(path, bundle, mechanism)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the matrix at a path is on the lattice of the noise, if it has one."""
@@ -452,8 +451,8 @@ def _whiten(
     spec, divisor = plan.spec, mechanism.lattice.divisor
     exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
     total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
-    noise = mechanism.noise_of_sum(1)
-    turning = chain.turning(lengths, spec, denoised_pilot(spec, total / divisor, noise), noise)
+    shown = without_noise(mechanism, total / divisor, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
     metric = Metric.near(turning.metric)
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
@@ -569,16 +568,6 @@ def scaled(manifest: ReleaseManifest, whitening: Whitening | None, matrix: Array
     """A matrix that was drawn in the metric, in the units of the released one."""
     root = None if whitening is None else whitening.root_of(manifest)
     return matrix if root is None else congruence(root, matrix)
-
-
-def denoised_pilot(spec: ReleaseSpec, total: Array, noise: float) -> Array:
-    """The noisy sum over rows of the unit ball without its noise; shape (q, q).
-
-    `noise`: its standard deviation off the diagonal.
-    """
-    diagonal = math.sqrt(2) * noise
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=diagonal, sd_off_diagonal=noise)
-    return denoise(total, law, float(spec.dataset.count), unit=False)
 
 
 def denoised_group(manifest: ReleaseManifest, rows: float, raw: Array) -> Array:
@@ -748,42 +737,49 @@ def _check_further(place: Path, bundle: ReleaseBundle) -> None:
     for name, matrix in bundle.further.items():
         path, norm = place / f"{FURTHER[name]}.npy", facts.further_rows[name].norm
         unit = norm / mechanisms[name].lattice.divisor
+        noise = facts.further_facts[name].noise
+        largest = norm * most_rows(facts.rows) / facts.rows.value + 60 * noise.sd_diagonal
+        check_entries(path, matrix, largest)
         check_lattice(path, matrix * facts.rows.value / unit)
         for group, own in zip(bundle.groups, facts.groups, strict=True):
+            # No group has more than all rows, or more noise than all groups together.
+            moved = group.further[name] * (own.rows.value / facts.rows.value)
+            check_entries(place / GROUP_FILES[name], moved, largest)
             check_lattice(place / GROUP_FILES[name], group.further[name] * own.rows.value / unit)
-        if facts.neighbours.count_is_public:
-            noise = facts.further_facts[name].noise
-            largest = norm + 60 * noise.sd_diagonal
-            _check_entries(path, matrix, largest)
-            for group, own in zip(bundle.groups, facts.groups, strict=True):
-                # No group has more than all rows, or more noise than all groups together.
-                moved = group.further[name] * (own.rows.value / facts.rows.value)
-                _check_entries(place / GROUP_FILES[name], moved, largest)
+
+
+def most_rows(rows: RowsFacts) -> float:
+    """The largest number of rows that its noise allows."""
+    return max(rows.observed, 0.0) + 60 * rows.sd
 
 
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     """Check that no entry of the matrix or of a fold is larger than the noise explains."""
     facts = bundle.manifest
-    if not facts.neighbours.count_is_public:
-        return
     # The noise on the sum of one fold.
     fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
-    matrices = [(bundle.drawn, facts.noise)]
+    matrices = [(path, bundle.drawn, facts.noise, facts.rows)]
     matrices += [
-        (bundle.in_metric(fold), fold_law.divided_by(part.value))
+        (path, bundle.in_metric(fold), fold_law.divided_by(part.value), part)
         for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
     ]
     # No group has more than all rows, or more noise than all groups together.
     matrices += [
-        (bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value), facts.noise)
+        (
+            path.with_name(GROUPS),
+            bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value),
+            facts.noise,
+            facts.rows,
+        )
         for group, own in zip(bundle.groups, facts.groups, strict=True)
     ]
-    for matrix, law in matrices:
-        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
-        _check_entries(path, matrix, largest)
+    for file, matrix, law, rows in matrices:
+        largest = facts.trace_bound * most_rows(rows) / rows.value
+        check_entries(file, matrix, largest + facts.noise.mean + 60 * law.sd_diagonal)
 
 
-def _check_entries(path: Path, matrix: Array, largest: float) -> None:
+def check_entries(path: Path, matrix: Array, largest: float) -> None:
+    """Check that no entry of a file is larger than it can be."""
     if not (np.abs(matrix) <= largest).all():
         raise families.CONTRADICTION(
             "{path}: entries are larger than the noise explains.",

@@ -36,8 +36,7 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
     constants_of_release,
     missing_releases,
@@ -49,10 +48,11 @@ from gramercy.pipeline.publish.attachments import estimator_from_settings, fit, 
 from gramercy.pipeline.publish.drawing import (
     MATRIX,
     arrays_close,
+    check_entries,
     check_lattice,
     denoised_group,
-    denoised_pilot,
     group_parts,
+    most_rows,
     publisher_of,
     release_manifest,
     scaled,
@@ -62,7 +62,6 @@ from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
 from gramercy.scaling.shares import Shares, follow_a_share
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.evidence import TURNED_LENGTHS
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
 
@@ -108,33 +107,46 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
-    if calibration.pilot is not None and bundle.whitening is not None:
-        spec = _check_metric(place, bundle, chain, calibration.pilot, spec)
+    if calibration.pilot is not None:
+        spec = _check_metric(place, bundle, chain, spec)
     check_same_constants(place, facts, spec, MARGINALS)
 
 
+_OF_METRIC = 1e-9  # relative tolerance of a metric and of lengths in it
+
+
 def _check_metric(
-    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, pilot: Gaussian, spec: ReleaseSpec
+    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, spec: ReleaseSpec
 ) -> ReleaseSpec:
-    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it."""
-    whitening, *_, lengths, turned = bundle.whitening, *bundle.histograms
-    if whitening is None or turned.column != TURNED_LENGTHS:
+    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it.
+
+    Metrics differ between machines by some 1e-14 of their largest entry. So do the numbers by which
+    the radius is chosen: that they differ in a comparison is far less likely than 1e-9.
+    """
+    facts, whitening, (*_, lengths, turned) = bundle.manifest, bundle.whitening, bundle.histograms
+    calibration = calibrate(facts)
+    pilot, noise = calibration.pilot, calibration.constants_noise
+    if whitening is None or pilot is None or noise is None or noise.turned is None:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    check_lattice(place / f"{PILOT}.npy", whitening.pilot * pilot.lattice.divisor)
-    noise = pilot.noise_of_sum(1)
-    turning = chain.turning(lengths, spec, denoised_pilot(spec, whitening.pilot, noise), noise)
-    metric = whitening.metric
+    path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
+    check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
+    check_lattice(path, whitening.pilot * pilot.lattice.divisor)
+    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, of_pilot)
+    stated, recomputed = Metric(whitening.metric), Metric.near(turning.metric)
     try:
-        Metric(metric).units  # noqa: B018
+        near = np.abs(stated.units * stated.step - recomputed.matrix).max()
     except ValueError:
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
-    if not arrays_close(Metric.near(turning.metric).matrix, metric):
+    if not near <= 2 * stated.step + _OF_METRIC * np.abs(recomputed.matrix).max():
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
-    edges = turning.edges(metric, longest_row(spec))
-    if not arrays_close(edges, turned.lower):
-        raise wordings.file_contradicts(str(place / MARGINALS), f"{PILOT}.npy")
-    of_sum = calibrate(bundle.manifest).noise_of_sum(bundle.manifest)
-    return chain.whitened(spec, turning, turned, metric, of_sum)
+    edges = turning.edges(stated.matrix, longest_row(spec))
+    same_bins = edges.shape == turned.lower.shape
+    if not (same_bins and np.allclose(edges, turned.lower, rtol=_OF_METRIC, atol=0)):
+        raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
+    if not math.isclose(turned.sd, noise.turned.sd, rel_tol=1e-9):
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    return chain.whitened(spec, turning, turned, stated.matrix, calibration.noise_of_sum(facts))
 
 
 def _follow_the_rule(facts: ReleaseManifest) -> bool:
@@ -146,8 +158,10 @@ def _follow_the_rule(facts: ReleaseManifest) -> bool:
         return follow_a_share(
             Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
         )
-    planned, stated = shares_of_released_constants(facts), (scaling.lengths, scaling.lost)
-    return stated == (0, 0) if planned is None else _equal(stated, (planned.lengths, planned.lost))
+    planned = shares_of_released_constants(facts)
+    stated = (scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
+    lengths, lost = (0.0, 0.0) if planned is None else (planned.lengths, planned.lost)
+    return _equal(stated, (lengths, lost, 0.0, 0.0))
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -230,7 +244,8 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts), pairs, strict=False):
         if not arrays_close(scaled(facts, bundle.whitening, recomputed), stated):
-            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
+            source = f"{bundle.drawn_stem}.npy"
+            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), source)
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
