@@ -249,6 +249,11 @@ class ReleaseSpec(Model):
         return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
+    def is_whitened(self) -> bool:
+        """Whether the matrix was drawn in the metric of a pilot matrix."""
+        return self.scaling is not None and self.scaling.metric_radius is not None
+
+    @property
     def largest_norm(self) -> float:
         """Largest l2 norm of a row of scaled columns that the bounds allow, rounded up."""
         largest = [1.0] if self.intercept else []

@@ -218,9 +218,9 @@ class Lost(FurtherRows):
 
     def stated(self, largest_norm: float) -> str:
         return (
-            f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w = min(1, r²/|z|²), "
-            f"r = {self.radius:g}, and y is the scaled row z with {self.intercept:.6g} for its "
-            "intercept"
+            f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w is the square of the "
+            f"factor by which clipping shortens the row, and y is the scaled row z with "
+            f"{self.intercept:.6g} for its intercept"
         )
 
 

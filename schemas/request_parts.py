@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -240,6 +241,16 @@ class ScalingFacts(Model):
     release: Label | None = None
     sha256: Digest | None = None
     tails: dict[str, TailFacts] = Field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        """Share of mu squared for all that is published besides the matrix."""
+        return math.fsum((*self.stages, self.lengths, self.lost, self.share_of_pilot))
+
+    @property
+    def share_of_pilot(self) -> float:
+        """Share of mu squared for the pilot matrix and row lengths in its metric; may be 0."""
+        return self.pilot + self.turned
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

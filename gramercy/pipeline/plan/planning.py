@@ -184,7 +184,7 @@ class Plan:
     def share_of_pilot(self) -> float:
         """Share of the squared mu for the pilot matrix and row lengths in its metric; may be 0."""
         scaling = self.spec.scaling
-        return 0.0 if scaling is None else scaling.pilot + scaling.turned
+        return 0.0 if scaling is None else scaling.share_of_pilot
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data; the noise is that of a matrix without a metric."""

@@ -7,7 +7,6 @@ the same in both.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from gramercy.archive.bundles.bundle_kinds import describe_release
@@ -37,8 +36,7 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
         return None
     if not plan.spec.estimates_constants:
         return None
-    stated = (*scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-    saved = math.fsum(stated) - own.lengths - own.lost
+    saved = scaling.spent - own.lengths - own.lost
     ledger = context.existing_ledger
     charges = () if ledger is None else ledger.charges(plan.contract.id)
     for charge in charges:
