@@ -28,7 +28,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.errors import BundleError, RequestError
 from gramercy.schemas.evidence import ROW_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
@@ -454,11 +454,36 @@ def _move_counts(path: Path) -> None:
     table.to_parquet(path, index=False, store_schema=False, compression=None)
 
 
-def _write_and_seal(place: Path, facts: Any) -> None:
+def _write_and_seal(place: Path, facts: Any, without: tuple[str, ...] = ()) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
-    write_descriptor(place, release_descriptor(place, facts))
+    descriptor = release_descriptor(place, facts)
+    for key in without:
+        del descriptor["dp"]["scaling"][key]
+    write_descriptor(place, descriptor)
     seal(place)
+
+
+def test_facts_that_were_added_later_have_defaults(tmp_path: Path) -> None:
+    """A bundle of before there were pilots is that of one stage."""
+    release = run_release(private_request(tmp_path, request={"scaling": ONE_STAGE}))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    added = ("pilot", "turned", "metric_radius")
+    _write_and_seal(place, read_release(place).manifest, without=added)
+    read = read_release(place)
+    assert read.manifest.scaling is not None
+    assert (read.manifest.scaling.pilot, read.manifest.is_whitened, read.root) == (0, False, None)
+    verify_release(archive, "toy", release, None)
+
+
+def test_facts_of_a_pilot_are_not_left_out(tmp_path: Path) -> None:
+    release = run_release(private_request(tmp_path))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    _write_and_seal(place, read_release(place).manifest, without=("turned",))
+    with pytest.raises(BundleError):
+        verify_release(archive, "toy", release, None)
 
 
 @pytest.mark.parametrize("missing", ["bounds", "present", "radius"])
