@@ -276,7 +276,10 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
-    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    recomputed = release_descriptor(place, bundle.manifest)
+    # Keys that were added since it was published have their defaults, which `_check_manifest` sees.
+    recomputed["dp"] = bundle.manifest.model_dump(mode="json", exclude_unset=True)
+    check_facts(place, read_descriptor(place), recomputed)
     if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
         raise wordings.file_contradicts(str(place / CARD), DESCRIPTOR)
     check_no_extra_files(place)
