@@ -169,7 +169,7 @@ def largest_share(
 
 @pytest.fixture(params=[1.2, None], ids=["in the metric", "stopped"])
 def decision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float | None:
-    """Rows are clipped in the metric of the pilot, or not, whatever it shows."""
+    """Rows are clipped in the metric of the pilot, or not, regardless of what it shows."""
     root: float | None = request.param
     monkeypatch.setattr(
         Turning,

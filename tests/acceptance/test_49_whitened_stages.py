@@ -119,7 +119,7 @@ DECISIONS = pytest.mark.parametrize("kept", [True, False], ids=["in the metric",
 
 @pytest.fixture
 def decide(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Makes the decision, whatever the published lengths say."""
+    """Makes the decision, regardless of the published lengths."""
 
     def decide(kept: bool) -> None:
         monkeypatch.setattr(Turning, "radius", lambda *_: 2.5 if kept else None)
@@ -235,7 +235,7 @@ def test_failure_between_stages_spends_the_charge(
 
 
 def freeze(monkeypatch: pytest.MonkeyPatch, results: list[Any], *, replay: bool) -> None:
-    """Record what every draw published, or publish it again whatever was counted or summed."""
+    """Record what every draw published, or publish it again regardless of the table."""
     turns = iter(list(results)) if replay else None
     for kind in (HistogramNoise, Gaussian):
         perturb = kind.perturb

@@ -34,6 +34,7 @@ from gramercy.archive.bundles.card import card_page
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
+    LARGEST,
     MARGINALS,
     SMALL,
     GroupMatrices,
@@ -98,6 +99,7 @@ FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
 PILOT, METRIC, WHITENED = "pilot", "metric", "whitened"
 _EXACT = 1e-12  # variance of a number without noise
 _LEAST_SHARE = 1e-3  # of the rows of a group, with a value
+_SMALLEST_RATIO, _LARGEST_ROOT = 1e-12, 1e24  # of eigenvalues of a metric; entries of its inverse
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -120,6 +122,14 @@ class Whitening:
             return None
         root: Array = np.linalg.inv(self.metric) * (scaling.metric_radius / radius)
         return root
+
+    def maps(self, facts: ReleaseSpec) -> bool:
+        """Whether the metric has a moderate inverse, as one of published rows has."""
+        values = np.linalg.eigvalsh(self.metric)
+        if not values[0] > _SMALLEST_RATIO * values[-1]:
+            return False
+        root = self.root_of(facts)
+        return root is None or bool((np.abs(root) < _LARGEST_ROOT).all())
 
 
 @dataclass(frozen=True)
@@ -429,7 +439,7 @@ def read_release(folder: Path) -> ReleaseBundle:
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
     matrices = [
-        read_matrix(folder, stem, names, compact=_is_compact(stem))
+        read_matrix(folder, stem, names, compact=_is_compact(stem), largest=LARGEST)
         for stem, names in _matrix_columns(manifest).items()
     ]
     scaling, whitening = manifest.scaling, None
@@ -437,6 +447,12 @@ def read_release(folder: Path) -> ReleaseBundle:
         drawn = matrices.pop() if scaling.metric_radius is not None else None
         *matrices, pilot, metric = matrices
         whitening = Whitening(pilot, metric, drawn)
+        if not whitening.maps(manifest):
+            raise families.CONTENT(
+                "{path} is not a metric of these columns.",
+                "Fetch the bundle again from its curator.",
+                path=str(folder / f"{METRIC}.npy"),
+            )
     first_further = len(matrices) - len(manifest.further_facts)
     further = dict(zip(manifest.further_facts, matrices[first_further:], strict=True))
     raw, projected, *rest = matrices[:first_further]

@@ -33,12 +33,12 @@ TRUTH = ar(COLUMNS, STRENGTH)
 
 
 @cache
-def scaled(seed: int = 0, folds: int = 1, epsilon: float = EPSILON) -> Scaled:
+def scaled(seed: int = 0, folds: int = 1, whitened: bool = True) -> Scaled:
     """An autoregressive table of Gaussian rows, whose small directions plain noise hides."""
     stream = np.random.default_rng(seed)
     table = stream.normal(size=(ROWS, COLUMNS)) @ np.linalg.cholesky(TRUTH).T
     found = privately_scaled(
-        table, numeric_columns([(-8.0, 8.0)] * COLUMNS), epsilon, stream, folds, whitened=True
+        table, numeric_columns([(-8.0, 8.0)] * COLUMNS), EPSILON, stream, folds, whitened=whitened
     )
     assert found is not None
     return found
@@ -120,6 +120,14 @@ def test_pool_of_releases_in_different_metrics_is_denoised_in_one() -> None:
     assert together.terms
     mean = (smallest(first)[0] + smallest(second)[0]) / 2
     assert smallest(together)[0] == pytest.approx(mean, rel=0.25)
+
+
+def test_pool_with_a_plain_release_of_the_same_rows_keeps_the_small_directions() -> None:
+    plain = scaled(whitened=False).release(np.random.default_rng(9))
+    assert not plain.terms
+    together, weights = pooled([release(), plain], same_rows=True)
+    assert weights[0] > 0.9
+    assert smallest(together)[0] == pytest.approx(smallest(release())[0], rel=0.1)
 
 
 def test_spectrum_is_compared_with_noise_in_the_metric() -> None:
