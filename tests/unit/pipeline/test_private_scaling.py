@@ -29,7 +29,7 @@ from gramercy.pipeline.verify.verification import verify_release
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
 from gramercy.schemas.errors import BundleError, RequestError
-from gramercy.schemas.evidence import ROW_LENGTHS
+from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
@@ -250,7 +250,7 @@ def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
     scaled = run_release(private_request(tmp_path, request={"scaling": {"from": name}}))
     bundle = released(scaled)
     assert bundle.manifest.columns == marginals.manifest.columns
-    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS]
+    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS, TURNED_LENGTHS]
     stated = bundle.manifest.scaling
     assert (stated.release, stated.sha256) == (name, marginals.sha256)
     verified(scaled)
