@@ -47,7 +47,8 @@ def truth(kind: str, p: int, rng: Rng) -> Truth:
     covariance = _correlations(precision)
     edges = np.abs(precision) > 1e-8
     np.fill_diagonal(edges, False)
-    return Truth(of_unit_rows(covariance), edges, np.linalg.cholesky(covariance))
+    root = np.asarray(np.linalg.cholesky(covariance), np.float64)
+    return Truth(of_unit_rows(covariance), edges, root)
 
 
 def correlations(kind: str, p: int, rng: Rng) -> Array:
