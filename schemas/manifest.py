@@ -195,7 +195,13 @@ class ReleaseSpec(Model):
         rows = self.dataset.rows / self.dataset.count
         intercept = unit / 2 / math.sqrt(rows) if self.intercept else 0.0
         radius = self.scaling.metric_radius or unit
-        return Lost(radius=radius, unit=unit, cut=self.scaling.cut, intercept=intercept)
+        return Lost(
+            radius=radius,
+            unit=unit,
+            cut=self.scaling.cut,
+            intercept=intercept,
+            in_metric=self.is_whitened,
+        )
 
     @property
     def missing_rows(self) -> Missing | None:

@@ -172,7 +172,7 @@ def _expand(value: Any) -> Any:
         if "stages" in value:
             raise families.REQUEST_KEYS(
                 "'stages' cannot be used with 'scaling: {{from: RELEASE}}', which draws its matrix "
-                "in one stage.",
+                "as the other release did.",
                 "Leave 'stages' out.",
             )
         return {"kind": "release", "release": value["from"]} | {
@@ -204,7 +204,7 @@ class ScalingFacts(Model):
     stages, lengths, lost, pilot, turned
         Shares of mu squared for the histograms of each stage, for that of row lengths, for the
         matrix of lost moments, and for the pilot matrix and the row lengths in its metric; 0 for
-        what is not published.
+        what is not published. With the metric of another release, there is no pilot matrix.
     present
         Published share of rows with a value, for every column of the table; 1 for levels. Null
         before the histograms are drawn.
@@ -217,8 +217,9 @@ class ScalingFacts(Model):
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
     metric_radius
-        Largest l2 norm of a row in the metric of the pilot matrix, in which the matrix was then
-        drawn. Null if rows are clipped in the metric of scaled columns.
+        Largest l2 norm of a row in the metric of the pilot matrix, or in that of the other release,
+        in which the matrix was then drawn. Null if rows are clipped in the metric of scaled
+        columns.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
     tails

@@ -526,6 +526,11 @@ def matrix_description(facts: ReleaseManifest) -> str:
         )
     elif normalisation.keeps_rows:
         rows = "all numbers are whole"
+    elif isinstance(normalisation, Clip) and facts.is_whitened:
+        rows = (
+            "long rows were shortened in the metric of a pilot matrix, and all rows were divided "
+            f"by {normalisation.length:g} {_rescaling_hint(normalisation.length)}"
+        )
     elif isinstance(normalisation, Clip):
         rows = (
             f"rows longer than {normalisation.length:g} were shortened to that length, and all "

@@ -107,7 +107,9 @@ _FIXED_BYTES = 16 << 20  # more than a small release has
 class Whitening:
     """The pilot matrix of a release, and its metric."""
 
-    pilot: Array  # noisy sum over scaled rows, clipped and divided by the radius; shape (q, q)
+    # noisy sum over scaled rows, clipped and divided by the radius, shape (q, q); None with the
+    # metric of another release
+    pilot: Array | None
     metric: Array  # A, shape (q, q): y = A z for scaled rows z
     # the matrix as drawn, of rows in the metric; None if the metric of scaled columns was kept
     drawn: Array | None = None
@@ -443,10 +445,10 @@ def read_release(folder: Path) -> ReleaseBundle:
         for stem, names in _matrix_columns(manifest).items()
     ]
     scaling, whitening = manifest.scaling, None
-    if scaling is not None and scaling.pilot:
+    if scaling is not None and scaling.turned:
         drawn = matrices.pop() if scaling.metric_radius is not None else None
-        *matrices, pilot, metric = matrices
-        whitening = Whitening(pilot, metric, drawn)
+        metric = matrices.pop()
+        whitening = Whitening(matrices.pop() if scaling.pilot else None, metric, drawn)
         if not whitening.maps(manifest):
             raise families.CONTENT(
                 "{path} is not a metric of these columns.",
@@ -537,9 +539,10 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     further = manifest.further_facts
     columns |= {FURTHER[name]: manifest.further_names(name) for name in further}
     scaling = manifest.scaling
-    if scaling is not None and scaling.pilot:
+    if scaling is not None and scaling.turned:
+        pilot = [PILOT] if scaling.pilot else []
         drawn = [WHITENED] if scaling.metric_radius is not None else []
-        columns |= dict.fromkeys([PILOT, METRIC, *drawn], names)
+        columns |= dict.fromkeys([*pilot, METRIC, *drawn], names)
     return columns
 
 

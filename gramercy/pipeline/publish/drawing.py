@@ -431,40 +431,53 @@ def draw_counts(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram],
     spec = chain.clipped(published[-1], of_sum, of_lost_sum)
     # The counts decide whether there is a matrix of missing cells.
     plan = replace(plan, spec=spec, calibration=calibrate(spec))
-    if plan.calibration.pilot is None or noise.turned is None:
+    if noise.turned is None:
         return plan, published, None
-    plan, turned, whitening = _whiten(
-        plan, plan.calibration.pilot, noise.turned, chain, published[-1], data
-    )
+    plan, turned, whitening = _whiten(plan, noise.turned, chain, published[-1], data)
     return plan, [*published, turned], whitening
 
 
 def _whiten(
     plan: Plan,
-    mechanism: Gaussian,
     law: HistogramNoise,
     chain: ConstantsChain,
     lengths: Histogram,
     data: PrivateCounts,
 ) -> tuple[Plan, Histogram, Whitening]:
-    """Draw the pilot matrix and the row lengths in its metric, and choose the metric in use."""
-    spec, divisor = plan.spec, mechanism.lattice.divisor
-    exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
-    total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
-    shown = without_noise(mechanism, total / divisor, spec.dataset.count)
-    turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
-    metric = Metric.near(turning.metric)
+    """Draw the pilot matrix and the row lengths in its metric, and choose the metric in use.
+
+    With the metric of another release, there is no pilot matrix to draw.
+    """
+    spec, pilot, near = plan.spec, None, None
+    mechanism = plan.calibration.pilot
+    if mechanism is not None:
+        pilot = _draw_pilot(plan, mechanism, data)
+        shown = without_noise(mechanism, pilot, spec.dataset.count)
+        turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
+        metric = Metric.near(turning.metric)
+    elif plan.released is not None:
+        turning = chain.turning_again(lengths, spec, plan.released.pilot)
+        metric, near = plan.released.metric, plan.released.radius
+    else:
+        raise wordings.sums_not_as_planned()
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
     (counts,) = law.perturb(count_lengths(turned, edges, data.state, data.kept).counts)
     histogram = chain.turned_histogram(edges, counts, law.sd)
-    spec = chain.whitened(
-        spec, turning, histogram, metric.matrix, plan.calibration.noise_of_sum(spec)
-    )
-    whitening = Whitening(total / divisor, metric.matrix)
+    of_sum = plan.calibration.noise_of_sum(spec)
+    spec = chain.whitened(spec, turning, histogram, metric.matrix, of_sum, near)
+    whitening = Whitening(pilot, metric.matrix)
     kept = spec.scaling is not None and spec.scaling.metric_radius is not None
     plan = replace(turned if kept else plan, spec=spec, calibration=calibrate(spec))
     return plan, histogram, whitening
+
+
+def _draw_pilot(plan: Plan, mechanism: Gaussian, data: PrivateCounts) -> Array:
+    """The pilot matrix: the noisy sum over all rows; see `Whitening`."""
+    exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
+    noisy = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
+    total: Array = noisy / mechanism.lattice.divisor
+    return total
 
 
 def draw_noise(
@@ -559,7 +572,8 @@ def write_matrices(
     of_rows = [scaled(manifest, whitening, x) for x in (matrix, projected, *denoised, *folds)]
     matrices = [*of_rows, *further]
     if whitening is not None:
-        matrices += [whitening.pilot, whitening.metric]
+        matrices += [] if whitening.pilot is None else [whitening.pilot]
+        matrices.append(whitening.metric)
         matrices += [matrix] if whitening.root_of(manifest) is not None else []
     write_release(folder, manifest, matrices, histograms, groups)
 

@@ -27,7 +27,6 @@ from gramercy.archive.bundles.bundle_kinds import (
     PILOT,
     WHITENED,
     ReleaseBundle,
-    Whitening,
 )
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
 from gramercy.common.metric import ROW_BITS, congruence
@@ -287,19 +286,19 @@ class Part:
             self.most_clipped * lost.rounding(geometry.restored, longest),
             lost.file,
         )
-        if bundle.whitening is not None:
-            yield from self._of_pilot(bundle.whitening)
+        if bundle.whitening is not None and bundle.whitening.pilot is not None:
+            yield from self._of_pilot(bundle.whitening.pilot)
         yield from self._of_counts(bundle)
 
-    def _of_pilot(self, whitening: Whitening) -> Iterator[Score]:
+    def _of_pilot(self, total: Array) -> Iterator[Score]:
         """The pilot matrix against lengths, and against the released matrix with what is lost."""
         geometry, mechanism = self.geometry, self.geometry.calibration.pilot
         if mechanism is None:
             raise ValueError
-        p, sd = len(whitening.pilot), mechanism.noise_of_sum(1)
+        p, sd = len(total), mechanism.noise_of_sum(1)
         sds = np.where(np.eye(p, dtype=bool), math.sqrt(2.0), 1.0) * sd
         steps = np.full(p, mechanism.lattice.step + geometry.rounded)
-        pilot = Matrix(f"{PILOT}.npy", whitening.pilot, sds, 1.0, steps)
+        pilot = Matrix(f"{PILOT}.npy", total, sds, 1.0, steps)
         yield from pilot.scores()
         slack = self.most * pilot.rounding()
         yield from _within(pilot.trace(), geometry.scaled.bounds(1.0, 1.0), slack, pilot.file)

@@ -38,6 +38,7 @@ from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
     constants_of_release,
     missing_releases,
     read_other_releases,
@@ -59,11 +60,13 @@ from gramercy.pipeline.publish.drawing import (
 )
 from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
-from gramercy.scaling.shares import Shares, follow_a_share
+from gramercy.scaling.shares import Shares, follow, follow_a_share
+from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
+from gramercy.schemas.request_parts import ScalingFacts
 
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
@@ -107,7 +110,7 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
-    if calibration.pilot is not None:
+    if noise is not None and noise.turned is not None:
         spec = _check_metric(place, bundle, chain, spec)
     check_same_constants(place, facts, spec, MARGINALS)
 
@@ -121,32 +124,53 @@ def _check_metric(
     """Recompute the metric, the bins of lengths in it, and its radius; the facts with it.
 
     Metrics differ between machines by some 1e-14 of their largest entry. So do the numbers by which
-    the radius is chosen: that they differ in a comparison is far less likely than 1e-9.
+    the radius is chosen: that they differ in a comparison is far less likely than 1e-9. With the
+    metric of another release, they follow from both; see `_with_released_metric`.
     """
     facts, whitening, (*_, lengths, turned) = bundle.manifest, bundle.whitening, bundle.histograms
     calibration = calibrate(facts)
     pilot, noise = calibration.pilot, calibration.constants_noise
-    if whitening is None or pilot is None or noise is None or noise.turned is None:
+    if whitening is None or noise is None or noise.turned is None:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    stated = Metric(whitening.metric)
+    try:
+        of_metric = stated.units * stated.step
+    except ValueError:
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
+    if not math.isclose(turned.sd, noise.turned.sd, rel_tol=1e-9):
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    if pilot is None or whitening.pilot is None:
+        return spec
     path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
     check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
     check_lattice(path, whitening.pilot * pilot.lattice.divisor)
     shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
     turning = chain.turning(lengths, spec, shown, of_pilot)
-    stated, recomputed = Metric(whitening.metric), Metric.near(turning.metric)
-    try:
-        near = np.abs(stated.units * stated.step - recomputed.matrix).max()
-    except ValueError:
-        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
+    recomputed = Metric.near(turning.metric)
+    near = np.abs(of_metric - recomputed.matrix).max()
     if not near <= 2 * stated.step + _OF_METRIC * np.abs(recomputed.matrix).max():
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
-    edges = turning.edges(stated.matrix, longest_row(spec))
+    return _with_radius_in_metric(place, bundle, turning, chain, spec)
+
+
+def _with_radius_in_metric(
+    place: Path,
+    bundle: ReleaseBundle,
+    turning: Turning,
+    chain: ConstantsChain,
+    spec: ReleaseSpec,
+    near: float | None = None,
+) -> ReleaseSpec:
+    """The facts with the radius in the published metric, whose bins of lengths are checked."""
+    facts, whitening, turned = bundle.manifest, bundle.whitening, bundle.histograms[-1]
+    if whitening is None:
+        return spec
+    edges = turning.edges(whitening.metric, longest_row(spec))
     same_bins = edges.shape == turned.lower.shape
     if not (same_bins and np.allclose(edges, turned.lower, rtol=_OF_METRIC, atol=0)):
         raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
-    if not math.isclose(turned.sd, noise.turned.sd, rel_tol=1e-9):
-        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    return chain.whitened(spec, turning, turned, stated.matrix, calibration.noise_of_sum(facts))
+    of_sum = calibrate(facts).noise_of_sum(facts)
+    return chain.whitened(spec, turning, turned, whitening.metric, of_sum, near)
 
 
 def _follow_the_rule(facts: ReleaseManifest) -> bool:
@@ -154,14 +178,17 @@ def _follow_the_rule(facts: ReleaseManifest) -> bool:
     scaling = facts.scaling
     if scaling is None:
         return True
+    stated = _stated_shares(scaling)
     if scaling.kind == "private":
-        return follow_a_share(
-            Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-        )
-    planned = shares_of_released_constants(facts)
-    stated = (scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-    lengths, lost = (0.0, 0.0) if planned is None else (planned.lengths, planned.lost)
-    return _equal(stated, (lengths, lost, 0.0, 0.0))
+        return follow_a_share(stated)
+    rule = shares_of_released_constants(facts)
+    if rule is None:
+        return not any(stated.all)
+    return follow(stated, rule, rule.with_metric, rule.with_pilot)
+
+
+def _stated_shares(facts: ScalingFacts) -> Shares:
+    return Shares(facts.stages, facts.lengths, facts.lost, facts.pilot, facts.turned)
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -249,7 +276,10 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
-    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    recomputed = release_descriptor(place, bundle.manifest)
+    # Keys that were added since it was published have their defaults, which `_check_manifest` sees.
+    recomputed["dp"] = bundle.manifest.model_dump(mode="json", exclude_unset=True)
+    check_facts(place, read_descriptor(place), recomputed)
     if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
         raise wordings.file_contradicts(str(place / CARD), DESCRIPTOR)
     check_no_extra_files(place)
@@ -422,9 +452,26 @@ def _check_released_constants(
             path=str(place / DESCRIPTOR),
             release=name,
         )
-    spec = constants_of_release(facts, source)
+    rule = shares_of_released_constants(facts, source.manifest)
+    if rule is not None and not follow(_stated_shares(scaling), rule):
+        raise wordings.file_contradicts(str(place / DESCRIPTOR), name)
+    spec = _with_released_metric(place, bundle, source, constants_of_release(facts, source))
     check_same_constants(place, facts, spec, name)
     return f"constants: recomputed from the histograms of {name}", None
+
+
+def _with_released_metric(
+    place: Path, bundle: ReleaseBundle, source: ReleaseBundle, spec: ReleaseSpec
+) -> ReleaseSpec:
+    """The facts with the radius in the metric of another release, which is checked."""
+    facts, own, released = bundle.manifest, bundle.whitening, ReleasedMetric.of(source)
+    if own is None or own.pilot is not None or released is None:
+        return spec
+    if not np.array_equal(own.metric, released.metric.matrix):
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
+    chain = ConstantsChain.start(facts, calibrate(facts).noise_of_sum(facts))
+    turning = chain.turning_again(bundle.histograms[-2], facts, released.pilot)
+    return _with_radius_in_metric(place, bundle, turning, chain, spec, released.radius)
 
 
 _SETTINGS = "the settings and the release"

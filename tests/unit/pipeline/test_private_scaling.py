@@ -28,8 +28,8 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
-from gramercy.schemas.errors import RequestError
-from gramercy.schemas.evidence import ROW_LENGTHS
+from gramercy.schemas.errors import BundleError, RequestError
+from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
@@ -164,7 +164,8 @@ def test_one_charge_of_one_mu(tmp_path: Path, release: str) -> None:
     noise = plan.calibration.constants_noise
     assert noise is not None
     assert plan.calibration.lost is not None
-    matrices = (plan.mechanism, plan.calibration.lost)
+    assert plan.calibration.pilot is not None
+    matrices = (plan.mechanism, plan.calibration.pilot, plan.calibration.lost)
     mus = [*(each.mu for each in noise.draws), *(each.guarantee.mu for each in matrices)]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu <= target_mu(plan.request.mechanism)
@@ -249,7 +250,7 @@ def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
     scaled = run_release(private_request(tmp_path, request={"scaling": {"from": name}}))
     bundle = released(scaled)
     assert bundle.manifest.columns == marginals.manifest.columns
-    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS]
+    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS, TURNED_LENGTHS]
     stated = bundle.manifest.scaling
     assert (stated.release, stated.sha256) == (name, marginals.sha256)
     verified(scaled)
@@ -362,7 +363,7 @@ def test_one_stage_has_no_pilot(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 6), (1 << 30, PERSONS, 9)]
+    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 8), (1 << 30, PERSONS, 12)]
 )
 def test_table_is_read_once_where_its_cells_fit_into_memory(
     tmp_path: Path,
@@ -447,18 +448,44 @@ def test_tampered_constants_are_found(release: str, tampered: str) -> None:
 def _move_counts(path: Path) -> None:
     """Move the mass of the first column's last stage far away."""
     frame = pd.read_parquet(path)
-    stage = frame[(frame["column"] == "weight") & (frame["stage"] == frame["stage"].max() - 1)]
+    own = frame[frame["column"] == "weight"]
+    stage = own[own["stage"] == own["stage"].max()]
     frame.loc[stage.index, "count"] = stage["count"].to_numpy()[::-1]
     path.chmod(0o644)
     table = frame.astype({"stage": "int32"})
     table.to_parquet(path, index=False, store_schema=False, compression=None)
 
 
-def _write_and_seal(place: Path, facts: Any) -> None:
+def _write_and_seal(place: Path, facts: Any, without: tuple[str, ...] = ()) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
-    write_descriptor(place, release_descriptor(place, facts))
+    descriptor = release_descriptor(place, facts)
+    for key in without:
+        del descriptor["dp"]["scaling"][key]
+    write_descriptor(place, descriptor)
     seal(place)
+
+
+def test_facts_that_were_added_later_have_defaults(tmp_path: Path) -> None:
+    """A bundle of before there were pilots is that of one stage."""
+    release = run_release(private_request(tmp_path, request={"scaling": ONE_STAGE}))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    added = ("pilot", "turned", "metric_radius")
+    _write_and_seal(place, read_release(place).manifest, without=added)
+    read = read_release(place)
+    assert read.manifest.scaling is not None
+    assert (read.manifest.scaling.pilot, read.manifest.is_whitened, read.root) == (0, False, None)
+    verify_release(archive, "toy", release, None)
+
+
+def test_facts_of_a_pilot_are_not_left_out(tmp_path: Path) -> None:
+    release = run_release(private_request(tmp_path))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    _write_and_seal(place, read_release(place).manifest, without=("turned",))
+    with pytest.raises(BundleError):
+        verify_release(archive, "toy", release, None)
 
 
 @pytest.mark.parametrize("missing", ["bounds", "present", "radius"])
