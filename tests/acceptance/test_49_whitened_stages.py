@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.planning import ReleasedMetric
 from gramercy.pipeline.publish import drawing
 from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families
@@ -340,3 +342,13 @@ def test_rows_far_out_do_not_stop_a_release(tmp_path: Path) -> None:
     values = np.linalg.eigvalsh(bundle.whitening.metric)
     assert values[0] > 1e-3 * values[-1] > 0
     assert math.isfinite(bundle.evidence.raw.sum())
+
+
+def test_metric_with_too_many_digits_is_refused_before_a_later_charge(tmp_path: Path) -> None:
+    correlated().to_csv(tmp_path / "table.csv", index=False)
+    bundle = released(requested(tmp_path))
+    assert ReleasedMetric.of(bundle) is not None
+    assert bundle.whitening is not None
+    forged = replace(bundle.whitening, metric=bundle.whitening.metric * (1 + 2.0**-40))
+    with raises(families.SCALING, release="v1-r1"):
+        ReleasedMetric.of(replace(bundle, whitening=forged))
