@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +33,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, noise_sum
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
@@ -111,12 +111,17 @@ class Discriminant(Estimator):
         (raw, _), (denoised, total) = (
             _within_classes(m, x, used, rest) for m in (evidence.raw, evidence.repaired)
         )
+        law, terms = evidence.law, evidence.terms
+        if terms:
+            of_features = [replace(term, linear=term.linear[x]) for term in terms]
+            law, terms = noise_sum(of_features, len(x))
         within = Evidence(
             raw,
             project(denoised, math.inf),
-            evidence.law,
+            law,
             evidence.rows,
             unit=evidence.unit,
+            terms=terms,
         )
         spec = Ridge if self.precision == "ridge" else GraphicalLasso
         fitted = spec(penalty=self.penalty).fit(within)

@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
@@ -30,6 +31,7 @@ from gramercy.estimators.missing_cells import Presence
 from gramercy.estimators.pooling.pooled_moments import pooled_moments
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.scaling.runs import centred
 from gramercy.schemas.evidence import Evidence, LostMatrix
@@ -157,6 +159,32 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
     return expected + trust * moved, trust
 
 
+_USUAL_SPREAD = 0.15
+
+
+def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovariance]:
+    """How much what was lost differs from what is expected of it, and its errors.
+
+    In the axes of the expected second moment, with eigenvalues l, the differences of the entries
+    have the variances kappa l_i l_j, as those of a matrix of a few rows would: two nearly collinear
+    columns lost nearly the same. Each is shrunk by the noise of the lost matrix. kappa is that of
+    the differences beyond the noise and one standard deviation of their sum, from .15 to 1.
+
+    `expected`: positive semidefinite, shape (p, p). `noise`: standard deviation of the lost matrix.
+    """
+    values, axes = np.linalg.eigh(expected)
+    values = np.maximum(values, 0.0)
+    moved, products = congruence(axes.T, lost - expected), np.outer(values, values)
+    pairs, square = np.triu_indices(len(values), 1), max(noise * noise, 1e-300)
+    count = len(pairs[0])
+    beyond = float((moved[pairs] ** 2).sum()) - (count + math.sqrt(2 * count)) * square
+    total = max(float(products[pairs].sum()), 1e-300)
+    kappa = float(np.clip(beyond / total, _USUAL_SPREAD, 1.0))
+    unknown = 1 / (1 + kappa * products / square)
+    shrunk = congruence(axes, moved * (1 - unknown))
+    return shrunk, EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+
+
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     """Moments about the means of a release that publishes what clipping took away; else None.
 
@@ -280,20 +308,16 @@ def moments_of(
     root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
     kept = np.clip(denoised[1:, 1:] / np.outer(root, root), -1, 1)
     roots = np.sqrt(np.outer(d, d))
-    prior, upper = kept * roots, np.triu_indices(len(d), 1)
-    gain = lost.matrix[1:, 1:] - prior
-    excess = float((gain[upper] ** 2).sum()) - len(upper[0]) * s * s
-    kappa = float(np.clip(excess / max(float((roots[upper] ** 2).sum()), 1e-15), 0.0, 1.0))
-    trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
-    lost_pairs = prior + trust_pair * gain
+    gain, errors = _gain(lost.matrix[1:, 1:], kept * roots, s)
+    of_gain = np.maximum(errors.variance(len(d)), 0.0)
+    lost_second = kept * roots + gain
+    lost_pairs = lost_second.copy()
     np.fill_diagonal(lost_pairs, d)
     beyond = _beyond_the_cut(of_column, roots)
 
     # Correlations: half with what was lost, half of what was kept.
     shifted = mean[:, None] + presence.shift
-    covariance = (
-        denoised[1:, 1:] + lost_pairs + beyond * trust_pair * gain
-    ) / products - shifted * shifted.T
+    covariance = (denoised[1:, 1:] + lost_pairs + beyond * gain) / products - shifted * shifted.T
     with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
     of_kept = _kept_correlation(denoised, weight, presence)
     correlation, apart = (with_lost + of_kept) / 2, np.abs(with_lost - of_kept) / 2
@@ -309,9 +333,8 @@ def moments_of(
     noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    of_lost = np.sqrt(trust_pair) * s * (1 + trust_pair * beyond) / pairs / deviations
-    of_pairs = Z95 * np.sqrt(trust_pair) * s
-    np.fill_diagonal(of_pairs, Z95 * losses.error)
+    trust_pair = np.minimum(of_gain / (s * s), 1.0) if s else np.ones_like(of_gain)
+    of_lost = np.sqrt(of_gain) * (1 + trust_pair * beyond) / pairs / deviations
 
     mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
@@ -334,7 +357,7 @@ def moments_of(
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
-        lost=LostMoments(losses.weight, observed, lost_pairs, of_pairs),
+        lost=LostMoments(losses.weight, observed, lost_second, errors, of_column),
     ).with_levels(levels)
 
 

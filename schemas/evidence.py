@@ -47,7 +47,7 @@ class NoiseTerm:
     law
         Noise law of E.
     linear
-        L, shape (p, p).
+        L, shape (p, columns of E).
     """
 
     law: NoiseLaw
@@ -99,7 +99,7 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
     )
     kinds = {term.law.family in _INDEPENDENT for term in terms}
     if len(kinds) == 1 and all(
-        (each.linear == each.linear[0, 0] * np.eye(p)).all() for each in terms
+        np.array_equal(each.linear, each.linear[0, 0] * np.eye(p)) for each in terms
     ):
         return law, ()
     return law, tuple(terms)

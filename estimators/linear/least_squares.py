@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.metric import congruence
 from gramercy.estimators.clipped_moments import LostMoments
 from gramercy.estimators.linear.clipping import Clipping
 from gramercy.estimators.linear.design import Design
+from gramercy.estimators.linear.filtered_fit import (
+    FilteredFit,
+    Moments,
+    filtered_fit,
+    regularisation,
+)
 from gramercy.estimators.linear.noise_metric import NoiseMetric
 from gramercy.estimators.missing_cells import Presence, presence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.entry_covariance import noise_of_scores
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.moment_errors import release_noise, tail_factor
 from gramercy.estimators.uncertainty.tails import gamma_shape
@@ -45,19 +50,6 @@ Array = NDArray[np.float64]
 _SURE = 5.0  # standard deviations of the noise: below, the weight of the rows is at least a half
 
 
-class Moments(NamedTuple):
-    """Moments of the outcome, first, and of the k regressors."""
-
-    weight: float  # mean weight s of the rows; NaN if it is not positive
-    mean: Array  # not moved towards the centres; shape (1 + k,)
-    covariance: Array  # C, shape (1 + k, 1 + k); may be indefinite
-
-    def of(self, regressors: NDArray[np.bool_]) -> Moments:
-        """Moments of the outcome and of some of the regressors, shape (k,)."""
-        kept = np.append(True, regressors)
-        return Moments(self.weight, self.mean[kept], self.covariance[np.ix_(kept, kept)])
-
-
 @dataclass(frozen=True)
 class Centring:
     """How moments about the means follow from a second moment: a smooth function of it."""
@@ -67,7 +59,7 @@ class Centring:
     # share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
     # which has zeros in T
     present: Array
-    noise: NoiseMetric  # of C, to first order in the errors of the means
+    noise: NoiseMetric  # of T, and nearly that of C
     deviations: Array  # standard deviations of the noise in T, shape (1 + k, 1 + k)
     # bounds on s: at least one half where noise may hide the weight; at most 1, except that the
     # number of rows of a person is only known from the matrix
@@ -97,10 +89,8 @@ class Centring:
         of_means = used[0, 1:]
         mean_share = np.full(1 + len(design.regressors), _kept(mean[1:], of_means[1:]))
         mean_share[0] = _kept(mean[:1], of_means[:1])
-        about = np.zeros((len(columns), len(raw)))
-        about[:, 0] = -mean_share * mean
-        about[np.arange(len(columns)), columns] += 1
-        noise = release_noise(evidence).transformed(math.sqrt(factor) * about)
+        of_columns = math.sqrt(factor) * np.eye(len(raw))[columns]
+        noise = release_noise(evidence).transformed(of_columns)
         shares = np.array(evidence.present or [1.0] * len(raw))[columns]
         present = np.where(shares > 0, shares, 1.0)
         together = presence(evidence, np.array(evidence.present[1:]))
@@ -160,24 +150,11 @@ def _kept(vector: Array, deviations: Array) -> float:
 #
 # b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
 #
-# where nu_j is the norm of row j of (I - M C_xx) B^-T, and |b| that of B^T b (see `filtered_fit`).
+# where nu_j is the norm of row j of (I - M C_xx) B^-T, and |b| that of B^T b (see
+# `linear.filtered_fit`).
 # Where a release publishes what clipping took away, the bias and the noise of `linear.clipping` are
 # added. Where nu_j exceeds 0.3 times the norm of row j of B^-T, noise hides how the coefficient
 # differs from others, and it is unknown.
-#
-# *Fit*, by Tikhonov's filter on the squared spectrum, in the metric of the noise.
-# Let the noise of C_xx be B E B^T with spherical E. With the eigenvalues w and eigenvectors U of
-# B^-1 C_xx B^-T, V = B^-T U, and delta of the size of the squared noise E, the fit for prediction
-# and the coefficients with less bias are
-#
-# b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
-# b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
-#
-# The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
-# penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
-# collinear columns do not amplify the noise.
-#
-# Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
 #
 # *Errors* by noise and by sampling, as covariances of the scores.
 # Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
@@ -226,8 +203,6 @@ def _kept(vector: Array, deviations: Array) -> float:
 
 _MOST_LEAKAGE = 0.3  # largest nu of a coefficient that is known
 _CLEAR = 2.0  # standard deviations of the noise that a variance must exceed to be known
-_DELTA = 4.0  # times k and the squared standard deviation of the noise
-_ROUNDING = 1e-12  # eigenvalues below this share of the largest one are zero
 _ROUNDS = 2  # lasso problems; the second knows r and e of the first
 _RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
 _LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may leave less, or none
@@ -370,7 +345,7 @@ def regression(  # noqa: PLR0915  one derivation
         whole = filtered_fit(whole_moments, noise, delta)
         of_rows = units.coefficients(fit.coefficients, moments)
         bias += np.abs(units.coefficients(whole.coefficients, whole_moments) - of_rows)
-        of_lost = units.errors(clipping.errors(whole.inverse, whole.coefficients))
+        of_lost = units.errors(clipping.errors(whole, spread))
         by_noise += of_lost**2
         variances = clipping.variance * centring.present**2
         signs[1:] = clipping.signs[1:]
@@ -511,76 +486,6 @@ class Units:
         clear = variances > _CLEAR * noise
         deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
         return np.append(np.nan, deviations[1:] / deviations[0])
-
-
-@dataclass(frozen=True)
-class FilteredFit:
-    """Coefficients of k regressors, in the units of the moments."""
-
-    fitted: Array  # b, for prediction; shape (k,)
-    coefficients: Array  # b2, for inference; shape (k,)
-    inverse: Array  # M, shape (k, k)
-    # (I - M C_xx) B^-T up to a rotation, with negative eigenvalues as zero: how a coefficient mixes
-    # with others in directions that noise hides. Shape (k, k), zero without noise.
-    leakage: Array
-    positive: Array  # C_xx with negative eigenvalues as zero
-    first: Array  # f, shape (k,)
-    directions: Array  # V, shape (k, k)
-    metric: NoiseMetric  # of the noise in C_xx
-
-
-def regularisation(noise: float, regressors: int) -> float:
-    """The regularisation delta for noise of this standard deviation."""
-    return _DELTA * regressors * noise**2
-
-
-def filtered_fit(moments: Moments, noise: NoiseMetric, delta: float) -> FilteredFit:
-    """The fit of the outcome by the regressors; `delta` is not negative.
-
-    `noise`: that of the moments of the outcome and the regressors.
-    """
-    metric = noise.among(np.arange(len(noise.shape)) > 0)
-    inner, cross = moments.covariance[1:, 1:], moments.covariance[1:, 0]
-    values, vectors = np.linalg.eigh(congruence(metric.back, inner))
-    positive = np.maximum(values, 0.0)
-    kept = positive > _ROUNDING * positive.max(initial=0.0)
-    first = np.divide(positive, positive**2 + delta, out=np.zeros_like(values), where=kept)
-    second = first * (2 - positive * first)
-    directions = metric.back.T @ vectors
-
-    def in_columns(spectrum: Array) -> Array:
-        matrix: Array = (directions * spectrum) @ directions.T
-        return matrix
-
-    inverse, of_moments = in_columns(second), metric.shape @ directions
-    return FilteredFit(
-        in_columns(first) @ cross,
-        inverse @ cross,
-        inverse,
-        directions * (1 - positive * second),
-        (of_moments * positive) @ of_moments.T,
-        first,
-        directions,
-        metric,
-    )
-
-
-def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
-    """Covariance of E e; shape (p, p).
-
-    `noise`: covariance of the entries of E. `residual`: e, shape (p,).
-    """
-    covariance = np.zeros((len(residual), len(residual)))
-    for left, right in noise.products:
-        of_left, of_right = left @ residual, right @ residual
-        cross = np.outer(of_left, of_right)
-        covariance += (left * (residual @ of_right) + right * (residual @ of_left)) / 2
-        covariance += (cross + cross.T) / 2
-    for c, matrix in noise.rank_one:
-        covariance += c * np.outer(matrix @ residual, matrix @ residual)
-    for c, linear in noise.quartic:
-        covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
-    return covariance
 
 
 def incomplete_scores(
