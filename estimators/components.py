@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -12,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from gramercy.common.metric import congruence
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator, names_of
 from gramercy.estimators.intervals import Level
-from gramercy.estimators.noise.draws import Stream, draw, draw_row_noise, equivalent_rows, stream
+from gramercy.estimators.noise.draws import draw_noise, stream
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.jackknife import (
@@ -33,7 +34,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     tail_factor,
 )
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence, NoiseTerm
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 
@@ -132,7 +133,8 @@ def _scales(evidence: Evidence, matrix: Array) -> Array:
 #
 # With l_k and u_k the eigenvalues and eigenvectors of the noisy matrix C of q columns,
 #
-# * components are above the noise if l_k exceeds the 95 % quantile of its largest eigenvalue;
+# * components are above the noise if l_k exceeds the 95 % quantile of its largest eigenvalue in the
+#   directions of u_k and of all u_j of smaller l_j;
 # * noise raises eigenvalues. With v_k = sum_j Var(u_k^T N u_j) for the noise N (q + 1 times the
 #   variance of an entry, for Gaussian noise), the corrected one is lambda = (l + sqrt(l^2 - 4 v_k))
 #   / 2;
@@ -176,7 +178,9 @@ class PrincipalComponents:
 
     eigenvalues: Array  # as released, largest first; shape (q,)
     corrected: Array  # without the mean effect of noise, shape (q,); NaN for those within the noise
-    edge: float  # the largest eigenvalue that noise alone has in 95 % of releases
+    # the largest eigenvalue that noise alone has in 95 % of releases, apart from the directions of
+    # the components above it
+    edge: float
     groups: tuple[Group, ...]  # the known shares, in order
     resolution: Array  # a_k of each component, shape (k,)
     # eigenvectors in columns; NaN where they are unknown. The largest loading is positive. Shape
@@ -198,9 +202,8 @@ def principal_components(
     values, vectors = (each[..., ::-1] for each in np.linalg.eigh(moments.matrix))
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(q)]
     vectors = vectors * np.where(largest < 0, -1.0, 1.0)
-    edge = noise_edge(evidence, moments.linear)
-    above = values > max(edge, _ROUNDING * float(np.abs(values).max(initial=0.0)))
-    number, total = int(above.argmin()) if not above.all() else q, float(np.trace(moments.matrix))
+    total = float(np.trace(moments.matrix))
+    number, edge = components_above(evidence, vectors.T @ moments.linear, values)
     noise, sampling = (
         np.maximum(each.transformed(vectors.T).variance(q), 0.0)
         for each in (moments.noise, moments.sampling)
@@ -337,6 +340,28 @@ class _Spectrum:
         return float((variances / np.where(variances > 0, least, 1.0)).sum()) / 2
 
 
+def components_above(evidence: Evidence, linear: Array, values: Array) -> tuple[int, float]:
+    """The number of components above the noise, and the edge that the next one does not exceed.
+
+    `linear`: L of the first-order error L E L^T in the directions of the components, for the noise
+    E of a release; shape (q, p). `values`: their eigenvalues, largest first.
+
+    Component k is above it if its eigenvalue exceeds the 95 % quantile of the largest eigenvalue of
+    the noise in the directions of this and of all smaller components: the noise may be larger in
+    those of the components before. Directions in which the rows do not vary exceed it in 5 % of
+    releases at most.
+    """
+    least = _ROUNDING * float(np.abs(values).max(initial=0.0))
+    first = number = 0
+    edge = noise_edge(evidence, linear)
+    while number < len(values) and values[number] > max(edge, least):
+        # The edge of fewer directions is not larger.
+        number = first + int(np.argmin(np.append(values[first:] > max(edge, least), False)))
+        if number < len(values):
+            first, edge = number, noise_edge(evidence, linear[number:])
+    return number, edge
+
+
 def noise_edge(evidence: Evidence, linear: Array) -> float:
     """The 95 % quantile of the largest eigenvalue of L E L^T, for the noise E of a release.
 
@@ -348,30 +373,12 @@ def noise_edge(evidence: Evidence, linear: Array) -> float:
     """
     if not evidence.law.has_noise or not len(linear):
         return 0.0
-    source = stream()
-    largest = np.array(
-        [np.linalg.eigvalsh(linear @ each @ linear.T)[-1] for each in _noise(evidence, source)]
-    )
+    source, moment = stream(), evidence.repaired
+    draws = (draw_noise(source, evidence, moment) for _ in range(_draws(len(moment))))
+    largest = np.array([np.linalg.eigvalsh(congruence(linear, each))[-1] for each in draws])
     if len(largest) >= _ENOUGH:
         return float(np.quantile(largest, 0.95))
     return float(largest.mean() + _NORMAL_95 * largest.std(ddof=1))
-
-
-def _noise(evidence: Evidence, source: Stream) -> Iterator[Array]:
-    """Draws of the noise of a release, or of a pool of releases."""
-    law, p = evidence.law, len(evidence.raw)
-    if law.cell_variance is not None:
-        rows = max(1, round(evidence.rows))
-        like = equivalent_rows(evidence.repaired, rows)
-        for _ in range(_draws(p)):
-            yield draw_row_noise(source, like, law.cell_variance, rows)
-        return
-    terms = evidence.terms or (NoiseTerm(law, np.eye(p)),)
-    for _ in range(_draws(p)):
-        noise = np.zeros((p, p))
-        for term in terms:
-            noise += term.linear @ draw(source, term.linear.shape[1], term.law) @ term.linear.T
-        yield noise
 
 
 def _draws(p: int) -> int:

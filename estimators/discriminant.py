@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.pooling.common_units import noise_terms
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence, noise_sum
@@ -108,13 +109,12 @@ class Discriminant(Estimator):
                 classes=facts.name,
             )
         rest = _remaining_rows(evidence, used)
-        (raw, _), (denoised, total) = (
+        (raw, _, linear), (denoised, total, _) = (
             _within_classes(m, x, used, rest) for m in (evidence.raw, evidence.repaired)
         )
         law, terms = evidence.law, evidence.terms
-        if terms:
-            of_features = [replace(term, linear=term.linear[x]) for term in terms]
-            law, terms = noise_sum(of_features, len(x))
+        if law.cell_variance is None:
+            law, terms = noise_sum(noise_terms(evidence, linear), len(x))
         within = Evidence(
             raw,
             project(denoised, math.inf),
@@ -191,18 +191,24 @@ def _remaining_rows(evidence: Evidence, used: Indices) -> Indices:
     return []
 
 
-def _within_classes(matrix: Array, x: Indices, used: Indices, rest: Indices) -> tuple[Array, float]:
-    """Second moment about the class means, and the total weight of its rows.
+def _within_classes(
+    matrix: Array, x: Indices, used: Indices, rest: Indices
+) -> tuple[Array, float, Array]:
+    """Second moment about the class means, the total weight of its rows, and L.
 
-    The remaining rows count as one more class.
+    Its first-order error is L E L^T, for the error E of the matrix. The remaining rows count as one
+    more class.
     """
+    identity = np.eye(len(matrix))
+    indicators = identity[used]
     weights = np.diag(matrix)[used]
-    sums = matrix[np.ix_(used, x)]
     for i in rest:
+        indicators = np.vstack([indicators, identity[i] - indicators.sum(axis=0)])
         weights = np.append(weights, matrix[i, i] - weights.sum())
-        sums = np.vstack([sums, matrix[i, x] - sums.sum(axis=0)])
+    sums = indicators @ matrix[:, x]
     scatter: Array = matrix[np.ix_(x, x)] - (sums.T / weights) @ sums
-    return (scatter + scatter.T) / 2, float(weights.sum())
+    linear: Array = identity[x] - (sums.T / weights) @ indicators
+    return (scatter + scatter.T) / 2, float(weights.sum()), linear
 
 
 def class_shares(

@@ -82,8 +82,8 @@ def on_equal_terms(evidences: Sequence[Evidence]) -> list[EqualTerms]:
 def with_common_bias(evidences: Sequence[Evidence]) -> list[Evidence] | None:
     """Releases that clip alike, without what corrects their bias; None if they do not.
 
-    With the same constants and the same radius, the bias is the same if they are of one population.
-    So it need not be known to test whether they are.
+    With the same constants, the same radius and the same metric, the bias is the same if they are
+    of one population. So it need not be known to test whether they are.
     """
     terms = [_clipping(each) for each in evidences]
     alike = terms[0] is not None and all(each == terms[0] for each in terms)
@@ -97,7 +97,8 @@ def _clipping(evidence: Evidence) -> object:
     if evidence.radius is None and not evidence.unit:
         return None
     columns = {each for each in evidence.columns if each is not None}
-    return evidence.unit, evidence.radius, frozenset(columns)
+    metrics = tuple(term.linear.tobytes() for term in evidence.terms)
+    return evidence.unit, evidence.radius, frozenset(columns), metrics
 
 
 def _most_by_clipping(evidence: Evidence, of: TableUnits) -> Moved:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.estimators.noise.nearest_metric import noise_metric
 from gramercy.schemas import wordings
 from gramercy.schemas.evidence import Evidence
 
@@ -16,20 +19,21 @@ _MIN_SHARE = 0.02
 
 
 def with_diagonal_floor(evidence: Evidence) -> Array:
-    """The denoised matrix plus a small multiple of the identity; positive definite, shape (p, p).
+    """The denoised matrix plus a small multiple of the noise's metric; positive definite.
 
     Raises RequestError if the matrix is zero and the release has no noise.
 
-    The floor is a tenth of the noise's standard deviation on the diagonal, since denoising leaves
-    eigenvalues of zero. It is at least a millionth of the average diagonal entry, since a table
-    without noise may have fewer rows than columns.
+    Shape (p, p). The floor is a tenth of the noise's standard deviation on the diagonal, since
+    denoising leaves eigenvalues of zero; see `noise_metric` for noise that is not spherical. It is
+    at least a millionth of the average diagonal entry, since a table without noise may have fewer
+    rows than columns.
     """
-    p = len(evidence.repaired)
-    average = max(float(np.trace(evidence.repaired)) / p, 0.0)
-    floor = max(_FLOOR * evidence.law.sd_diagonal, _MIN_FLOOR * average)
-    if not floor > 0:
+    p, law = len(evidence.repaired), evidence.law
+    least = _MIN_FLOOR * max(float(np.trace(evidence.repaired)) / p, 0.0)
+    if not (law.has_noise or least > 0):
         raise wordings.matrix_is_zero()
-    return evidence.repaired + floor * np.eye(p)
+    floor = _FLOOR * math.sqrt(2) * noise_metric(law, evidence.terms, p)
+    return evidence.repaired + floor + max(least - float(np.trace(floor)) / p, 0.0) * np.eye(p)
 
 
 def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:

@@ -48,7 +48,7 @@ class LevelMoments:
             at = np.array([k for k, column in enumerate(columns) if column == facts])
             pairs, fitted = np.ix_(at, at), table.levels(facts)
             value = np.clip(fitted.value[:-1], _LEAST_SHARE, 1 - _LEAST_SHARE)
-            covariance = fitted.covariance[:-1, :-1]
+            covariance = (fitted.covariance + fitted.covariance.T)[:-1, :-1] / 2
             share[at], bias[at] = fitted.value[:-1], fitted.bias[:-1]
             noise[at] = fitted.noise_error[:-1]
             exclusive[pairs] = ~np.eye(len(at), dtype=bool)

@@ -1,9 +1,10 @@
 """Moments of clipped rows with what clipping took away put back, and bounds of what is unknown.
 
 Rows longer than the radius r are shortened to it: of a row z, the matrix gets w z z^T with w =
-min(1, r^2/|z|^2). The lost matrix has the rest, (1 - w) z z^T, with a as the intercept, of every
-row cut to the Frobenius norm k r^2. So most of what clipping hides is published, and what is beyond
-the cut is bounded by the published lengths of rows. Everything is a function of published numbers.
+min(1, r^2/|z|^2), or with the length of A z in the metric A of a pilot matrix. The lost matrix has
+the rest, (1 - w) z z^T, with a as the intercept, of every row cut to the Frobenius norm k r^2. So
+most of what clipping hides is published, and what is beyond the cut is bounded by the published
+lengths of rows. Everything is a function of published numbers.
 
 Three errors are kept apart: the noise, whose law is known; the sampling error, of a statement about
 a population and not of one about the table itself; and the bias of clipping, as far as it is not
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,10 @@ from gramercy.estimators.pooling.pooled_moments import pooled_moments
 from gramercy.estimators.table_units import table_units, weight_lost
 from gramercy.estimators.uncertainty.column_kurtosis import GAUSSIAN, column_kurtosis
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.moment_errors import additive_noise
 from gramercy.scaling.clipping_radius import RowLengths
 from gramercy.scaling.runs import centred
-from gramercy.schemas.evidence import Evidence, LostMatrix
+from gramercy.schemas.evidence import Evidence, Histogram, LostMatrix
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -43,8 +45,105 @@ _SURE = 1.64
 _CAUTIOUS, _CAUTIOUS_LAST = 2.3, 2.0
 _EVEN_SHARE, _LEAST_SPREAD = 0.1, 1e-8
 _CONTRADICTED = 3.0  # standard deviations of the noise of counts
+_FLOOR = 2.0
 _LEAST_POWER, _LEAST_WEIGHT = 0.02, 0.05
 _PAIR_KURTOSIS = 50.0  # largest one of which a correlation takes account
+
+
+_POINTS = 8  # of a bin
+
+
+@dataclass(frozen=True)
+class ClippedLengths:
+    """The published lengths of scaled rows, and what clipping takes from rows of a length.
+
+    If rows are clipped in another metric, that a row is long there is taken to mean that it is long
+    in scaled units: lengths of equal rank belong together. No other pairs lose more.
+    """
+
+    lengths: RowLengths  # of scaled rows
+    radius: float
+    turned: RowLengths | None  # in the metric in which rows are clipped; None in scaled units
+
+    @classmethod
+    def of(cls, evidence: Evidence, rows: float) -> ClippedLengths | None:
+        """The lengths of a release; None if they are not published."""
+        lengths, turned = evidence.lengths, evidence.turned_lengths
+        if lengths is None or evidence.radius is None:
+            return None
+        if evidence.metric_radius is None or turned is None:
+            return cls(_row_lengths(lengths, rows), evidence.radius, None)
+        return cls(_row_lengths(lengths, rows), evidence.metric_radius, _row_lengths(turned, rows))
+
+    @cached_property
+    def points(self) -> Array:
+        """Lengths of scaled rows, shape (bins, points)."""
+        return _points(self.lengths)
+
+    @cached_property
+    def shares(self) -> Array:
+        """The share of a row's square that clipping takes away, by its length; as `points`."""
+        lengths = self.points if self.turned is None else self._turned_points(self.turned)
+        return 1 - np.minimum(self.radius**2 / np.maximum(lengths, 1e-12) ** 2, 1.0)
+
+    @cached_property
+    def losses(self) -> Array:
+        """What is lost of the mean square of the rows in each bin."""
+        losses: Array = (self.shares * self.points**2).mean(axis=1)
+        return losses
+
+    @property
+    def tail(self) -> ContinuedTail | None:
+        """The lengths of scaled rows beyond those that are seen."""
+        return _tail(self.lengths)
+
+    def _turned_points(self, turned: RowLengths) -> Array:
+        """The lengths in the metric of clipping that have the ranks of `points`.
+
+        Beyond the longest rows, both are longer by the same factor.
+        """
+        ours, theirs = (_with_tail(each) for each in (self.lengths, turned))
+        above = np.cumsum(np.repeat(ours[::-1] / _POINTS, _POINTS))
+        places = _points(turned).ravel()[::-1]
+        ranks = np.cumsum(np.repeat(theirs[::-1] / _POINTS, _POINTS))
+        middle = above - np.repeat(ours[::-1] / _POINTS, _POINTS) / 2
+        matched = places[np.minimum(np.searchsorted(ranks, middle), len(places) - 1)]
+        scaled = self.points.ravel()[::-1]
+        first = int(np.argmax(middle > 0))
+        farther = matched[first] * scaled / scaled[first]
+        matched = np.where(np.arange(len(scaled)) < first, farther, matched)
+        return matched[::-1].reshape(self.points.shape)
+
+
+def _row_lengths(histogram: Histogram, rows: float) -> RowLengths:
+    return RowLengths(histogram.count, histogram.sd, np.nan_to_num(histogram.lower), rows)
+
+
+def _points(lengths: RowLengths) -> Array:
+    """Lengths by bin, evenly in the logarithm; shape (bins, points)."""
+    low, high = lengths.ends
+    places = (np.arange(_POINTS) + 0.5) / _POINTS
+    points: Array = low[:, None] * (high / low)[:, None] ** places
+    return points
+
+
+def _tail(lengths: RowLengths) -> ContinuedTail | None:
+    low, high = lengths.ends
+    shares = centred(lengths.counts, lengths.rows) / lengths.rows
+    return ContinuedTail.of(shares, low, high, lengths.sd / lengths.rows)
+
+
+def _with_tail(lengths: RowLengths) -> Array:
+    """Shares of rows by bin, with those that are expected beyond what is seen; of sum 1."""
+    weights, tail = lengths.weights(), _tail(lengths)
+    if tail is None:
+        return weights
+    expected = np.zeros_like(weights)
+    expected[-tail.shares.shape[1] :] = tail.likelihood @ tail.shares
+    beyond = np.cumsum(weights[::-1])[::-1] <= 0
+    weights = np.where(beyond, expected, weights)
+    result: Array = weights / weights.sum()
+    return result
 
 
 @dataclass(frozen=True)
@@ -56,22 +155,20 @@ class LengthLosses:
     cautious: float  # of rows that may be seen
     hidden: float  # expected of rows beyond the last bin that is seen
     hidden_most: float  # upper bound of the same
+    noise: float = 0.0  # standard deviation of the error of `seen` by the noise of the lost matrix
 
     @classmethod
-    def of(cls, lengths: RowLengths, radius: float, lost: LostMatrix) -> LengthLosses:
-        """The losses at a radius."""
-        low, high = lengths.ends
-        losses, weights = lengths.lost(radius), lengths.weights()
-        squares = np.maximum(low * high, 1e-12)
-        together = squares + lost.rows_per_unit * (lost.intercept**2 - 1)
-        norms = (1 - np.minimum(radius**2 / squares, 1.0)) * together
-        cut = lost.cut * radius**2 / np.maximum(norms, 1e-12)
-        shares = centred(lengths.counts, lengths.rows) / lengths.rows
-        tail = ContinuedTail.of(shares, low, high, lengths.sd / lengths.rows)
+    def of(cls, clipped: ClippedLengths, cut: float, lost: LostMatrix) -> LengthLosses:
+        """The losses of a release; `cut`: the largest Frobenius norm of what a row loses."""
+        lengths, losses, tail = clipped.lengths, clipped.losses, clipped.tail
+        weights = lengths.weights()
+        together = clipped.points**2 + lost.rows_per_unit * (lost.intercept**2 - 1)
+        norms = (clipped.shares * together).mean(axis=1)
+        kept = np.clip(cut / np.maximum(norms, 1e-12), 0.0, 1.0)
         unseen = np.where(np.cumsum(weights[::-1])[::-1] > 0, 0.0, losses)
         return cls(
             float(weights @ losses),
-            float(weights @ (losses * np.clip(1 - cut, 0.0, 1.0))),
+            float(weights @ (losses * (1 - kept))),
             float(lengths.weights(_CAUTIOUS, _CAUTIOUS_LAST) @ losses),
             tail.expected(unseen) if tail else 0.0,
             tail.most(unseen) if tail else 0.0,
@@ -98,6 +195,7 @@ class LengthLosses:
             most * max(self.cautious, self.seen),
             most * self.hidden,
             most * self.hidden_most,
+            trust * noise * self.seen / within,
         )
 
 
@@ -107,7 +205,7 @@ class Losses:
 
     weight: float  # of all rows that was lost
     columns: Array  # lost second moments, shape (p,)
-    error: float  # standard deviation of their errors by noise
+    error: Array  # standard deviations of their errors by noise, shape (p,)
     unseen: Array  # expected of what no matrix has, shape (p,)
     unseen_most: Array  # upper bounds of the same
 
@@ -120,7 +218,7 @@ class Losses:
         total = max(lengths.seen - weight, 0.0)
         cautious = max(lengths.cautious - weight, 0.0)
         noise, observed = math.sqrt(2) * lost.sd, np.diag(lost.matrix)[1:]
-        even = total * power / power.sum()
+        even, of_total = total * power / power.sum(), lengths.noise * power / power.sum()
         shrunk, trust = _shrunk(observed, even, noise)
         columns = np.maximum(shrunk, 0.0)
         unseen = lengths.beyond + max(cautious - total, 0.0) + lengths.hidden
@@ -128,7 +226,8 @@ class Losses:
         base = columns + _EVEN_SHARE * (total + unseen) * power / power.sum() + 1e-9
         share = base / base.sum()
         most = unseen - lengths.hidden + max(lengths.hidden_most, lengths.hidden)
-        return cls(weight, columns, math.sqrt(trust) * noise, share * unseen, share * most)
+        error = np.hypot(math.sqrt(trust) * noise, (1 - trust) * of_total)
+        return cls(weight, columns, error, share * unseen, share * most)
 
     def at_most(self, most: Array) -> Losses:
         """The same, where no column lost more than this."""
@@ -159,7 +258,7 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
     return expected + trust * moved, trust
 
 
-_USUAL_SPREAD = 0.15
+_USUAL_SPREAD = 0.15  # kappa; on real tables .03 to .2, where clipping was measured
 
 
 def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovariance]:
@@ -168,7 +267,8 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     In the axes of the expected second moment, with eigenvalues l, the differences of the entries
     have the variances kappa l_i l_j, as those of a matrix of a few rows would: two nearly collinear
     columns lost nearly the same. Each is shrunk by the noise of the lost matrix. kappa is that of
-    the differences beyond the noise and one standard deviation of their sum, from .15 to 1.
+    the differences beyond the noise, less a standard deviation of its error, at most 1. Errors are
+    at least those of .15: where the noise hides differences, there may be usual ones.
 
     `expected`: positive semidefinite, shape (p, p). `noise`: standard deviation of the lost matrix.
     """
@@ -176,12 +276,13 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     values = np.maximum(values, 0.0)
     moved, products = congruence(axes.T, lost - expected), np.outer(values, values)
     pairs, square = np.triu_indices(len(values), 1), max(noise * noise, 1e-300)
-    count = len(pairs[0])
-    beyond = float((moved[pairs] ** 2).sum()) - (count + math.sqrt(2 * count)) * square
-    total = max(float(products[pairs].sum()), 1e-300)
-    kappa = float(np.clip(beyond / total, _USUAL_SPREAD, 1.0))
+    weights = products[pairs]
+    length = max(float(np.linalg.norm(weights)), 1e-300)
+    beyond = float(weights @ (moved[pairs] ** 2 - square)) / length - math.sqrt(2) * square
+    kappa = float(np.clip(beyond / length, 0.0, 1.0))
+    shrunk = congruence(axes, moved * kappa * products / (kappa * products + square))
+    kappa = max(kappa, _USUAL_SPREAD)
     unknown = 1 / (1 + kappa * products / square)
-    shrunk = congruence(axes, moved * (1 - unknown))
     return shrunk, EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
 
 
@@ -192,28 +293,27 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     """
     if evidence.pooled:
         return pooled_moments(evidence, clipped_moments)
-    units, lengths, radius = table_units(evidence), evidence.lengths, evidence.radius
-    lost = evidence.lost
+    units, radius, lost = table_units(evidence), evidence.radius, evidence.lost
+    counted = _counted(evidence)
+    lengths = ClippedLengths.of(evidence, counted)
     if lost is None or units is None or lengths is None or radius is None:
         return None
     if weight_lost(evidence.raw, evidence.deviations):
         return None
-    counted = _counted(evidence)
-    of_rows = RowLengths(lengths.count, lengths.sd, np.nan_to_num(lengths.lower), counted)
     # A matrix that was divided by the declared number is divided by the counted one instead; and
     # that of persons by the rows of a person.
     rows = max(evidence.rows, 1.0)
     divisor = 1.0 if evidence.declared is None else counted / rows
     per_unit = _rows_per_unit(evidence.raw[0, 0] * radius**2 / divisor, _divided(lost, divisor))
     square = radius**2 / divisor / per_unit
-    losses = LengthLosses.of(of_rows, radius, lost).times(1 / per_unit)
+    losses = LengthLosses.of(lengths, lost.cut * radius**2, lost).times(1 / per_unit)
     lost = _divided(lost, divisor * per_unit)
     weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
     losses = losses.of_part(min(rows * divisor / counted, 1.0), lost, 1 - weight)
     clamped = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
-        evidence.typical_noise * square,
+        additive_noise(evidence).scaled(np.full(len(evidence.raw), math.sqrt(square))),
         units.together,
         losses,
         lost,
@@ -267,7 +367,7 @@ def _rows_per_unit(kept: float, lost: LostMatrix) -> float:
 def moments_of(
     raw: Array,
     denoised: Array,
-    nu: float,
+    noise: EntryCovariance,
     presence: Presence,
     lengths: LengthLosses,
     lost: LostMatrix,
@@ -276,7 +376,7 @@ def moments_of(
     reach: Array,
     kurtosis_of: Callable[[Array], Array],
 ) -> ClippedMoments:
-    """See `clipped_moments`; `nu` is the deviation of the noise of `raw` off the diagonal.
+    """See `clipped_moments`; `noise` is that of `raw`.
 
     The matrices are in scaled units, with the intercept first, shape (p + 1, p + 1); `kurtosis_of`
     gives the kurtosis of the columns from their variances.
@@ -284,7 +384,8 @@ def moments_of(
     o, s = np.diag(presence.share), lost.sd
     pairs = products = presence.share
     weight = float(np.clip(raw[0, 0], _LEAST_WEIGHT, 1.0))
-    most_weight = float(np.clip(1 - raw[0, 0] + Z95 * math.sqrt(2) * nu, 0.0, 1.0))
+    of_weight = math.sqrt(float(noise.variance(len(raw))[0, 0]))
+    most_weight = float(np.clip(1 - raw[0, 0] + Z95 * of_weight, 0.0, 1.0))
     power = np.maximum(np.diag(denoised)[1:], _LEAST_POWER * o)
     # The square of a cell is within the clamps.
     losses = Losses.of(lengths, lost, 1 - weight, power).at_most(reach**2 * most_weight)
@@ -300,41 +401,52 @@ def moments_of(
     mean = np.where(numeric, (raw[0, 1:] + observed) / o, levels.share)
     variance = np.where(numeric, (np.diag(raw)[1:] + d) / o - mean**2, levels.variance)
     variance = np.maximum(variance, 1e-12)
+    noise = _about_means(noise, mean, o)
+    noises = np.maximum(noise.variance(len(raw)), 0.0)
     variance_noise = np.where(
-        numeric, nu / o * np.sqrt(2 + 4 * mean**2), levels.slope * levels.noise
+        numeric, np.sqrt(np.diag(noises)[1:]) / o, levels.slope * levels.noise
     )
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
-    root = np.sqrt(np.maximum(np.diag(denoised)[1:], 1e-9))
-    kept = np.clip(denoised[1:, 1:] / np.outer(root, root), -1, 1)
     roots = np.sqrt(np.outer(d, d))
-    gain, errors = _gain(lost.matrix[1:, 1:], kept * roots, s)
+    expected = _as_correlation(denoised[1:, 1:]) * roots
+    gain, errors = _gain(lost.matrix[1:, 1:], expected, s)
     of_gain = np.maximum(errors.variance(len(d)), 0.0)
-    lost_second = kept * roots + gain
+    trust_pair = np.minimum(of_gain / max(s * s, 1e-300), 1.0)
+    lost_second = expected + gain
     lost_pairs = lost_second.copy()
     np.fill_diagonal(lost_pairs, d)
     beyond = _beyond_the_cut(of_column, roots)
 
-    # Correlations: half with what was lost, half of what was kept.
+    # Correlations: between those with what was lost, and those of what was kept.
     shifted = mean[:, None] + presence.shift
     covariance = (denoised[1:, 1:] + lost_pairs + beyond * gain) / products - shifted * shifted.T
-    with_lost = np.clip(covariance / np.sqrt(np.outer(variance, variance)), -1, 1)
+    deviations = np.sqrt(np.outer(variance, variance))
     of_kept = _kept_correlation(denoised, weight, presence)
-    correlation, apart = (with_lost + of_kept) / 2, np.abs(with_lost - of_kept) / 2
-    np.fill_diagonal(correlation, 1.0)
+    of_lost = np.sqrt(of_gain) * (1 + trust_pair * beyond) / pairs / deviations
+    correlation, apart = _between(
+        of_kept,
+        np.clip(covariance / deviations, -1, 1),
+        of_lost,
+        losses.error / (o * variance),
+        variance > _FLOOR * variance_noise,
+    )
 
     # Noise and bias of correlations: the true ones may be those with what was lost, or of what was
     # kept.
-    deviations = np.sqrt(np.outer(variance, variance))
-    of_means = np.outer((nu / o) ** 2, mean**2)
-    squares = (nu / products) ** 2 + (of_means + of_means.T)  # symmetric to the last digit
-    relative = (variance_noise / variance) ** 2 / 4
-    squares = squares + presence.noise(correlation * deviations + np.outer(mean, mean), mean) ** 2
-    noise = np.sqrt(squares / deviations**2 + correlation**2 * np.add.outer(relative, relative))
+    of_shares = presence.noise(correlation * deviations + np.outer(mean, mean), mean) / deviations
+    of_noise = np.sqrt(
+        _correlation_noise(
+            noise,
+            correlation,
+            products * deviations,
+            np.where(numeric, o * variance, np.inf),
+            variance_noise / variance,
+        )
+        + of_shares**2
+    )
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    trust_pair = np.minimum(of_gain / (s * s), 1.0) if s else np.ones_like(of_gain)
-    of_lost = np.sqrt(of_gain) * (1 + trust_pair * beyond) / pairs / deviations
 
     mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
@@ -343,14 +455,14 @@ def moments_of(
     heavy = np.sqrt(np.sqrt(np.outer(pair_kurtosis, pair_kurtosis)) / GAUSSIAN)
     return ClippedMoments(
         mean=mean,
-        mean_noise=np.hypot(nu * np.sqrt(1 + mean**2), math.sqrt(trust) * observed_sd) / o,
+        mean_noise=np.sqrt(noises[0, 1:] + trust * observed_sd**2) / o,
         mean_bias=mean_bias,
         variance=variance,
         variance_noise=variance_noise,
         variance_bias=np.where(numeric, Z95 * losses.error / o, levels.slope * levels.bias),
         variance_shift=(np.zeros_like(o), np.where(numeric, losses.unseen_most / o, 0.0)),
         correlation=correlation,
-        correlation_noise=noise,
+        correlation_noise=of_noise,
         correlation_bias=np.hypot(np.hypot(Z95 * of_lost, unseen), apart),
         correlation_spread=np.hypot(of_lost, unseen / 4),
         correlation_missing=(unlike + unlike.T) / 2,
@@ -361,11 +473,65 @@ def moments_of(
     ).with_levels(levels)
 
 
+def _about_means(noise: EntryCovariance, mean: Array, present: Array) -> EntryCovariance:
+    """The noise of moments about means; in the first row, of means times the weight of all rows.
+
+    `mean`: in scaled units, divided by the shares `present`.
+    """
+    linear = np.eye(len(mean) + 1)
+    linear[1:, 0] = -mean * present
+    return noise.transformed(linear)
+
+
+def _correlation_noise(
+    noise: EntryCovariance, correlation: Array, pairs: Array, squares: Array, of_variances: Array
+) -> Array:
+    """Variances of the noise of correlations, to first order; shape (p, p).
+
+    `noise`: of covariances. `pairs`, `squares`: the divisors that make these correlations; infinite
+    where the variance is not that of the matrix. `of_variances`: relative noise of all variances.
+    """
+    p = len(correlation) + 1
+    variance = noise.variance(p)[1:, 1:] / pairs**2
+    with_own, between = (each[1:, 1:] for each in noise.covariance_with_diagonal(p))
+    shared = with_own / pairs / squares[:, None]
+    both = between / np.outer(squares, squares)
+    relative = of_variances**2
+    both = both + np.add.outer(relative, relative) / 2
+    variance = variance - correlation * (shared + shared.T) + correlation**2 / 2 * both
+    return np.maximum(variance, 0.0)
+
+
+def _between(
+    of_kept: Array,
+    with_lost: Array,
+    of_lost: Array,
+    of_variances: Array,
+    known: NDArray[np.bool_],
+) -> tuple[Array, Array]:
+    """Correlations, and half the distance between those of what was kept and those with the lost.
+
+    Both are wrong where the tail differs, so the middle is taken, as far as the noise of the lost
+    matrix does not explain the distances. `of_lost`, `of_variances`: errors by this noise, of
+    covariances by the deviations, and relative ones. `known`: columns whose distances count.
+    """
+    distance = with_lost - of_kept
+    noise = np.hypot(of_lost, np.abs(of_kept) / 2 * np.hypot.outer(of_variances, of_variances))
+    pairs = np.triu(np.logical_and.outer(known, known), 1)
+    explained = float((noise[pairs] ** 2).sum()) / max(float((distance[pairs] ** 2).sum()), 1e-15)
+    correlation = of_kept + max(1 - explained, 0.0) / 2 * distance
+    np.fill_diagonal(correlation, 1.0)
+    return correlation, np.abs(distance) / 2
+
+
 def _kept_correlation(denoised: Array, weight: float, presence: Presence) -> Array:
     """Correlations of the clipped rows alone."""
     mean = denoised[0, 1:] / weight / np.diag(presence.share)
     shifted = mean[:, None] + presence.shift
-    covariance = denoised[1:, 1:] / weight / presence.share - shifted * shifted.T
+    return _as_correlation(denoised[1:, 1:] / weight / presence.share - shifted * shifted.T)
+
+
+def _as_correlation(covariance: Array) -> Array:
     root = np.sqrt(np.maximum(np.diag(covariance), 1e-9))
-    kept: Array = np.clip(covariance / np.outer(root, root), -1, 1)
-    return kept
+    result: Array = np.clip(covariance / np.outer(root, root), -1, 1)
+    return result

@@ -25,7 +25,7 @@ from gramercy.estimators.marginals import QUANTILES, Distribution, Share, missin
 from gramercy.estimators.table_units import weight_lost
 from gramercy.estimators.uncertainty.entry_estimates import Bounds, Target
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
-from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
+from gramercy.schemas.evidence import ALL_LENGTHS, Evidence, Histogram
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ class ReleasedTable:
         """The histograms of every table column, in the order of their stages."""
         found: dict[str, list[Histogram]] = {}
         for each in self.evidence.histograms:
-            if each.column != ROW_LENGTHS:
+            if each.column not in ALL_LENGTHS:
                 found.setdefault(each.column, []).append(each)
         return found
 
@@ -305,7 +305,7 @@ def _none_clipped(evidence: Evidence) -> bool:
         else 1.0  # the intercept, or at most one level
         for facts in dict.fromkeys(evidence.columns)
     ]
-    return evidence.radius is not None and math.sqrt(math.fsum(squares)) <= evidence.radius
+    return not evidence.clips(math.sqrt(math.fsum(squares)))
 
 
 def _pooled(pool: Evidence, facts: LevelsFacts) -> Shares:

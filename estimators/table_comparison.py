@@ -425,13 +425,18 @@ _LEAST_ROWS = 10.0  # standard deviations of a noisy number of rows, for errors 
 
 
 def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
-    """Whether two releases estimate one matrix: columns, groups, normalisation, penalty."""
+    """Whether two releases estimate one matrix: columns, groups, normalisation, penalty.
+
+    Rows that are clipped in a metric of their own have another matrix than other rows.
+    """
     keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit", "by")
-    penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
+    both = first, second
+    penalties = {manifest.mechanism.get("penalty") for manifest in both}
     return (
         first.dataset.id == second.dataset.id
         and first.publication.has_matrix
         and all(getattr(first, key) == getattr(second, key) for key in keys)
+        and all(each.scaling is None or each.scaling.metric_radius is None for each in both)
         and len(penalties) == 1
     )
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.missing_cells import Presence, independent, presence
 from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ class TableUnits:
         )
 
     def _noise_of_terms(self, matrix: Array, terms: tuple[NoiseTerm, ...]) -> TableMoments:
-        """The same for E = sum of L E L^T, where L maps the intercept to the intercept.
+        """The same for a noise E that is a sum of L E L^T.
 
         With b_i = e_i / o_i - m_i e_0 the error of a mean is b_i^T E e_0, and that of a covariance
         b_i^T E b_j - C_ij E_00; on the diagonal, e_i / o_i is divided by another root of o_i.
@@ -131,16 +132,16 @@ class TableUnits:
         own_rows = np.column_stack([-m / root, np.diag(1 / root)])
         of_means, of_covariances = np.zeros(len(m)), np.zeros_like(second)
         for term in terms:
-            off, corner = term.law.sd_off_diagonal**2, term.law.sd_diagonal**2
-            square = term.linear[0, 0] ** 2  # E_00 is the release's own, times this
-            b, own = rows @ term.linear, own_rows @ term.linear
-            of_means += square * (off * (b[:, 1:] ** 2).sum(axis=1) + corner * b[:, 0] ** 2)
-            with_weight = corner * square * np.outer(b[:, 0], b[:, 0])
-            variance = NoiseTerm(term.law, b).variance - 2 * covariance * with_weight
-            variance += covariance**2 * corner * square**2
+            b, own, first = rows @ term.linear, own_rows @ term.linear, term.linear[0]
+            of_weight = NoiseTerm(term.law, first[None]).variance[0, 0]
+            of_means += NoiseTerm(term.law, np.vstack([first, b])).variance[0, 1:]
+            variance = NoiseTerm(term.law, b).variance
+            variance += covariance**2 * of_weight - 2 * covariance * _with_square(
+                term.law, b, first
+            )
             of_own = np.diag(NoiseTerm(term.law, own).variance)
-            of_own = of_own - 2 * own_weight * corner * square * own[:, 0] ** 2
-            np.fill_diagonal(variance, of_own + own_weight**2 * corner * square**2)
+            of_own = of_own - 2 * own_weight * np.diag(_with_square(term.law, own, first))
+            np.fill_diagonal(variance, of_own + own_weight**2 * of_weight)
             of_covariances += variance
         return TableMoments(
             self.scale * np.sqrt(of_means) / weight,
@@ -204,6 +205,16 @@ def table_units(evidence: Evidence) -> TableUnits | None:
         present,
         presence(evidence, present),
     )
+
+
+def _with_square(law: NoiseLaw, left: Array, right: Array) -> Array:
+    """Cov(l_i^T E l_j, r^T E r) for the rows l of `left`, shape (k, p), and r, shape (p,)."""
+    products = left @ right
+    covariance: Array = 2 * law.sd_off_diagonal**2 * np.outer(products, products)
+    if not law.rotation_invariant:
+        excess = law.sd_diagonal**2 - 2 * law.sd_off_diagonal**2
+        covariance += excess * ((left * right**2) @ left.T)
+    return covariance
 
 
 def weight_lost(matrix: Array, deviations: Array) -> bool:

@@ -47,7 +47,7 @@ class NoiseTerm:
     law
         Noise law of E.
     linear
-        L, shape (p, columns of E).
+        L, shape (p, width of E).
     """
 
     law: NoiseLaw
@@ -99,7 +99,8 @@ def noise_sum(terms: Sequence[NoiseTerm], p: int) -> tuple[NoiseLaw, tuple[Noise
     )
     kinds = {term.law.family in _INDEPENDENT for term in terms}
     if len(kinds) == 1 and all(
-        np.array_equal(each.linear, each.linear[0, 0] * np.eye(p)) for each in terms
+        each.linear.shape == (p, p) and (each.linear == each.linear[0, 0] * np.eye(p)).all()
+        for each in terms
     ):
         return law, ()
     return law, tuple(terms)
@@ -230,7 +231,8 @@ class Evidence:
     rows_sd
         Standard deviation of a noisy number of rows.
     radius
-        Radius at which rows were clipped, in scaled units; None if they were not.
+        Radius at which rows were clipped, in scaled units; None if they were not. Of rows that were
+        clipped in the metric of a pilot matrix, the unit of `raw`.
     present
         Published share of rows with a value, of each matrix column: 1 for the intercept and for
         levels. Empty if unknown. Missing cells are zero in scaled units.
@@ -266,6 +268,9 @@ class Evidence:
         Of a group of rows, the histograms of the columns of all rows.
     pooled
         Evidence and weight of each release of a pool, or of each table of several ones.
+    metric_radius
+        Radius at which rows were clipped in the metric of a pilot matrix; None if they were not
+        clipped in it.
     same_rows
         Whether all of `pooled` are of the same rows; otherwise they have no row in common.
     """
@@ -299,6 +304,7 @@ class Evidence:
     of_all: tuple[Histogram, ...] = ()
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
+    metric_radius: float | None = None
 
     @property
     def counted(self) -> tuple[float, float] | None:
@@ -337,8 +343,22 @@ class Evidence:
     @property
     def lengths(self) -> Histogram | None:
         """The published histogram of the lengths of scaled rows, if there is one."""
-        found = [each for each in self.histograms if each.column == ROW_LENGTHS]
+        return self._of_lengths(ROW_LENGTHS)
+
+    @property
+    def turned_lengths(self) -> Histogram | None:
+        """That of the lengths of rows in the metric of a pilot matrix, if there is one."""
+        return self._of_lengths(TURNED_LENGTHS)
+
+    def _of_lengths(self, name: str) -> Histogram | None:
+        found = [each for each in self.histograms if each.column == name]
         return found[-1] if found else None
+
+    def clips(self, length: float) -> bool:
+        """Whether a scaled row of this length may have been clipped."""
+        if self.metric_radius is not None:
+            return True
+        return self.radius is None or length > self.radius
 
     @property
     def deviations(self) -> Array:
@@ -385,6 +405,7 @@ class ReleaseEvidence:
 # In place of a column's name: of scaled rows, and of rows in the metric of the pilot matrix.
 ROW_LENGTHS = "(row lengths)"
 TURNED_LENGTHS = "(row lengths in the metric)"
+ALL_LENGTHS = (ROW_LENGTHS, TURNED_LENGTHS)
 
 
 @dataclass(frozen=True)
@@ -421,5 +442,5 @@ class Histogram:
 
 def last_stage(histograms: Sequence[Histogram]) -> tuple[Histogram, ...]:
     """The marginals among the histograms of a release: those of all columns in the last stage."""
-    columns = [each for each in histograms if each.column not in (ROW_LENGTHS, TURNED_LENGTHS)]
+    columns = [each for each in histograms if each.column not in ALL_LENGTHS]
     return tuple(each for each in columns if each.stage == columns[-1].stage)

@@ -195,7 +195,13 @@ class ReleaseSpec(Model):
         rows = self.dataset.rows / self.dataset.count
         intercept = unit / 2 / math.sqrt(rows) if self.intercept else 0.0
         radius = self.scaling.metric_radius or unit
-        return Lost(radius=radius, unit=unit, cut=self.scaling.cut, intercept=intercept)
+        return Lost(
+            radius=radius,
+            unit=unit,
+            cut=self.scaling.cut,
+            intercept=intercept,
+            in_metric=self.is_whitened,
+        )
 
     @property
     def missing_rows(self) -> Missing | None:
@@ -249,14 +255,9 @@ class ReleaseSpec(Model):
         return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
-    def largest_values(self) -> tuple[float, ...]:
-        """Largest absolute value of each matrix column that the bounds allow."""
-        return tuple(
-            max(each.upper - each.centre, each.centre - each.lower) / each.scale
-            if isinstance(each, ColumnFacts)
-            else 1.0
-            for each in self.source_columns
-        )
+    def is_whitened(self) -> bool:
+        """Whether the matrix was drawn in the metric of a pilot matrix."""
+        return self.scaling is not None and self.scaling.metric_radius is not None
 
     @property
     def largest_norm(self) -> float:

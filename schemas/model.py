@@ -184,7 +184,7 @@ def _detail(error: Any) -> InvalidValue:
     # The location also names branches of unions, such as "literal['auto']" or "float".
     loc = [part for part in error["loc"] if not _BRANCH.match(str(part))]
     # And it has the tags of unions, which pydantic adds after some parts.
-    tagged = {"normalisation", "mechanism", "engine"}
+    tagged = {"normalisation", "mechanism", "scaling", "engine"}
     path = [
         str(part)
         for before, part in zip([None, *loc], loc, strict=False)

@@ -196,12 +196,15 @@ class Lost(FurtherRows):
         k: a row loses at most k times the square of the unit.
     intercept
         Stands for the intercept in y; 0 for rows without an intercept.
+    in_metric
+        Whether rows are measured in the metric of a pilot matrix.
     """
 
     kind: Literal["lost"] = "lost"
     unit: Positive
     cut: Positive
     intercept: NotNegative
+    in_metric: bool = False
 
     @property
     def norm(self) -> float:
@@ -217,8 +220,9 @@ class Lost(FurtherRows):
         return math.sqrt(self.cut) * self.unit
 
     def stated(self, largest_norm: float) -> str:
+        row = "|A z|²" if self.in_metric else "|z|²"
         return (
-            f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w = min(1, r²/|z|²), "
+            f"(1 - w) y yᵀ, cut to Frobenius norm {self.largest:.6g}, where w = min(1, r²/{row}), "
             f"r = {self.radius:g}, and y is the scaled row z with {self.intercept:.6g} for its "
             "intercept"
         )

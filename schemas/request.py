@@ -230,6 +230,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         if scaling is not None:
             facts["scaling"] = scaling.model_dump(include={"kind", "rule", "release", "sha256"})
             facts["scaling"] |= self.scaling.model_dump(include={"share"})
+            facts["scaling"] |= self.scaling.model_dump(include={"stages"}, exclude_defaults=True)
         return digest(facts)
 
     def check_delta(self, contract: Contract) -> None:

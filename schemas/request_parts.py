@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -116,6 +117,16 @@ class EstimatorSpec(Model):
 SHARE = Field(strict=True, gt=0, lt=1, allow_inf_nan=False)
 
 
+def _not_boolean(value: Any) -> Any:
+    """The value; in Python true equals 1, and YAML reads yes as true."""
+    if isinstance(value, bool):
+        raise families.VALUE("Must be 'adaptive' or 1.")
+    return value
+
+
+Stages = Annotated[Literal["adaptive", 1], BeforeValidator(_not_boolean)]
+
+
 class DeclaredScaling(Model):
     """``declared``: the constants of the contract, or the middle and half width of the bounds."""
 
@@ -129,10 +140,15 @@ class PrivateScaling(Model):
     ----------
     share
         Share of mu squared that is spent on constants; by default chosen from public facts.
+    stages
+        ``adaptive``: a small pilot matrix shows in which directions the columns vary, and the
+        matrix is drawn in its metric if that pays; where there is too much noise for a pilot, and
+        with mechanisms other than ``gaussian``, as with 1. ``1``: the matrix is drawn in one stage.
     """
 
     kind: Literal["private"] = "private"
     share: Annotated[float, SHARE] | None = None
+    stages: Stages = "adaptive"
 
 
 class ReleasedScaling(Model):
@@ -153,6 +169,12 @@ AnyScaling = DeclaredScaling | PrivateScaling | ReleasedScaling
 
 def _expand(value: Any) -> Any:
     if isinstance(value, Mapping) and "from" in value and "kind" not in value:
+        if "stages" in value:
+            raise families.REQUEST_KEYS(
+                "'stages' cannot be used with 'scaling: {{from: RELEASE}}', which draws its matrix "
+                "as the other release did.",
+                "Leave 'stages' out.",
+            )
         return {"kind": "release", "release": value["from"]} | {
             key: each for key, each in value.items() if key != "from"
         }
@@ -182,7 +204,7 @@ class ScalingFacts(Model):
     stages, lengths, lost, pilot, turned
         Shares of mu squared for the histograms of each stage, for that of row lengths, for the
         matrix of lost moments, and for the pilot matrix and the row lengths in its metric; 0 for
-        what is not published.
+        what is not published. With the metric of another release, there is no pilot matrix.
     present
         Published share of rows with a value, for every column of the table; 1 for levels. Null
         before the histograms are drawn.
@@ -195,8 +217,9 @@ class ScalingFacts(Model):
     signs
         Columns of which only is published which cells differ from the value that nearly all have.
     metric_radius
-        Largest l2 norm of a row in the metric of the pilot matrix, in which the matrix was then
-        drawn. Null if rows are clipped in the metric of scaled columns.
+        Largest l2 norm of a row in the metric of the pilot matrix, or in that of the other release,
+        in which the matrix was then drawn. Null if rows are clipped in the metric of scaled
+        columns.
     release, sha256
         The other release, with the digest of its SHA256SUMS.
     tails
@@ -219,6 +242,16 @@ class ScalingFacts(Model):
     release: Label | None = None
     sha256: Digest | None = None
     tails: dict[str, TailFacts] = Field(default_factory=dict)
+
+    @property
+    def spent(self) -> float:
+        """Share of mu squared for all that is published besides the matrix."""
+        return math.fsum((*self.stages, self.lengths, self.lost, self.share_of_pilot))
+
+    @property
+    def share_of_pilot(self) -> float:
+        """Share of mu squared for the pilot matrix and row lengths in its metric; may be 0."""
+        return self.pilot + self.turned
 
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"

@@ -32,10 +32,10 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.store.archive import Archive
 from gramercy.common.home import Home
 from gramercy.estimators.caveats import contradicted_count
-from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, utc_now
+from gramercy.reports.reader_notes import spectrum_of
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import Anchor, History
 from gramercy.schemas.manifest import ReleaseManifest
@@ -274,8 +274,7 @@ def _in_words(facts: ReleaseManifest) -> str:
 
 
 def _eigenvalues(bundle: ReleaseBundle) -> dict[str, object]:
-    facts = bundle.manifest
-    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
+    eigenvalues = spectrum_of(bundle)
     return {
         "smallest eigenvalue of noise alone (99 releases of 100)": eigenvalues.lower,
         "smallest eigenvalue of the release": float(eigenvalues.released[-1]),

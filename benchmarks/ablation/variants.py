@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.arrays import Array
+from gramercy.estimators.noise.denoise import project
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.scaling.clipping_radius import clipping_bias
 from gramercy.scaling.column_constants import NoisyHistogram
 from gramercy.scaling.column_scan import ColumnScan
 from gramercy.scaling.runs import SEEN, centred
+from gramercy.scaling.whitening import Turning
 
 TODAY = "today"
 
@@ -25,14 +29,43 @@ class Variant:
     ----------
     of_estimates
         Whether estimates change even if what is published does not.
+    whitened
+        Whether there is a pilot matrix, in the variant and in the rule that it is compared with.
     """
 
     patches: Mapping[str, Any]
     of_estimates: bool = False
+    whitened: bool = False
 
 
 def _of(file: str, **values: Any) -> Variant:
     return Variant({f"gramercy.scaling.{file}.{name}": each for name, each in values.items()})
+
+
+def _whitened(file: str, **values: Any) -> Variant:
+    return replace(_of(file, **values), whitened=True)
+
+
+def _metric(floor: float, exponent: float = 1.0) -> property:
+    """The metric with another floor in units of the noise, or another exponent."""
+
+    def metric(turning: Turning) -> Array:
+        values, vectors = np.linalg.eigh(turning.pilot.estimate)
+        least = floor * turning.pilot.noise * len(values) ** 0.5
+        powers = (np.maximum(values, 0.0) + least) ** (-exponent / 2)
+        inverse: Array = (vectors * powers) @ vectors.T
+        return (inverse + inverse.T) / 2
+
+    return property(metric)
+
+
+def _other_bias(factor: float) -> Callable[[float], float]:
+    return lambda strength: factor * clipping_bias(strength)
+
+
+def _noisy_estimate(pilot: Gaussian, total: Array, _: int) -> Array:
+    """The pilot matrix with its noise, but for negative eigenvalues."""
+    return project(total, np.inf)
 
 
 def _runs(how: Callable[..., int]) -> Variant:
@@ -64,6 +97,10 @@ def _last_stage(scan: ColumnScan, rows: float) -> tuple[Array, Array]:
     return values, np.full(len(values), last.sd)
 
 
+def _same(value: Any, *_: Any) -> Any:
+    return value
+
+
 def _one(*_: Any) -> float:
     return 1.0
 
@@ -74,6 +111,7 @@ class _UnknownSum(NoisyHistogram):
 
 
 _RADIUS, _CONSTANTS, _SCAN = "clipping_radius", "column_constants", "column_scan"
+_METRIC, _PILOT = "whitening", "gramercy.scaling.whitening.Turning.metric"
 _HALVES = (0, 0.5, 0.5**0.5, 1, 2**0.5, 2, 8**0.5, 4)
 _THIRDS = (1 / 3,) * 3
 
@@ -143,6 +181,29 @@ VARIANTS: Mapping[str, Variant] = {
     "column_scan _LOST: .1": _of(_SCAN, _LOST=0.1),
     "column_scan _pooled: the last stage only": Variant(
         {"gramercy.scaling.column_scan.ColumnScan._pooled": _last_stage}
+    ),
+    "whitening: never": Variant(
+        {
+            "gramercy.scaling.shares.Shares.with_pilot": property(_same),
+            "tests.support.private_release._turned": _same,
+        },
+        whitened=True,
+    ),
+    "shares _PILOT: .03": _whitened("shares", _PILOT=0.03),
+    "shares _PILOT: .1": _whitened("shares", _PILOT=0.1),
+    "shares _PILOT: .15": _whitened("shares", _PILOT=0.15),
+    "shares _TURNED: .01": _whitened("shares", _TURNED=0.01),
+    "shares _LOST: .12, with a pilot": _whitened("shares", _LOST=0.12),
+    "whitening _SLACK: 1": _whitened(_METRIC, _SLACK=1.0),
+    "whitening _SLACK: 1.5": _whitened(_METRIC, _SLACK=1.5),
+    "whitening _SLACK: always": _whitened(_METRIC, _SLACK=1e9),
+    "whitening metric: half the floor": Variant({_PILOT: _metric(0.5)}, whitened=True),
+    "whitening metric: twice the floor": Variant({_PILOT: _metric(2.0)}, whitened=True),
+    "whitening metric: exponent .8": Variant({_PILOT: _metric(1.0, 0.8)}, whitened=True),
+    "whitening clipping_bias: half": _whitened(_METRIC, clipping_bias=_other_bias(0.5)),
+    "whitening clipping_bias: twice": _whitened(_METRIC, clipping_bias=_other_bias(2.0)),
+    "pilot without_noise: clipped eigenvalues": Variant(
+        {"tests.support.private_release.without_noise": _noisy_estimate}, whitened=True
     ),
 }
 

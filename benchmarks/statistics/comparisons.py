@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.cells import Cell
 from benchmarks.statistics.cells import EPSILONS, Result
-from benchmarks.statistics.methods import EXPERT
+from benchmarks.statistics.methods import EXPERT, ONE_STAGE
 from benchmarks.statistics.tables import TABLES
 
 
@@ -22,7 +22,7 @@ class Comparison:
     ----------
     table, epsilon, n, p
         The cell.
-    private, bounds
+    private, one_stage, bounds
         None if the method has no result.
     expert, best, best_form
         Hand-tuned constants: one choice, and the best of all with its name.
@@ -33,6 +33,7 @@ class Comparison:
     n: int
     p: int
     private: float | None
+    one_stage: float | None
     bounds: float | None
     expert: float
     best: float
@@ -45,6 +46,13 @@ class Comparison:
     @property
     def to_expert(self) -> float:
         return float("nan") if self.private is None else self.private / self.expert
+
+    @property
+    def whitening(self) -> float | None:
+        """How many times larger the error of one stage is."""
+        if self.private is None or self.one_stage is None:
+            return None
+        return self.one_stage / self.private
 
     @property
     def gain(self) -> float | None:
@@ -62,12 +70,15 @@ def comparisons(results: Mapping[Cell, Result]) -> list[Comparison]:
         if known is None:
             continue
         best = min(known.errors, key=known.errors.__getitem__)
-        private, bounds = (
-            result.errors.get("") if (result := results.get(Cell(name, epsilon, method))) else None
-            for method in ("private", "bounds")
+        private, one_stage, bounds = (
+            result.errors.get(form)
+            if (result := results.get(Cell(name, epsilon, method)))
+            else None
+            for method, form in (("private", ""), ("private", ONE_STAGE), ("bounds", ""))
         )
         errors = known.errors[EXPERT], known.errors[best]
-        found.append(Comparison(name, epsilon, known.n, known.p, private, bounds, *errors, best))
+        own = private, one_stage, bounds
+        found.append(Comparison(name, epsilon, known.n, known.p, *own, *errors, best))
     return found
 
 

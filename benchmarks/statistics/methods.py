@@ -19,12 +19,16 @@ from benchmarks.statistics.correlations import (
 )
 from benchmarks.statistics.tables import Table
 from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.scaling.shares import whitening_pays
+from gramercy.schemas.evidence import Evidence
 from tests.support.private_release import DELTA, clipped_moment, privately_scaled
 
 Errors = dict[str, list[float]]
 Draw = Callable[[Table, float, np.random.Generator, int], Errors]
 RADII = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # in units of sqrt(p + 1)
 EXPERT = "mean, 3"
+ONE_STAGE = "one stage"
+FORMS = ("", ONE_STAGE)  # of private constants
 
 
 @dataclass(frozen=True)
@@ -58,13 +62,31 @@ class Method:
 
 
 def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
-    result = []
-    for _ in range(times):
-        scaled = privately_scaled(table.cells, table.columns, epsilon, rng)
+    pairs = [released_pair(table, epsilon, rng) for _ in range(times)]
+    return {
+        form: [error(published(pair[form]), table.correlations) for pair in pairs if pair]
+        for form in FORMS
+        if all(pairs)
+    } or _declared(table, epsilon, rng, times, intercept=True)
+
+
+def released_pair(
+    table: Table, epsilon: float, rng: np.random.Generator
+) -> dict[str, Evidence] | None:
+    """Releases in stages and in one stage, from noise of the same seed, by form.
+
+    None if constants are not estimated.
+    """
+    seed, mu = int(rng.integers(2**62)), gdp_mu(epsilon, DELTA)
+    pair = {}
+    for form in FORMS:
+        stream = np.random.default_rng(seed)
+        whitened = form != ONE_STAGE and whitening_pays(table.n, table.p, mu)
+        scaled = privately_scaled(table.cells, table.columns, epsilon, stream, whitened=whitened)
         if scaled is None:
-            return _declared(table, epsilon, rng, times, intercept=True)
-        result.append(error(published(scaled.release(rng)), table.correlations))
-    return {"": result}
+            return None
+        pair[form] = scaled.release(stream)
+    return pair
 
 
 def _bounds(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
@@ -129,7 +151,10 @@ def _about_means(
 
 METHODS: Mapping[str, Method] = {
     "private": Method(
-        "private constants", "`scaling: private`: constants paid for from the same budget", _private
+        "private constants",
+        "`scaling: private`: constants and a pilot matrix from the same budget; `one stage`: "
+        "without the pilot, `stages: 1`",
+        _private,
     ),
     "bounds": Method(
         "bounds, unit rows",

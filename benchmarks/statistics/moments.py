@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchmarks.arrays import Array
+from benchmarks.statistics import methods
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import (
     Errors,
     Method,
     middle_and_half,
+    released_pair,
     scaled_rows,
 )
 from benchmarks.statistics.tables import Table
@@ -19,7 +21,7 @@ from gramercy.estimators.table_units import TableUnits, table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.schemas.evidence import Evidence
-from tests.support.private_release import DELTA, clipped_moment, privately_scaled
+from tests.support.private_release import DELTA, clipped_moment
 
 MEASURED = (
     *("normal", "normal, wide", "lognormal", "bimodal", "zero-inflated, wide", "counts"),
@@ -53,13 +55,15 @@ def errors_of(table: Table, means: Array, deviations: Array) -> Errors:
 
 
 def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
-    found = []
-    for _ in range(times):
-        scaled = privately_scaled(table.cells, table.columns, epsilon, rng)
-        if scaled is None:
-            return {}  # the rule then takes unit rows, which have no means
-        found.append(_published(scaled.release(rng)))
-    return errors_of(table, *np.stack(found, axis=1))
+    pairs = [released_pair(table, epsilon, rng) for _ in range(times)]
+    if not all(pairs):
+        return {}  # the rule then takes unit rows, which have no means
+    result: Errors = {}
+    for form in methods.FORMS:
+        found = [_published(pair[form]) for pair in pairs if pair]
+        errors = errors_of(table, *np.stack(found, axis=1))
+        result |= {f"{of}, {form}" if form else of: each for of, each in errors.items()}
+    return result
 
 
 def _published(release: Evidence) -> Array:

@@ -70,6 +70,7 @@ def _summary(found: list[Comparison]) -> Iterator[str]:
             "within 2",
             "error / expert",
             "error of bounds and unit rows / error",
+            "error of one stage / error",
         ),
         [*lines, ("all", *_ratios(found))] if lines else [],
     )
@@ -85,6 +86,7 @@ def _ratios(found: list[Comparison]) -> tuple[str, ...]:
     to_best = np.array([each.to_best for each in known])
     to_expert = geometric_mean(each.to_expert for each in known)
     gains = [each.gain for each in known if each.gain is not None]
+    whitened = [each.whitening for each in known if each.whitening is not None]
     return (
         str(len(known)),
         f"{geometric_mean(to_best):.2f}",
@@ -92,6 +94,7 @@ def _ratios(found: list[Comparison]) -> tuple[str, ...]:
         f"{np.mean(to_best <= 2):.0%}",
         f"{to_expert:.2f}",
         f"{geometric_mean(gains):.1f}" if gains else "",
+        f"{geometric_mean(whitened):.2f}" if whitened else "",
     )
 
 
@@ -103,6 +106,7 @@ def _by_table(found: list[Comparison]) -> Iterator[str]:
         here = [each for each in found if each.table == name and each.private is not None]
         if here:
             gains = [each.gain for each in here if each.gain is not None]
+            whitened = [each.whitening for each in here if each.whitening is not None]
             lines.append(
                 (
                     name,
@@ -111,10 +115,19 @@ def _by_table(found: list[Comparison]) -> Iterator[str]:
                     f"{geometric_mean(each.to_best for each in here):.2f}",
                     f"{max(each.to_best for each in here):.2f}",
                     f"{geometric_mean(gains):.1f}" if gains else "",
+                    f"{geometric_mean(whitened):.2f}" if whitened else "",
                 )
             )
     yield from table(
-        ("table", "", "rows x columns", "error / best", "largest", "bounds and unit rows / error"),
+        (
+            "table",
+            "",
+            "rows x columns",
+            "error / best",
+            "largest",
+            "bounds and unit rows / error",
+            "one stage / error",
+        ),
         lines,
     )
 
@@ -297,6 +310,12 @@ def _tables(results: Results) -> Iterator[tuple[str, ...]]:
             yield tuple(row)
 
 
+def _least(result: Result | None) -> float | None:
+    """The least error of the forms that one release may have."""
+    errors = {} if result is None else result.errors
+    return errors.get("", min(errors.values(), default=None))
+
+
 def _components(results: Results) -> Iterator[str]:
     yield "## Correlations by other libraries\n"
     yield (
@@ -318,7 +337,7 @@ def _components(results: Results) -> Iterator[str]:
             found = [
                 results.get(Cell(name, epsilon, each)) for each in ("private", "pure", *COMPONENTS)
             ]
-            least = (min(each.errors.values(), default=None) if each else None for each in found)
+            least = (_least(each) for each in found)
             numbers = ("" if each is None else f"{each:.3g}" for each in least)
             truth = load(name).correlations
             lines.append((f"{epsilon:g}", name, f"{error(0 * truth, truth):.3g}", *numbers))

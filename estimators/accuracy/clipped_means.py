@@ -58,7 +58,7 @@ def largest_shifts(evidence: Evidence, units: TableUnits, level: float) -> Array
         else 1.0  # the intercept, or at most one level
         for facts in dict.fromkeys(evidence.columns)
     ]
-    if weight is None or evidence.radius is None or math.hypot(*lengths) <= evidence.radius:
+    if weight is None or evidence.radius is None or not evidence.clips(math.hypot(*lengths)):
         return np.zeros(len(numeric))
     if weight_lost(evidence.raw, evidence.deviations):
         return np.full(len(numeric), np.nan)

@@ -207,7 +207,7 @@ def released_columns(evidence: Evidence) -> ReleasedColumns:
     moments = units.moments(evidence.repaired)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = np.nan_to_num(moments.correlation, nan=0.0, posinf=0.0, neginf=0.0)
-    hidden = np.diag(units.unknown(evidence.raw, evidence.deviations))
+    hidden = np.diag(units.unknown(evidence.raw, evidence.deviations, evidence.terms))
     correlation[hidden, :] = correlation[:, hidden] = 0.0
     columns = _columns(ReleasedTable(evidence), moments)
     return ReleasedColumns(columns, np.clip(correlation, -1.0, 1.0))

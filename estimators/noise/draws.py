@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -60,6 +62,23 @@ def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
         length = law.sd_diagonal / math.sqrt(dimension + 1) * source.standard_gamma(dimension)
         white *= length / np.linalg.norm(white)
     return white
+
+
+def draw_noise(source: Stream, evidence: Evidence, moment: Array) -> Array:
+    """One draw of the noise of a release, or of a pool, minus its mean; shape (p, p).
+
+    `moment`: second moment without noise, on which the noise of published rows depends.
+    """
+    law, p = evidence.law, len(moment)
+    if law.cell_variance is not None:
+        rows = max(round(evidence.rows), 1)
+        return draw_row_noise(source, equivalent_rows(moment, rows), law.cell_variance, rows)
+    noise = np.zeros((p, p))
+    if not law.has_noise:
+        return noise
+    for term in evidence.terms or (NoiseTerm(law, np.eye(p)),):
+        noise += congruence(term.linear, draw(source, term.linear.shape[1], term.law))
+    return noise
 
 
 def equivalent_rows(moment: Array, rows: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from gramercy.common.metric import congruence
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.uncertainty.entry_covariance import sampling_covariance
-from gramercy.schemas.evidence import Evidence, NoiseTerm
+from gramercy.estimators.noise.nearest_metric import noise_metric
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, sampling_covariance
+from gramercy.schemas.evidence import Evidence, NoiseTerm, noise_sum
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 # Matrices of releases with different constants, in the units of one of them.
@@ -23,6 +25,8 @@ from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 # present together, has o_j where the product of two columns has o_i o_j.
 
 Array = NDArray[np.float64]
+
+_FLOOR = 1e-9  # of the average variance: of a direction in which rows do not vary
 
 
 @dataclass(frozen=True)
@@ -104,29 +108,46 @@ def noise_terms(evidence: Evidence, linear: Array) -> tuple[NoiseTerm, ...]:
     return tuple(NoiseTerm(term.law, linear @ term.linear) for term in evidence.terms)
 
 
-# Weights of the releases of a pool: inverse to the variance of their entries.
+# Weights of the releases of a pool: inverse to the variance of their matrices.
 #
 # One weight for a release keeps the pool a linear map of the releases, so that its noise is exact
-# and its matrix as positive as theirs. An entry of release a has the variance v_a from noise, and
-# from sampling if the rows are different. The weight is proportional to 1 / v_a, where v_a is the
-# geometric mean over the entries off the diagonal: it does not depend on the units of the columns,
-# and where releases differ by a factor only, it is the inverse variance of every entry.
+# and its matrix as positive as theirs. The matrix of release a has the variance v_a from noise, and
+# from sampling if the rows are different: the sum over all entries, in units in which the columns
+# of the tables are not correlated and have the variance 1, as far as the noise lets them be seen.
+# So v_a does not depend on the units of the columns, and a release that hides the directions in
+# which the rows vary little counts little. The weight is proportional to 1 / v_a.
 
 
-def weights(variances: Sequence[Array]) -> Array:
-    """Weights that add up to 1, inverse to the variances.
+def weights(variances: Sequence[float]) -> Array:
+    """Weights that add up to 1, inverse to the variances; equal among those of 0, if there are any.
 
-    `variances`: variance of every entry of each matrix, shape (p, p) each. Returns shape (k,):
-    equal among matrices without errors, if there are any.
+    Shape (k,).
     """
-    typical = np.array([typical_error(variance) for variance in variances])
-    exact = typical == 0
+    totals = np.array(variances)
+    exact = totals == 0
     if exact.any():
         shares: Array = exact / exact.sum()
         return shares
-    inverse = (typical.min() / typical) ** 2
+    inverse = totals.min() / totals
     total: Array = inverse / inverse.sum()
     return total
+
+
+def uncorrelated_units(matrices: Sequence[Array], terms: Sequence[Sequence[NoiseTerm]]) -> Array:
+    """A for which the average S of second moments has A (S + F) A^T = I; shape (p, p).
+
+    `matrices`: of the releases, denoised, in common units. `terms`: their noise there, independent.
+    F is the size of the noise of the release that has least in each direction.
+    """
+    p = len(matrices[0])
+    average = project(np.mean(matrices, axis=0), np.inf)
+    least = _FLOOR * float(np.trace(average)) / p or 1.0
+    inverses = [
+        np.linalg.inv(noise_metric(noise_sum(each, p)[0], each, p)) for each in terms if each
+    ]
+    floor = np.linalg.inv(np.sum(inverses, axis=0)) * math.sqrt(p) if inverses else np.zeros((p, p))
+    root = np.linalg.cholesky(average + floor + least * np.eye(p))
+    return np.asarray(np.linalg.inv(root), np.float64)
 
 
 def typical_error(variance: Array) -> float:
@@ -140,15 +161,13 @@ def typical_error(variance: Array) -> float:
     return float(np.exp(np.log(values).mean() / 2)) if (values > 0).all() else 0.0
 
 
-def sampling_variance(
+def sampling_errors(
     matrices: Sequence[Array], rows: Sequence[float], *, unit: bool, intercept: bool
-) -> Array:
-    """Sampling variance of every entry for one row, under the assumed law of the rows.
+) -> EntryCovariance:
+    """Covariance of the entries by sampling for one row, under the assumed law of the rows.
 
-    `matrices`, `rows`: the matrices of the tables in common units, and their numbers of rows.
-    Returns shape (p, p): at the average matrix of all tables.
+    `matrices`, `rows`: the matrices of the tables in common units, and their numbers of rows. It is
+    taken at the average matrix of all tables.
     """
     average = np.average(np.array(matrices), axis=0, weights=np.maximum(rows, 1.0))
-    moment = project(average, np.inf)
-    law = sampling_covariance(moment, 1.0, unit=unit, intercept=intercept)
-    return np.maximum(law.variance(len(moment)), 0.0)
+    return sampling_covariance(project(average, np.inf), 1.0, unit=unit, intercept=intercept)

@@ -15,22 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.missing_cells import presence
-from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.nearest_metric import denoise_in_metric
 from gramercy.estimators.pooling.agreement import tables
 from gramercy.estimators.pooling.common_units import (
     CommonUnits,
     MatrixMap,
     matrix_map,
     noise_terms,
-    sampling_variance,
+    sampling_errors,
     shares_present,
     typical_error,
+    uncorrelated_units,
     weights,
 )
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
 from gramercy.schemas.evidence import (
     Evidence,
     Fold,
+    NoiseTerm,
     PooledEvidence,
     PooledRows,
     PoolPart,
@@ -124,7 +127,7 @@ def pooled(
     return (
         Evidence(
             raw,
-            denoise(raw, law, trace, rows, unit=unit),
+            denoise_in_metric(raw, law, terms, trace, rows, unit=unit),
             law,
             rows,
             units.names,
@@ -204,21 +207,24 @@ def _declared_bounds(
 
 
 def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool) -> Array:
-    maps = [matrix_map(each, units) for each in evidences]
-    p = len(units.names)
+    maps, p = [matrix_map(each, units) for each in evidences], len(units.names)
+    matrices = [to(each.repaired) for to, each in zip(maps, evidences, strict=True)]
+    terms = [noise_terms(each, to.linear) for each, to in zip(evidences, maps, strict=True)]
+    own = uncorrelated_units(matrices, terms)
     variances = [
-        sum((term.variance for term in noise_terms(each, to.linear)), np.zeros((p, p)))
-        for each, to in zip(evidences, maps, strict=True)
+        float(sum(NoiseTerm(term.law, own @ term.linear).variance.sum() for term in noise))
+        for noise in terms
     ]
     if not same_rows:
         numbers = [max(each.rows, 1.0) for each in evidences]
-        per_row = sampling_variance(
-            [to(each.repaired) for to, each in zip(maps, evidences, strict=True)],
+        per_row = sampling_errors(
+            matrices,
             numbers,
             unit=evidences[0].unit,
             intercept=bool(units.columns) and units.columns[0] is None,
         )
-        variances = [v + per_row / n for v, n in zip(variances, numbers, strict=True)]
+        of_row = float(np.maximum(per_row.transformed(own).variance(p), 0.0).sum())
+        variances = [v + of_row / n for v, n in zip(variances, numbers, strict=True)]
     return weights(variances)
 
 
@@ -285,10 +291,11 @@ def _parts(
 
 def typical_sampling_error(evidence: Evidence) -> float:
     """The typical sampling error of an entry, under the assumed law of the rows; see `weights`."""
-    variance = sampling_variance(
+    per_row = sampling_errors(
         [evidence.repaired],
         [evidence.rows],
         unit=evidence.unit,
         intercept=has_intercept(evidence),
     )
+    variance = np.maximum(per_row.variance(len(evidence.raw)), 0.0)
     return typical_error(variance / max(evidence.rows, 1.0))

@@ -8,6 +8,7 @@ have K times the noise variance of one release.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -27,6 +28,7 @@ from gramercy.estimators.tuning.penalty_rule import (
 )
 from gramercy.schemas import families
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Scored = Literal["estimate", "graph"]
@@ -80,12 +82,14 @@ def training_evidence(evidence: Evidence, out: int) -> Evidence:
     rest = [fold for k, fold in enumerate(evidence.folds) if k != out]
     rows = sum(fold.rows for fold in rest)
     raw: Array = sum((fold.rows * fold.moment for fold in rest), np.zeros_like(evidence.raw)) / rows
-    law, share = evidence.law, len(rest) / len(evidence.folds)
-    if law.cell_variance is not None:  # noise on rows depends on their number only
-        return derived_evidence(
-            evidence, raw, law.divided_by(math.sqrt(rows / evidence.rows)), rows
-        )
-    scaled = law.divided_by(rows / evidence.rows / math.sqrt(share))
-    if law.dof is not None:
-        scaled = scaled.model_copy(update={"dof": law.dof * share})
-    return derived_evidence(evidence, raw, scaled, rows)
+    share, part = len(rest) / len(evidence.folds), rows / evidence.rows
+
+    def of_rest(law: NoiseLaw) -> NoiseLaw:
+        if law.cell_variance is not None:  # noise on rows depends on their number only
+            return law.divided_by(math.sqrt(part))
+        scaled = law.divided_by(part / math.sqrt(share))
+        dof = None if law.dof is None else law.dof * share
+        return scaled.model_copy(update={"dof": dof})
+
+    terms = tuple(replace(term, law=of_rest(term.law)) for term in evidence.terms)
+    return derived_evidence(evidence, raw, of_rest(evidence.law), terms, rows)

@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.nearest_metric import denoise_in_metric
 from gramercy.schemas import families
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -65,10 +65,15 @@ def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Ar
     return np.geomspace(penalty * ratio, penalty / ratio, count)
 
 
-def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
-    """Evidence with the same columns and another matrix, denoised like a release; no folds."""
-    repaired = denoise(raw, law, like.trace, rows, unit=like.unit)
-    return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=(), terms=())
+def derived_evidence(
+    like: Evidence, raw: Array, law: NoiseLaw, terms: tuple[NoiseTerm, ...], rows: float
+) -> Evidence:
+    """Evidence with the same columns and another matrix, denoised like a release; no folds.
+
+    `law`, `terms`: of the noise of `raw`, as of `Evidence`.
+    """
+    repaired = denoise_in_metric(raw, law, terms, like.trace, rows, unit=like.unit)
+    return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=(), terms=terms)
 
 
 def loss(matrix: Array, precision: Array) -> float:

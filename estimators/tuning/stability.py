@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from gramercy.common.metric import congruence
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.noise.draws import (
-    draw,
-    draw_row_noise,
-    equivalent_rows,
+    draw_noise,
     stream,
     symmetric_root,
     wishart,
@@ -128,7 +126,7 @@ def _counts(evidence: Evidence, path: Path, grid: Array, raw: list[Array]) -> Ar
 
 def _graphs(evidence: Evidence, path: Path, grid: Array, raw: Array) -> NDArray[np.uint8]:
     """Graphs of one draw at each penalty; shape (m, p, p), with eight pairs in a byte."""
-    drawn = derived_evidence(evidence, raw, evidence.law, evidence.rows)
+    drawn = derived_evidence(evidence, raw, evidence.law, evidence.terms, evidence.rows)
     all_pairs = ~np.eye(len(raw), dtype=bool)
     graphs = [all_pairs if T is None else edge_mask(T) for T in path(drawn, grid)]
     return np.packbits(graphs, axis=2)  # they travel between processes
@@ -141,19 +139,14 @@ def redraws(evidence: Evidence, truth: Array) -> Iterator[Array]:
     """
     root, source = symmetric_root(truth), stream()
     while True:
-        p, rows, law = len(root), max(round(evidence.rows), 1), evidence.law
-        if rows >= p:
-            white = wishart(source, p, rows) / rows
+        rows = max(round(evidence.rows), 1)
+        if rows >= len(root):
+            white = wishart(source, len(root), rows) / rows
         else:
-            few = source.standard_normal((rows, p))
+            few = source.standard_normal((rows, len(root)))
             white = few.T @ few / rows
         sample = congruence(root, white)
-        if law.family == "none":
-            noise = np.zeros_like(sample)
-        elif law.cell_variance is not None:
-            noise = draw_row_noise(source, equivalent_rows(sample, rows), law.cell_variance, rows)
-        else:
-            noise = draw(source, p, law)
+        noise = draw_noise(source, evidence, sample)
         yield sample + noise
 
 
@@ -214,7 +207,7 @@ def edge_frequencies(
 
 
 def _edges(evidence: Evidence, estimator: Estimator, raw: Array) -> NDArray[np.bool_]:
-    drawn = derived_evidence(evidence, raw, evidence.law, evidence.rows)
+    drawn = derived_evidence(evidence, raw, evidence.law, evidence.terms, evidence.rows)
     try:
         edges = estimator.fit(drawn).edges
     except RequestError:

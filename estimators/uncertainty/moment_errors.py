@@ -20,7 +20,6 @@ from gramercy.estimators.uncertainty.entry_covariance import (
     sampling_covariance,
 )
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
 
 # Means, class sizes and class means from a second moment with an intercept.
 #
@@ -29,8 +28,7 @@ from gramercy.schemas.noise import NoiseLaw
 # So means are quotients of entries. Rows within the radius of ``clip`` all have the same w, so
 # these are the plain means; ``unit`` weights a row by one over its squared length.
 #
-# Standard deviations assume one noise scale on the diagonal and one off it. That holds for all laws
-# except ``noisy-rows``, for which nothing is returned.
+# The noise of ``noisy-rows`` depends on the rows, and nothing is returned for it.
 
 Array = NDArray[np.float64]
 
@@ -49,23 +47,22 @@ def schur_complement(matrix: Array) -> Array:
     return complement
 
 
-def centred_moment(raw: Array, law: NoiseLaw) -> CentredMoment | None:
+def centred_moment(evidence: Evidence) -> CentredMoment | None:
     """Second moments about the means, from a matrix whose first column is the intercept.
 
-    `raw`: second moment, shape (p, p), p > 1. None if the weight of all rows is lost in the noise,
-    and for noisy rows.
+    `evidence`: of p > 1 columns. None if the weight of all rows is lost in the noise, and for noisy
+    rows.
 
     With m_i = S_0i / S_00 the first-order noise of `schur_complement` is
     E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00.
     """
-    overall = means(raw, law, 0)
+    overall = means(evidence, 0)
     if overall is None:
         return None
-    m = overall.value[1:]
-    off, diagonal = law.sd_off_diagonal**2, law.sd_diagonal**2
-    variance = off * (1 + np.add.outer(m**2, m**2)) + diagonal * np.outer(m, m) ** 2
-    np.fill_diagonal(variance, diagonal * (1 + m**4) + 4 * off * m**2)
-    return CentredMoment(schur_complement(raw), np.sqrt(variance))
+    identity = np.eye(len(evidence.raw))
+    linear = identity[1:] - np.outer(overall.value[1:], identity[0])
+    noise = additive_noise(evidence).transformed(linear).variance(len(linear))
+    return CentredMoment(schur_complement(evidence.raw), np.sqrt(noise))
 
 
 @dataclass(frozen=True)
@@ -76,19 +73,23 @@ class Means:
     sd: Array  # standard deviation of the noise in each mean, to first order; shape (p,)
 
 
-def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
+def means(evidence: Evidence, indicator: int) -> Means | None:
     """Means over the rows where an indicator column is 1 (for the intercept, over all rows).
 
-    `raw`: released second moment, shape (p, p). `indicator`: index of the intercept, or of a
-    level's column. None if the weight of these rows is lost in the noise (within three standard
-    deviations of zero), and for noisy rows.
+    `indicator`: index of the intercept, or of a level's column. None if the weight of these rows is
+    lost in the noise (within three standard deviations of zero), and for noisy rows.
     """
-    weight = float(raw[indicator, indicator])
-    if law.family == "noisy-rows" or weight <= 3 * law.sd_diagonal:
+    raw = evidence.raw
+    weight, sd_weight = (float(x[indicator, indicator]) for x in (raw, evidence.deviations))
+    if evidence.law.family == "noisy-rows" or weight <= 3 * sd_weight:
         return None
     value = raw[indicator] / weight
-    noise = np.full(value.shape, law.sd_off_diagonal)
-    sd = np.hypot(noise, value * law.sd_diagonal) / weight
+    # To first order the error of a mean m_k is (E_kw - m_k E_ww) / S_ww, for the indicator w.
+    linear = np.eye(len(raw))
+    linear[:, indicator] -= value
+    linear[indicator] = np.eye(len(raw))[indicator]
+    noise = additive_noise(evidence).transformed(linear).variance(len(raw))
+    sd = np.sqrt(noise[indicator]) / weight
     value[indicator], sd[indicator] = 1.0, 0.0
     return Means(value, sd)
 

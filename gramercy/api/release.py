@@ -123,8 +123,13 @@ class Release(ReleaseAnalyses):
 
     @property
     def noise(self) -> NoiseLaw:
-        """The noise law of the matrix; of the family ``none`` if there is no matrix."""
-        return self.manifest.noise
+        """The noise law of the matrix; of the family ``none`` if there is no matrix.
+
+        Of a matrix that was drawn in the metric of a pilot, root mean squares; the exact law is in
+        ``evidence.terms``.
+        """
+        facts = self.manifest
+        return self._bundle.evidence.law if facts.is_whitened else facts.noise
 
     @property
     def names(self) -> list[str]:

@@ -49,6 +49,7 @@ def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None)
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
+            **_directions(plan),
             "publishes": mechanism.publishes.planned + folds * (request.folds > 1),
             **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
@@ -111,6 +112,18 @@ def _constants(plan: Plan) -> dict[str, str]:
     if facts.lost:
         spent += f", and {100 * facts.lost:.0f} % for what clipping cuts off"
     return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
+
+
+def _directions(plan: Plan) -> dict[str, str]:
+    """What is spent on the directions in which the columns vary."""
+    if not plan.share_of_pilot:
+        return {}
+    spent = f"{100 * plan.share_of_pilot:.0f} % of the squared mu"
+    kept = "the errors below are those without it; with it they are no larger"
+    return {
+        "directions": f"a pilot matrix looks for them ({spent}); if its metric pays, the matrix is "
+        f"drawn in it: {kept} on average, and far smaller ones of coefficients"
+    }
 
 
 def _error(plan: Plan) -> dict[str, str]:

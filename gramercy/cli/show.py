@@ -66,7 +66,8 @@ def show(
             "guarantee": guarantee_text(guarantee),
             "zero-concentrated": concentrated,
             "best attacker": attacker_text(guarantee.power),
-            "noise": _noise(facts),
+            **_directions(facts),
+            "noise": _noise(bundle),
             **_verdict(bundle),
             "estimates": ", ".join(release.estimates) or "none",
             "report": release.shown(page) if (page := release.report) else "none",
@@ -92,10 +93,24 @@ def _verdict(bundle: ReleaseBundle) -> dict[str, Text]:
     return {"verdict": verdict_text(verdict["level"], verdict["code"], verdict["text"])}
 
 
-def _noise(facts: ReleaseManifest) -> str:
+def _directions(facts: ReleaseManifest) -> dict[str, str]:
+    """Whether the matrix was drawn in the metric of a pilot, if there is one."""
+    if facts.scaling is None or not facts.scaling.pilot:
+        return {}
+    if facts.is_whitened:
+        return {"directions": "the matrix was drawn in the metric of the pilot"}
+    return {"directions": "the pilot showed none worth it: the matrix was drawn without a metric"}
+
+
+def _noise(bundle: ReleaseBundle) -> str:
     """The size of the noise."""
-    noise = facts.noise
+    facts = bundle.manifest
     if not facts.publication.has_matrix:
         return f"sd {facts.calibration.constants['scale']:.3g} on a count of the last stage"
-    mean = f", with mean {noise.mean:.3g} there" if noise.mean else ""
-    return f"sd {noise.sd_off_diagonal:.3g} off the diagonal, {noise.sd_diagonal:.3g} on it{mean}"
+    noise = bundle.evidence.law
+    mean = f", with mean {facts.noise.mean:.3g} there" if facts.noise.mean else ""
+    average = ", on average" if facts.is_whitened else ""
+    return (
+        f"sd {noise.sd_off_diagonal:.3g} off the diagonal, {noise.sd_diagonal:.3g} on it"
+        f"{mean}{average}"
+    )

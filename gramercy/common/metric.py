@@ -15,60 +15,64 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_BITS, _ROW_BITS = 53, 22
+_BITS, ROW_BITS = 53, 22
+# Longer rows are as if they were this long, as a power of two: far longer than any radius.
+LONGEST = 400
 _HALF = 0.5  # the mantissa of a power of two
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A linear map of scaled rows, which are rounded before it."""
+    """A linear map of scaled rows, each of which is rounded before it.
+
+    A row is rounded to 2^-22 of the power of two that its largest entry reaches.
+    """
 
     # A, symmetric and invertible; shape (q, q). An entry is a whole number times a power of two.
     matrix: Array
-    # largest absolute value of each scaled column that the bounds in use allow; shape (q,)
-    largest: Array
 
     @classmethod
-    def near(cls, matrix: Array, largest: Array) -> Metric:
+    def near(cls, matrix: Array) -> Metric:
         """The metric that is nearest to a symmetric matrix."""
-        of_columns = _unit_bits(matrix, largest)
-        bits = np.minimum.outer(of_columns, of_columns)
-        return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits), largest)
-
-    @property
-    def row_bits(self) -> NDArray[np.int64]:
-        """A scaled column is rounded to multiples of two to minus this number; shape (q,)."""
-        return _row_bits(self.largest)
-
-    @property
-    def bits(self) -> int:
-        """Entries of y are multiples of two to minus this number."""
-        return int((_unit_bits(self.matrix, self.largest) + self.row_bits)[0])
+        bits = _unit_bits(matrix)
+        return cls(np.ldexp(np.rint(np.ldexp(matrix, bits)), -bits))
 
     @cached_property
     def units(self) -> Array:
-        """A in units of the rows of whole numbers; whole numbers, shape (q, q).
+        """A in units of 2^-bits; whole numbers, shape (q, q).
 
         Raises
         ------
         ValueError
             If they are not whole.
         """
-        units = np.ldexp(self.matrix, _unit_bits(self.matrix, self.largest))
+        units = np.ldexp(self.matrix, self._bits)
         if not (np.rint(units) == units).all():
             raise ValueError
         return units
 
+    @property
+    def step(self) -> float:
+        """Of which all entries of A are multiples."""
+        return math.ldexp(1.0, -self._bits)
+
     def rows(self, scaled: Array) -> Array:
         """A z for every row; shape (q, rows), exact for the rounded rows.
 
-        `scaled`: shape (q, rows), finite, and within the bounds in use.
+        `scaled`: shape (q, rows), finite.
         """
-        return self.of_whole(np.rint(np.ldexp(scaled, self.row_bits[:, None])))
+        exponents = row_exponents(scaled)
+        return self.of_whole(np.rint(np.ldexp(scaled, ROW_BITS - exponents)), exponents)
 
-    def of_whole(self, rows: Array) -> Array:
-        """A z for rows that are already in whole numbers."""
-        return (self.units @ rows) * 2.0**-self.bits
+    def of_whole(self, rows: Array, exponents: NDArray[np.int64]) -> Array:
+        """A z for rows that are already in whole numbers; see `row_exponents`."""
+        made: Array = self.units @ rows
+        made *= np.ldexp(1.0, np.minimum(exponents, LONGEST) - ROW_BITS - self._bits)
+        return made
+
+    @cached_property
+    def _bits(self) -> int:
+        return _unit_bits(self.matrix)
 
     @property
     def inverse(self) -> Array:
@@ -82,21 +86,14 @@ def congruence(linear: Array, matrix: Array) -> Array:
     return (product + product.T) / 2
 
 
-def _exponents(values: Array) -> NDArray[np.int64]:
-    """The smallest e with value <= 2^e."""
-    mantissa, exponent = np.frexp(values)
-    smallest: NDArray[np.int64] = (exponent - (mantissa == _HALF)).astype(np.int64)
-    return smallest
+def row_exponents(scaled: Array) -> NDArray[np.int64]:
+    """The power of two that no entry of a row exceeds, for every row; shape (rows,)."""
+    exponents: NDArray[np.int64] = np.frexp(np.abs(scaled).max(axis=0))[1].astype(np.int64)
+    return np.maximum(exponents, -LONGEST)
 
 
-def _row_bits(largest: Array) -> NDArray[np.int64]:
-    return _ROW_BITS - np.maximum(_exponents(largest), 0)
-
-
-def _unit_bits(matrix: Array, largest: Array) -> NDArray[np.int64]:
-    """The number of binary digits of entries in each column, so that no sum exceeds 2^53."""
-    row_bits = _row_bits(largest)
-    room = _BITS - _ROW_BITS - math.ceil(math.log2(len(matrix)))
-    most = _exponents(np.abs(np.ldexp(matrix, -row_bits)).max(keepdims=True))[0, 0]
-    bits: NDArray[np.int64] = (room - most) - row_bits
-    return bits
+def _unit_bits(matrix: Array) -> int:
+    """The number of binary digits of entries, so that no sum exceeds 2^53."""
+    mantissa, exponent = math.frexp(float(np.abs(matrix).max()))
+    most = exponent - (mantissa == _HALF)  # the smallest e with every entry at most 2^e
+    return _BITS - ROW_BITS - math.ceil(math.log2(len(matrix))) - most

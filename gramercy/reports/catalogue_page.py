@@ -17,7 +17,6 @@ from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle,
 from gramercy.archive.listing.contents import ListedRelease, search_text
 from gramercy.archive.store.layout import INDEX, older_page
 from gramercy.common.pictures import heat_map
-from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
 from gramercy.reports.change_page import change_with_figure
 from gramercy.reports.column_summaries import column_labels, meaning_notes
@@ -31,6 +30,7 @@ from gramercy.reports.reader_notes import (
     matrix_description,
     protection_note,
     reader_notes,
+    spectrum_of,
 )
 from gramercy.reports.release_comparison import ReleaseComparison
 from gramercy.reports.rendering import links_from, navigation, render
@@ -167,7 +167,7 @@ def release_page(
 def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict[str, Any]:
     """What the page of a matrix shows besides its guarantee and its files."""
     facts = release.manifest
-    eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
+    eigenvalues = spectrum_of(release)
     released = correlations(release)
     labels = column_labels(release, released)
     summaries = [EstimateSummary.of(estimate) for estimate in estimates]

@@ -203,7 +203,7 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
     facts = bundle.manifest
     if not facts.intercept or not facts.publication.is_moment:
         return []
-    overall = means(bundle.unbiased, facts.noise, 0)
+    overall = means(bundle.evidence, 0)
     if overall is None:
         return []
     columns = facts.source_columns
@@ -214,7 +214,7 @@ def level_means(bundle: ReleaseBundle) -> list[LevelMeans]:
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
         within = overall if column is None else None
         if isinstance(column, LevelsFacts):
-            within = means(bundle.unbiased, facts.noise, at)
+            within = means(bundle.evidence, at)
         if within is None or len(means_of_groups) > _MOST_LINES:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))

@@ -40,7 +40,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
 
     Those of noisy rows are always about the public centres (`uncertainty.moment_errors`).
     """
-    facts, law = bundle.manifest, bundle.manifest.noise
+    facts = bundle.manifest
     names, matrix = facts.names, bundle.unbiased
     clipped = clipped_moments(bundle.evidence)
     if clipped is not None:
@@ -57,7 +57,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
             units.moments(matrix).covariance, units.noise(matrix, sd).covariance, scaled
         )
         return Correlations(names[1:], scaled, hidden, True, bool(bundle.evidence.present))
-    about_means = centred_moment(matrix, law) if facts.intercept and len(names) > 1 else None
+    about_means = centred_moment(bundle.evidence) if facts.intercept and len(names) > 1 else None
     if about_means is not None:
         names, matrix, sd = names[1:], about_means.matrix, about_means.sd
     scaled = _scaled(matrix, sd)

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from gramercy.common.plotting import ACCENT, FAINT, INK, WARM, figure
 from gramercy.estimators.noise.spectrum import Spectrum
+from gramercy.reports.directions import Directions
 from gramercy.schemas.facts import GuaranteeFacts
 
 Array = NDArray[np.float64]
@@ -52,6 +53,31 @@ def _true_positive_rate(
         return rates
     ratio = math.exp(min(pure_epsilon, 700.0))
     return np.minimum(rates, np.minimum(ratio * false_rates, 1 - (1 - false_rates) / ratio))
+
+
+def noise_by_direction(found: Directions) -> Markup:
+    """Variance of the rows by principal direction, and its noise with a metric and without."""
+    from matplotlib.ticker import MaxNLocator
+
+    rank = np.arange(1, found.variance.size + 1)
+    title = "Variance of the rows in each direction, and the noise on it."
+    lowest = min(float(found.noise.min()), found.plain)
+    with figure("directions", title, 4.8, 3.4) as drawing:
+        axes = drawing.axes
+        size = 4 if rank.size <= 100 else 2
+        shown: Any = {"markersize": size, "linestyle": "none", "color": ACCENT}
+        dashed: Any = {"color": FAINT, "linewidth": 1.4, "linestyle": "--"}
+        axes.axhline(found.plain, label="noise without a metric", **dashed)
+        axes.plot(rank, found.noise, color=WARM, linewidth=2, label="noise, as released")
+        clear = found.variance > lowest / 3
+        axes.plot(rank[clear], found.variance[clear], "o", label="variance of the rows", **shown)
+        axes.set(xlabel="direction, by its variance", ylabel="squared scales")
+        axes.set_yscale("log")
+        axes.minorticks_off()
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.legend(frameon=False)
+    return drawing.svg
 
 
 def eigenvalues(spectrum: Spectrum, repair: str) -> Markup:

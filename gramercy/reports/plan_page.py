@@ -97,6 +97,8 @@ class PlanFacts:
     # by an average diagonal entry, if that is known
     error: float
     share_of_entry: float | None
+    # Share of the squared mu for a pilot matrix, which may be 0
+    share_of_pilot: float
     epsilon: float  # The requested epsilon, or that of the resulting guarantee
     # Whether the release would be of use; None if no second moment is published
     verdict: Note | None

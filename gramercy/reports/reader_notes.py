@@ -139,6 +139,12 @@ def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     return [Note("good", "The structure is well above the noise", sizes)]
 
 
+def spectrum_of(bundle: ReleaseBundle) -> Spectrum:
+    """Eigenvalues in the metric in which the matrix was drawn, where noise is spherical."""
+    facts = bundle.manifest
+    return spectrum(bundle.drawn, bundle.in_metric(bundle.repaired), facts.noise, facts.rows.value)
+
+
 def verdict_note(bundle: ReleaseBundle) -> Note | None:
     """The verdict on a release, the first note on its accuracy; None without a matrix."""
     facts = bundle.manifest
@@ -147,7 +153,7 @@ def verdict_note(bundle: ReleaseBundle) -> Note | None:
     bounded = ClippedAccuracy.of(bundle.evidence) if facts.publication.is_moment else None
     if bounded is not None:
         return bounded_note(bounded, bundle.evidence)
-    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
+    eigenvalues = spectrum_of(bundle)
     return next(iter(accuracy_notes(bundle, eigenvalues)), None)
 
 
@@ -520,6 +526,11 @@ def matrix_description(facts: ReleaseManifest) -> str:
         )
     elif normalisation.keeps_rows:
         rows = "all numbers are whole"
+    elif isinstance(normalisation, Clip) and facts.is_whitened:
+        rows = (
+            "long rows were shortened in the metric of a pilot matrix, and all rows were divided "
+            f"by {normalisation.length:g} {_rescaling_hint(normalisation.length)}"
+        )
     elif isinstance(normalisation, Clip):
         rows = (
             f"rows longer than {normalisation.length:g} were shortened to that length, and all "

@@ -10,7 +10,6 @@ import numpy as np
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
-from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
 from gramercy.reports.analyses import analyses, parts
@@ -24,6 +23,7 @@ from gramercy.reports.column_summaries import (
     sampling_law,
 )
 from gramercy.reports.correlations import correlations, effective_rows, largest_entries
+from gramercy.reports.directions import directions
 from gramercy.reports.estimate_summary import (
     EstimateSummary,
     edge_stability,
@@ -37,6 +37,7 @@ from gramercy.reports.reader_notes import (
     median_largest_noise,
     protection_note,
     reader_notes,
+    spectrum_of,
 )
 from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
 
@@ -48,9 +49,7 @@ class ReportedRelease:
         self.release, self.estimates, self.facts = release, estimates, release.manifest
         self.own, self.correlations = own_columns(release), correlations(release)
         self.pairs = len(self.facts.names) * (len(self.facts.names) - 1) // 2
-        self.spectrum = spectrum(
-            release.unbiased, release.repaired, self.facts.noise, self.facts.rows.value
-        )
+        self.spectrum = spectrum_of(release)
 
 
 Section = Callable[[ReportedRelease], dict[str, Any] | None]
@@ -69,6 +68,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         repair=release.repair,
         noise_sd=release.evidence.typical_noise,
         first_order=reported.facts.noise.family == "noisy-rows",
+        unequal=_errors_differ(release),
         own=reported.own,
         corrected=reported.correlations.corrected,
         pairs=reported.pairs,
@@ -123,6 +123,18 @@ def _matrix(reported: ReportedRelease) -> dict[str, Any]:
     }
 
 
+def _directions(reported: ReportedRelease) -> dict[str, Any] | None:
+    """What a pilot matrix showed, with a figure if the released matrix is in its metric."""
+    scaling, found = reported.facts.scaling, directions(reported.release)
+    if scaling is None or not scaling.pilot:
+        return None
+    return {
+        "share_of_pilot": scaling.share_of_pilot,
+        "directions": found,
+        "noise_by_direction": None if found is None else figures.noise_by_direction(found),
+    }
+
+
 def _signal(reported: ReportedRelease) -> dict[str, Any]:
     eigenvalues = reported.spectrum
     return {
@@ -155,11 +167,16 @@ def _dependences(reported: ReportedRelease) -> dict[str, Any] | None:
     return {"summaries": [with_figure(each) for each in summaries], "draws": DRAWS}
 
 
+def _errors_differ(release: ReleaseBundle) -> bool:
+    """Whether the noise on the entries of the diagonal has different deviations."""
+    return release.manifest.noise.family == "noisy-rows" or release.manifest.is_whitened
+
+
 def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
     """Columns of the table with their entries on the diagonal of the matrix."""
     release, facts = reported.release, reported.facts
     entries = [significant(x, 3) for x in np.diag(release.unbiased)]
-    if facts.noise.family == "noisy-rows":
+    if _errors_differ(release):
         deviations = [significant(x, 2) for x in np.diag(release.deviations)]
         entries = [f"{x} ± {sd}" for x, sd in zip(entries, deviations, strict=True)]
     diagonal = iter(entries[int(facts.intercept) :])
@@ -184,6 +201,7 @@ SECTIONS: Mapping[str, Section] = {
         {"marginals": table} if (table := marginal_table(reported.release)) else None
     ),
     "matrix": _matrix,
+    "directions": _directions,
     "signal": _signal,
     "entries": _entries,
     "classes": lambda reported: (

@@ -169,14 +169,22 @@ class ConstantsChain:
         spec
             The facts of the release with constants and radius.
         total, noise
-            The noisy sum of rows of the unit ball, shape (q, q), and the standard deviation of its
-            noise off the diagonal.
+            The sum of rows of the unit ball without its noise, shape (q, q), and the standard
+            deviation of the noise off the diagonal.
         """
+        radius, seen = _radius(spec), self._seen(lengths)
+        square = radius * radius / seen.rows
+        return Turning(Pilot(total * square, noise * square, radius, seen.rows), seen)
+
+    def turning_again(self, lengths: Histogram, spec: ReleaseSpec, pilot: Pilot) -> Turning:
+        """The same with the pilot matrix of another release; see `turning`."""
+        seen = self._seen(lengths)
+        return Turning(replace(pilot, radius=_radius(spec), rows=seen.rows), seen)
+
+    def _seen(self, lengths: Histogram) -> RowLengths:
+        """What row lengths say, with the number of rows by all counts."""
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
-        radius = getattr(spec.normalisation, "radius", None) or math.nan
-        square = radius * radius / chain.rows
-        pilot = Pilot(total * square, noise * square, radius, chain.rows)
-        return Turning(pilot, RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows))
+        return RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
 
     def clipped(
         self,
@@ -200,14 +208,10 @@ class ConstantsChain:
             A radius that is kept if the chosen one is at most a quarter octave away.
         """
         spec = self.scaled
-        chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
-        seen = RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
-        q = len(spec.names)
+        seen, q = self._seen(lengths), len(spec.names)
         p = q - int(spec.intercept)
         known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
-        radius = known or clipping_radius(seen, q, p, noise)
-        if near is not None and 1 / _NEAR <= radius / near <= _NEAR:
-            radius = near
+        radius = _kept_if_near(known or clipping_radius(seen, q, p, noise), near)
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
             cut = lost_cut(seen, radius, p, lost_noise)
@@ -218,20 +222,35 @@ class ConstantsChain:
         return spec.model_copy(update=update)
 
     def whitened(
-        self, spec: ReleaseSpec, turning: Turning, turned: Histogram, metric: Array, noise: float
+        self,
+        spec: ReleaseSpec,
+        turning: Turning,
+        turned: Histogram,
+        metric: Array,
+        noise: float,
+        near: float | None = None,
     ) -> ReleaseSpec:
         """The facts of the release with the radius in the metric, if it pays; see `clipped`."""
         seen = RowLengths(turned.count, turned.sd, turned.lower, turning.pilot.rows)
         radius = turning.radius(seen, metric, noise)
-        if radius is None or spec.scaling is None:
+        if spec.scaling is None:
             return spec
-        scaling = spec.scaling.model_copy(update={"metric_radius": radius})
+        update = {"metric_radius": None if radius is None else _kept_if_near(radius, near)}
+        scaling = spec.scaling.model_copy(update=update)
         return spec.model_copy(update={"scaling": scaling})
 
 
 _NEAR = 1.2  # a quarter octave, with the rounding of the radius
 
 _PERSONS_ROOM = 16.0
+
+
+def _kept_if_near(radius: float, near: float | None) -> float:
+    return near if near is not None and 1 / _NEAR <= radius / near <= _NEAR else radius
+
+
+def _radius(spec: ReleaseSpec) -> float:
+    return getattr(spec.normalisation, "radius", None) or math.nan
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def length_edges(q: int, longest: float = _LONGEST) -> Array:
     return root * np.array(edges)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowLengths:
     """What a noisy histogram says of the lengths of rows, or of persons' rows together."""
 
@@ -83,12 +84,17 @@ class RowLengths:
         result: Array = values / math.fsum(values)
         return result
 
-    @property
+    @cached_property
+    def seen(self) -> Array:
+        """See `weights`."""
+        return self.weights()
+
+    @cached_property
     def power(self) -> float:
         """Mean squared length, if the logarithm of a length is uniform in its bin."""
         low, high = self.ends
         squares = (high * high - low * low) / (2 * _natural_logarithm(high / low))
-        return math.fsum(self.weights() * squares)
+        return math.fsum(self.seen * squares)
 
     def lost(self, radius: float) -> Array:
         """What clipping takes away from the mean squared length of the rows in each bin."""
@@ -99,17 +105,13 @@ class RowLengths:
         lost: Array = np.maximum(squares / _natural_logarithm(high / low), 0.0)
         return np.where(high > radius, lost, 0.0)
 
-    def most_lost(self, radius: float) -> float:
-        """The share of the sum of squared lengths that clipping removes.
+    def lost_share(self, radius: float) -> float:
+        """The share of the sum of squared lengths that clipping removes."""
+        return math.fsum(self.seen * self.lost(radius)) / self.power
 
-        With what rows in the first unseen bin that reaches beyond the radius may add, if they are
-        as many as the noise of its count.
-        """
-        weights, lost = self.weights(), self.lost(radius)
-        seen = int(np.flatnonzero(weights)[-1]) + 1
-        beyond = max(seen, int(np.searchsorted(self.ends[1], radius, side="right")))
-        unseen = self.sd / self.rows * lost[beyond] if beyond < lost.size else 0.0
-        return min((math.fsum(weights * lost) + float(unseen)) / self.power, 1.0)
+    def kept_square(self, radius: float, q: int) -> float:
+        """The mean square per column that clipping leaves; `q`: number of columns of the matrix."""
+        return self.power * (1 - self.lost_share(radius)) / q
 
 
 def radii(q: int) -> list[float]:
@@ -150,13 +152,10 @@ def clipping_radius(lengths: RowLengths, q: int, p: int, noise: float) -> float:
     removes, and v(r) the mean of what remains per column. With less noise b is smaller.
     """
     bias = clipping_bias(lengths.rows / (noise * math.sqrt(p)))
-    weights, power = lengths.weights(), lengths.power
     best, least = 1.0, math.inf
     for radius in radii(q):
-        lost = math.fsum(weights * lengths.lost(radius)) / power
-        kept = power * (1 - lost)
-        spread = radius * radius * noise / (lengths.rows * kept / q)
-        loss = bias * bias * lost + spread * spread
+        spread = radius * radius * noise / (lengths.rows * lengths.kept_square(radius, q))
+        loss = bias * bias * lengths.lost_share(radius) + spread * spread
         if loss < least:
             best, least = radius, loss
     return float(f"{best:.2e}")
@@ -188,10 +187,9 @@ def lost_cut(lengths: RowLengths, radius: float, p: int, noise: float) -> float:
     mean loss of rows longer than r sqrt(1 + k), which lose more than k r^2, and s(k) = k r^2
     noise/n. Powers of two, so that the matrix keeps its lattice.
     """
-    weights = lengths.weights()
 
     def error(cut: float) -> float:
-        beyond = math.fsum(weights * lengths.lost(radius * math.sqrt(1 + cut)))
+        beyond = math.fsum(lengths.seen * lengths.lost(radius * math.sqrt(1 + cut)))
         spread = cut * radius * radius * noise / lengths.rows
         return (beyond / p) ** 2 + 2 * spread * spread
 

@@ -9,7 +9,7 @@ LEAST_STRENGTH, LEAST_WHITENED = 50.0, 200.0
 _LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
 _STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.15
 _LOST = 0.06  # of what the constants leave
-_PILOT, _TURNED = 0.1, 0.02  # of what is then left
+_PILOT, _TURNED = 0.05, 0.02  # of what is then left
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,12 @@ class Shares:
     @property
     def with_pilot(self) -> Shares:
         """The same with a pilot matrix and the lengths in its metric."""
-        left = self.left
-        return replace(self, pilot=_PILOT * left, turned=_TURNED * left)
+        return replace(self.with_metric, pilot=_PILOT * self.left)
+
+    @property
+    def with_metric(self) -> Shares:
+        """The same with the lengths in the metric of another release."""
+        return replace(self, turned=_TURNED * self.left)
 
 
 def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
@@ -71,7 +75,8 @@ def whitening_pays(n: int, p: int, mu: float) -> bool:
 def shares_of_known_constants(n: int, p: int, mu: float) -> Shares:
     """The shares of a release that takes its constants from another one.
 
-    Only the lengths of its rows are published, with as much noise as where constants are estimated.
+    Of histograms, only the lengths of its rows are published, with as much noise as where constants
+    are estimated.
     """
     lengths = _LENGTHS * _total(n, p, mu)
     return Shares((), lengths, _LOST * (1 - lengths))
@@ -92,8 +97,16 @@ def follow_a_share(stated: Shares) -> bool:
     histograms = math.fsum([*stated.stages, stated.lengths])
     stages = tuple(histograms * (1 - _LENGTHS) * each for each in _STAGES)
     rule = Shares(stages, histograms * _LENGTHS, _LOST * (1 - histograms))
-    rule = rule.with_pilot if stated.pilot else rule
-    return len(stated.stages) == len(rule.stages) and all(
-        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
-        for a, b in zip(stated.all, rule.all, strict=True)
+    return follow(stated, rule.with_pilot if stated.pilot else rule)
+
+
+def follow(stated: Shares, *rules: Shares) -> bool:
+    """Whether shares are about those of one of the rules."""
+    return any(
+        len(stated.stages) == len(rule.stages)
+        and all(
+            math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+            for a, b in zip(stated.all, rule.all, strict=True)
+        )
+        for rule in rules
     )

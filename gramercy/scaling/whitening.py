@@ -9,39 +9,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.noise.denoise import denoise
 from gramercy.scaling.clipping_radius import RowLengths, clipping_bias, length_edges, radii
+from gramercy.schemas.evidence import NoiseTerm, noise_sum
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
-_SLACK, _MOST_NOISE = 1.25, 1.1
+_SLACK, _ROOT = 1.25, math.sqrt(2)
 
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """A noisy second moment of scaled rows, for the choice of the metric."""
+    """A second moment of scaled rows from a noisy one, for the choice of the metric."""
 
-    moment: Array  # in scaled units, of rows clipped at `radius`; shape (q, q)
-    noise: float  # standard deviation of its noise off the diagonal
+    # without its noise: positive semidefinite, in scaled units, of rows clipped at `radius`; shape
+    # (q, q)
+    estimate: Array
+    noise: float  # standard deviation of the noise off the diagonal
     radius: float
     rows: float  # number of rows or persons
-
-    @cached_property
-    def estimate(self) -> Array:
-        """The second moment without its noise; positive semidefinite."""
-        law = NoiseLaw(
-            family="gaussian-isotropic",
-            sd_diagonal=math.sqrt(2) * self.noise,
-            sd_off_diagonal=self.noise,
-        )
-        bound = self.radius * self.radius
-        return denoise(self.moment, law, bound, self.rows, unit=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,24 +75,24 @@ class Turning:
 
         Notes
         -----
-        With rho the largest of the ratios of the noise of means, variances and covariances in
-        scaled units to that of a release in the metric of scaled rows, whose noise is tau, the
-        radius with the least ``b^2 lost + (rho tau)^2`` among those with rho <= 1.1 is taken, if
-        this is at most 1.25 times ``b^2 lost + tau^2`` of scaled rows; 1/n, the sampling error, is
-        added to both. To what is seen to be lost, that of one standard deviation of a count in the
-        first unseen bin is added.
+        With rho the ratio of the typical noise off the diagonal to that of a release in the metric
+        of scaled rows, which is tau relative to the mean square of a column, the radius with the
+        least ``b^2 lost + (rho tau)^2`` among those with rho <= 1 is taken, if this is at most 1.25
+        times ``b^2 lost + tau^2`` of scaled rows; 1/n, the sampling error, is added to both.
         """
-        q, n = len(metric), self.lengths.rows
-        per_square = noise / n
+        q, n, plain_radius = len(metric), self.lengths.rows, self.pilot.radius
         bias = clipping_bias(n / (noise * math.sqrt(max(q - 1, 1))))
-        tau = self.pilot.radius**2 * per_square
-        plain = bias * bias * self.lengths.most_lost(self.pilot.radius) + tau * tau
-        worst = _largest_mean_variance(np.asarray(np.linalg.inv(metric), np.float64))
+        per_square = noise / (n * self.lengths.kept_square(plain_radius, q))
+        tau = plain_radius**2 * per_square
+        plain = bias * bias * self.lengths.lost_share(plain_radius) + tau * tau
+        root = np.asarray(np.linalg.inv(metric), np.float64)
+        spherical = NoiseLaw(family="gaussian-isotropic", sd_diagonal=_ROOT, sd_off_diagonal=1.0)
+        law, _ = noise_sum([NoiseTerm(spherical, root)], q)
         best, least = None, math.inf
         for radius in (self._typical(metric) * each for each in radii(q)):
-            spread = radius * radius * per_square * math.sqrt(worst)
-            loss = bias * bias * turned.most_lost(radius) + spread * spread
-            if spread <= _MOST_NOISE * tau and loss < least:
+            spread = radius * radius * per_square * law.sd_off_diagonal
+            loss = bias * bias * turned.lost_share(radius) + spread * spread
+            if spread <= tau and loss < least:
                 best, least = float(f"{radius:.2e}"), loss
         return best if least + 1 / n <= _SLACK * (plain + 1 / n) else None
 
@@ -110,16 +100,3 @@ class Turning:
         """Root mean square of a column in a metric, by the pilot."""
         trace = float(np.trace(metric @ self.pilot.estimate @ metric.T))
         return math.sqrt(trace / len(metric))
-
-
-def _largest_mean_variance(root: Array) -> float:
-    """The largest mean variance of covariances, means or variances in the noise G E G^T.
-
-    That of variances is divided by two, as for spherical noise. `root`: G, shape (q, q).
-    """
-    spherical = root @ root.T
-    diagonal = np.diag(spherical)
-    variances = spherical * spherical + np.outer(diagonal, diagonal)
-    above = variances[1:, 1:][np.triu_indices(len(root) - 1, 1)]
-    means = [variances[0, 1:].mean(), np.diag(variances)[1:].mean() / 2]
-    return float(max([*means, above.mean()] if above.size else means))

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from gramercy import mechanisms
+from gramercy.common.lattice import Lattice
+from gramercy.common.metric import Metric
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.mechanism import Additive, NoisyGram
@@ -22,6 +24,8 @@ from gramercy.pipeline.plan.calibration import Calibration
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import charging, drawing
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
+from gramercy.schemas.column import Column
+from gramercy.schemas.normalisation import Clip
 from gramercy.tables.sums import row_transform, streaming
 from tests.support.black_box.audit import audit, audit_statistics, draws_differ, impossible_outputs
 from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
@@ -316,6 +320,52 @@ def test_dropping_bad_rows_is_detected(
     monkeypatch.setattr(row_transform.RowTransform, "integers", without_zero_rows)
     monkeypatch.setattr(drawing, "release_manifest", divided_by_valid_rows)
     assert largest_share(plan, tmp_path, "malformed") > 1.0
+
+
+def tied_cells(transform: row_transform.RowTransform, rows: int) -> Any:
+    """Rows of which an integer changes between neighbouring doubles; shape (P, 2 rows)."""
+
+    def integers(cells: Any) -> Any:
+        return transform.integers(cells[:, None], row_transform.Repairs.zeros(P))[:, 0]
+
+    found = []
+    for row in np.random.default_rng(4).normal(size=(rows, P)):
+        low, high = row.copy(), row.copy()
+        high[0] += 1e-3
+        while (middle := (low[0] + high[0]) / 2) not in (low[0], high[0]):
+            between = np.array([middle, *row[1:]])
+            same = (integers(between) == integers(low)).all()
+            low, high = (between, high) if same else (low, between)
+        found += [low, high]
+    return np.array(found).T
+
+
+def test_float_product_in_a_metric_is_detected(
+    quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row alone is multiplied in another order than a batch, as BLAS does.
+
+    So the integers of a row would depend on which other rows are read with it.
+    """
+    matrix = np.array([[3.0, 2.7, 2.1], [2.7, 3.1, 2.3], [2.1, 2.3, 2.9]]) / 7
+    lattice, clip = Lattice(P, 14), Clip(radius=100.0)
+    columns = (Column(lower=-5.0, upper=5.0, centre=0.0, scale=1.0),) * P
+
+    def depends_on_the_batch() -> bool:
+        metric = Metric.near(matrix)
+        transform = row_transform.RowTransform(columns, False, clip, lattice, None, metric)
+        cells = tied_cells(transform, 20)
+        repairs = row_transform.Repairs.zeros(P)
+        alone = [transform.integers(cells[:, k : k + 1], repairs) for k in range(cells.shape[1])]
+        return bool((np.hstack(alone) != transform.integers(cells, repairs)).any())
+
+    def float_product(metric: Metric, scaled: Any) -> Any:
+        order = [0, 1, 2] if scaled.shape[1] > 1 else [2, 1, 0]
+        return sum(metric.matrix[:, j : j + 1] * scaled[j] for j in order)
+
+    assert not depends_on_the_batch()
+    monkeypatch.setattr(Metric, "rows", float_product)
+    assert depends_on_the_batch()
 
 
 # --- Published rows ---------------------------------------------------------------------------

@@ -220,7 +220,24 @@ def test_fifty_secrets_never_leak(
     assert not leaked(home, logged)
 
 
-@pytest.mark.parametrize("place", PLACES[:: at_scale(2, 1)])
+# Functions of the stages in a metric, of a release that has all of them.
+STAGES = [
+    "gramercy.pipeline.publish.drawing.sum_for_pilot",
+    "gramercy.common.metric.Metric.rows",
+    "gramercy.pipeline.publish.drawing.Metric.near",
+    "gramercy.tables.counts.counting.length_histogram",
+    "gramercy.tables.sums.row_transform.lost_rows",
+]
+
+
+def write_staged_request(folder: Path) -> Path:
+    keys = {"name": "gaussian", "epsilon": 80.0, "delta": 1e-6}
+    staged = {"scaling": "private", "mechanism": keys, "estimates": []}
+    budget = {"epsilon": 100.0, "delta": 1e-4}
+    return write_secret_request(folder, request=staged, budget=budget)
+
+
+@pytest.mark.parametrize("place", [*PLACES[:: at_scale(2, 1)], *STAGES])
 def test_failures_in_the_code_leak_nothing(
     place: str,
     tmp_path: Path,
@@ -230,7 +247,8 @@ def test_failures_in_the_code_leak_nothing(
 ) -> None:
     from gramercy.flows.release import release
 
-    request = read_registered(write_secret_request(tmp_path))
+    write = write_staged_request if place in STAGES else write_secret_request
+    request = read_registered(write(tmp_path))
     monkeypatch.setattr(place, failing_with(NUMBERS, WILD, WORDS))
     with pytest.raises(GramercyError) as caught:
         release(request)
@@ -238,6 +256,21 @@ def test_failures_in_the_code_leak_nothing(
     assert not [w for w in needles() if w in "".join(error_contents).encode()]
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+    assert not leaked(home, logged)
+
+
+def test_a_release_in_stages_leaks_nothing(
+    tmp_path: Path,
+    home: Path,
+    logged: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    from gramercy.flows.release import release
+
+    release(read_registered(write_staged_request(tmp_path)))
+    assert len(list((home / "archive").rglob("metric.npy"))) == 1
+    printed = "".join(capfd.readouterr()).encode()
+    assert not [needle for needle in needles() if needle in printed]
     assert not leaked(home, logged)
 
 

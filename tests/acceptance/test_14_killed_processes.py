@@ -17,7 +17,7 @@ from tests.support.databases import KINDS
 from tests.support.factories import FULL, at_scale
 from tests.support.faults.forkserver import ForkServer
 from tests.support.faults.kill_points import Point, is_fine
-from tests.support.faults.trials import VARIANTS, Trials
+from tests.support.faults.trials import STAGED, VARIANTS, Trials
 
 REPEATS = at_scale(1, 20)
 RANDOM = at_scale(4, 400)
@@ -45,11 +45,20 @@ def trials(request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Pa
 
 
 def repeated(trials: Trials) -> Iterator[Trials]:
-    """Repeat every trial with every variant."""
+    """Repeat every trial with every variant; the reduced run has the first of them."""
     for turn in range(REPEATS):
         yield Trials(
             trials.fork_server, trials.folder, trials.kind, turn % len(VARIANTS), trials.archive
         )
+
+
+def test_killed_between_the_draws_of_stages(fork_server: ForkServer, tmp_path: Path) -> None:
+    """Of histograms, a pilot and matrices in its metric: what was drawn is never drawn again."""
+    trials = Trials(fork_server, tmp_path, "sqlite", STAGED)
+    draws = [point for point in trials.trace()[0] if point[0] == "after draw"]
+    assert len(draws) == 3  # of the pilot, the matrix, and what is lost
+    for point in draws:
+        trials.run({"die_at": point})
 
 
 def test_killed_at_every_step(trials: Trials) -> None:

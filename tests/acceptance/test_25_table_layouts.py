@@ -234,7 +234,7 @@ def test_undeclared_partition_folders_are_public(tmp_path: Path) -> None:
         plan = rows_plan(tmp_path, str(tmp_path / "t"), columns)
         source = open_source(plan.contract.source)
         arguments = (source, plan.contract, Unit(), plan.mechanism.lattice)
-        read(*arguments, keep_malformed=True)
+        read(*arguments, in_order=True)
         batches = integer_batches(
             *arguments, Repairs.zeros(2), MalformedLines(), keep_malformed=True
         )

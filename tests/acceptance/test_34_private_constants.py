@@ -15,13 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gramercy.common.metric import Metric
 from gramercy.mechanisms.histograms import ConstantsNoise, HistogramNoise
+from gramercy.pipeline.plan.calibration import Calibration
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.publish import drawing
 from gramercy.scaling.chain import ConstantsChain
+from gramercy.scaling.whitening import Turning
 from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.normalisation import Clip
+from gramercy.schemas.request_parts import ScalingFacts
 from gramercy.tables.counts.binning import Binning
-from tests.support.black_box.chain import Replayed, replay_chain, squared_distance
+from tests.support.black_box.chain import Replayed, replay_chain, rows_moved, squared_distance
 from tests.support.conformance import BOTH
 from tests.support.factories import at_scale, read_plan, run_release, write_request
 
@@ -157,7 +162,21 @@ def largest_share(
             return math.inf  # a draw does not fit the history: its bins depend on the table
         for one, two in pairs(plan.contract.neighbours, changed):
             largest = max(largest, squared_distance(runs[one], runs[two]))
+            if not plan.contract.persons and rows_moved(runs[one], runs[two]) > 2:
+                return math.inf  # another row than the changed one
     return math.sqrt(largest) / plan.guarantee.mu
+
+
+@pytest.fixture(params=[1.2, None], ids=["in the metric", "stopped"])
+def decision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float | None:
+    """Rows are clipped in the metric of the pilot, or not, regardless of what it shows."""
+    root: float | None = request.param
+    monkeypatch.setattr(
+        Turning,
+        "radius",
+        lambda turning, *_: None if root is None else root * math.sqrt(len(turning.metric)),
+    )
+    return root
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -173,6 +192,7 @@ def largest_share(
         "marginals",
         "constants of another release",
         "persons, constants of another release",
+        "one stage",
     ],
 )
 def test_all_draws_together_are_within_the_charged_mu(
@@ -187,7 +207,7 @@ def test_all_draws_together_are_within_the_charged_mu(
     persons, folds = "persons" in case, 3 if "folds" in case else 1
     by = "kind" if "groups" in case else None
     mechanism = {"name": "marginals"} if case == "marginals" else {}
-    scaling = None
+    scaling = {"kind": "private", "share": 0.4, "stages": 1} if case == "one stage" else None
     if "another release" in case:
         scaling = released_constants(tmp_path, neighbours, persons=persons)
     plan = plan_for(
@@ -195,8 +215,32 @@ def test_all_draws_together_are_within_the_charged_mu(
     )
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
+    assert (plan.calibration.pilot is None) == (
+        case in ("marginals", "one stage") or "another release" in case
+    )
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))
     assert 0.97 < share <= 1.0
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("case", ["rows", "persons", "folds", "groups", "groups of persons"])
+def test_both_decisions_spend_the_charged_mu(
+    case: str, neighbours: str, decision: float | None, tmp_path: Path
+) -> None:
+    """The pilot and the lengths in its metric are paid for, whether the metric is kept or not."""
+    persons, folds, by = "persons" in case, 3 if case == "folds" else 1, None
+    if "groups" in case:
+        by = "kind"
+    plan = plan_for(tmp_path, neighbours, persons=persons, folds=folds, by=by)
+    changed = {
+        label: table
+        for label, table in tables(neighbours, persons=persons).items()
+        if label in {*SOME, "absent", "many rows", "far out", "far out elsewhere"}
+    }
+    assert 0.95 < largest_share(plan, tmp_path, changed) <= 1.0
+    run = replay_chain(plan, changed["ordinary"], tmp_path)
+    (scaling,) = (each for each in run.published if isinstance(each, ScalingFacts))
+    assert (scaling.metric_radius is None) == (decision is None)
 
 
 # --- Planted flaws ----------------------------------------------------------------------------
@@ -299,3 +343,96 @@ def test_draws_that_each_spend_the_whole_mu_are_detected(tmp_path: Path) -> None
     )
     assert 0.9 < share <= 1.0  # of what the flawed noise states itself ...
     assert share * flawed.guarantee.mu > 1.4 * mu  # ... which is more than was planned
+
+
+# --- Planted flaws of the stages in a metric ----------------------------------------------------
+
+
+@pytest.fixture
+def exact_pilot(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The first sum over rows of a release, without noise, for flaws that use it."""
+    seen: list[Any] = []
+    total = drawing.sum_for_pilot
+
+    def spying(plan: Plan, lattice: Any, *arguments: Any) -> Any:
+        result = total(plan, lattice, *arguments)
+        seen[:] = [result.gram.astype(np.float64) / lattice.divisor]
+        return result
+
+    monkeypatch.setattr(drawing, "sum_for_pilot", spying)
+    return seen
+
+
+def whitening(total: Any) -> Any:
+    """A metric of an exact sum."""
+    values, vectors = np.linalg.eigh(total / np.trace(total))
+    inverse = (vectors / np.sqrt(values + 1e-3)) @ vectors.T
+    return (inverse + inverse.T) / 2
+
+
+def test_metric_of_the_exact_sum_is_detected(
+    tmp_path: Path, exact_pilot: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Turning, "metric", property(lambda _: whitening(exact_pilot[0])))
+    assert some_share(tmp_path) == math.inf
+
+
+def test_other_metric_than_the_published_one_is_detected(
+    tmp_path: Path, exact_pilot: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundle has the metric of the noisy sum; rows are measured in that of the exact one."""
+    near = Metric.near
+
+    class Leaking(Metric):
+        @property
+        def units(self) -> Any:
+            return near(whitening(exact_pilot[0])).units
+
+    monkeypatch.setattr(Metric, "near", lambda matrix: Leaking(near(matrix).matrix))
+    monkeypatch.setattr(Turning, "radius", lambda *_: 3.0)
+    assert some_share(tmp_path) == math.inf
+
+
+@pytest.mark.parametrize("flaw", ["radius", "yes or no"])
+def test_decision_by_exact_lengths_is_detected(
+    flaw: str, tmp_path: Path, exact: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is paid for it: the lengths in the metric are published with noise, and not used."""
+
+    def by_exact_lengths(turning: Turning, *_: Any) -> float | None:
+        (counts,) = exact
+        if flaw == "radius":
+            return float(np.flatnonzero(counts)[-1] + 1)
+        return 3.0 if counts[9:].sum() % 2 else None
+
+    monkeypatch.setattr(Turning, "radius", by_exact_lengths)
+    assert some_share(tmp_path) == math.inf
+
+
+def test_pilot_that_is_not_charged_is_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarantee = Calibration.guarantee.fget  # type: ignore[attr-defined]
+    changed = tables("replace-one")
+    some = {label: changed[label] for label in ("ordinary", "far out", "far out elsewhere")}
+    plan = plan_for(tmp_path, "replace-one")
+    assert 0.97 < largest_share(plan, tmp_path, some) <= 1.0
+    without = property(lambda each: guarantee(replace(each, pilot=None)))
+    monkeypatch.setattr(Calibration, "guarantee", without)
+    assert largest_share(plan, tmp_path, some) > 1.01
+
+
+def test_pilot_of_rows_outside_of_the_ball_is_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are clipped at the radius, but not divided by it."""
+    total = drawing.sum_for_pilot
+
+    def undivided(plan: Plan, *arguments: Any) -> Any:
+        result = total(plan, *arguments)
+        return replace(result, gram=result.gram * 2)
+
+    monkeypatch.setattr(drawing, "sum_for_pilot", undivided)
+    changed = tables("replace-one")
+    some = {label: changed[label] for label in ("ordinary", "far out", "far out elsewhere")}
+    assert largest_share(plan_for(tmp_path, "replace-one"), tmp_path, some) > 1.05

@@ -46,6 +46,16 @@ def test_without_a_change_every_release_is_todays(
     assert cells.measure(cells.Cell("same", "rain", 2000), 1).changed == []
 
 
+def test_variants_with_a_pilot_are_compared_with_the_rule_with_a_pilot() -> None:
+    cell = cells.Cell("whitening: never", "beta", 20_000)
+    assert cell in dict(cells.missing(quick=False, done={}))
+    assert replace(cell, n=2000) not in dict(cells.missing(quick=False, done={}))
+    result = cells.measure(cell, 1)
+    without = cells.measure(replace(cell, variant=variants.TODAY), 1)
+    assert result.changed
+    assert [each for _, each in result.changed] == [own for own, _ in without.changed]
+
+
 def test_every_variant_replaces_objects_that_exist() -> None:
     for name, variant in variants.VARIANTS.items():
         for target, value in variant.patches.items():

@@ -17,8 +17,12 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, Whitening
 from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.calibration import calibrate
-from gramercy.pipeline.plan.planning import constants_of_release, shares_of_released_constants
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
+from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
+    constants_of_release,
+    shares_of_released_constants,
+)
 from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.scaling.chain import (
     AnyGrid,
@@ -188,24 +192,33 @@ def privately_scaled(
     return _turned(scaled, chain, rng) if whitened else scaled
 
 
-def _turned(scaled: Scaled, chain: ConstantsChain, rng: Rng) -> Scaled:
-    """The same with a pilot matrix, and the metric in which the last one is drawn."""
+def _turned(
+    scaled: Scaled, chain: ConstantsChain, rng: Rng, released: ReleasedMetric | None = None
+) -> Scaled:
+    """The same with a pilot matrix, or that of another release, and a metric for the last one."""
     calibration = calibrate(scaled.spec)
-    mechanism, counted = calibration.pilot, calibration.constants_noise
-    assert mechanism is not None
+    counted, lengths, total = calibration.constants_noise, scaled.histograms[-1], None
     assert counted is not None
     assert counted.turned is not None
-    of_pilot, law = mechanism.noise_of_sum(1), counted.turned
-    total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
-    turning = chain.turning(scaled.histograms[-1], scaled.spec, total, of_pilot)
-    metric = Metric.near(turning.metric, np.array(scaled.spec.largest_values))
+    law = counted.turned
+    if released is None:
+        mechanism = calibration.pilot
+        assert mechanism is not None
+        of_pilot = mechanism.noise_of_sum(1)
+        total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
+        shown = without_noise(mechanism, total, scaled.spec.dataset.count)
+        turning = chain.turning(lengths, scaled.spec, shown, of_pilot)
+        metric, near = Metric.near(turning.metric), None
+    else:
+        turning = chain.turning_again(lengths, scaled.spec, released.pilot)
+        metric, near = released.metric, released.radius
     edges = turning.edges(metric.matrix, longest_row(scaled.spec))
     far = np.linalg.norm(metric.matrix @ scaled.rows.T, axis=0)
     bins = np.maximum(np.searchsorted(edges, far, side="right") - 1, 0)
     counts = _noisy(np.bincount(bins, minlength=edges.size), law.sd, rng)
     histogram = chain.turned_histogram(edges, counts, law.sd)
     of_sum = calibration.noise_of_sum(scaled.spec)
-    spec = chain.whitened(scaled.spec, turning, histogram, metric.matrix, of_sum)
+    spec = chain.whitened(scaled.spec, turning, histogram, metric.matrix, of_sum, near)
     return replace(
         scaled,
         spec=spec,
@@ -219,13 +232,14 @@ def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
     update: dict[str, Any] = {"normalisation": Clip(), "scaling": None}
     declared = source.manifest.model_copy(update=update)
     assert source.manifest.scaling is not None
-    own = shares_of_released_constants(declared)
+    own = shares_of_released_constants(declared, source.manifest)
     assert own is not None
     scaling = ScalingFacts(
         kind="release",
         bounds=source.manifest.scaling.bounds,
         lengths=own.lengths,
         lost=own.lost,
+        turned=own.turned,
         release=source.manifest.release,
         sha256="0" * 64,
     )
@@ -237,7 +251,9 @@ def scaled_as(source: ReleaseBundle, cells: Array, rng: Rng) -> Scaled:
     rows, lengths = _measured(cells, chain, noise.lengths.sd, rng)
     lost_noise = calibration.noise_of_lost_sum(spec)
     clipped = chain.clipped(lengths, calibration.noise_of_sum(spec), lost_noise)
-    return Scaled(clipped, cells, rows, (lengths,))
+    scaled = Scaled(clipped, cells, rows, (lengths,))
+    released = ReleasedMetric.of(source)
+    return scaled if released is None else _turned(scaled, chain, rng, released)
 
 
 def _measured(cells: Array, chain: ConstantsChain, sd: float, rng: Rng) -> tuple[Array, Histogram]:

@@ -48,7 +48,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
             plan.contract,
             row_normalisation(plan.spec),
             mechanism.lattice,
-            keep_malformed=True,
+            in_order=True,
         )
         draw_into(place, plan, PrivateSums(sums, source.fingerprint(), opened), "a-release")
 

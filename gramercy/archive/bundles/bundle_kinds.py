@@ -34,6 +34,7 @@ from gramercy.archive.bundles.card import card_page
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
+    LARGEST,
     MARGINALS,
     SMALL,
     GroupMatrices,
@@ -67,7 +68,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import (
-    ROW_LENGTHS,
+    ALL_LENGTHS,
     Divisor,
     Evidence,
     Fold,
@@ -94,8 +95,11 @@ Array = NDArray[np.float64]
 CARD = "CARD.md"
 # File stems of the further matrices; see `ReleaseSpec.further_rows`.
 FURTHER = {"lost": "lost_moments", "missing": "missing_cells"}
+# File stems of a pilot matrix, of its metric, and of the matrix as drawn in it; see `Whitening`.
+PILOT, METRIC, WHITENED = "pilot", "metric", "whitened"
 _EXACT = 1e-12  # variance of a number without noise
 _LEAST_SHARE = 1e-3  # of the rows of a group, with a value
+_SMALLEST_RATIO, _LARGEST_ROOT = 1e-12, 1e24  # of eigenvalues of a metric; entries of its inverse
 _FIXED_BYTES = 16 << 20  # more than a small release has
 
 
@@ -103,7 +107,9 @@ _FIXED_BYTES = 16 << 20  # more than a small release has
 class Whitening:
     """The pilot matrix of a release, and its metric."""
 
-    pilot: Array  # noisy sum over scaled rows, clipped and divided by the radius; shape (q, q)
+    # noisy sum over scaled rows, clipped and divided by the radius, shape (q, q); None with the
+    # metric of another release
+    pilot: Array | None
     metric: Array  # A, shape (q, q): y = A z for scaled rows z
     # the matrix as drawn, of rows in the metric; None if the metric of scaled columns was kept
     drawn: Array | None = None
@@ -118,6 +124,14 @@ class Whitening:
             return None
         root: Array = np.linalg.inv(self.metric) * (scaling.metric_radius / radius)
         return root
+
+    def maps(self, facts: ReleaseSpec) -> bool:
+        """Whether the metric has a moderate inverse, as one of published rows has."""
+        values = np.linalg.eigvalsh(self.metric)
+        if not values[0] > _SMALLEST_RATIO * values[-1]:
+            return False
+        root = self.root_of(facts)
+        return root is None or bool((np.abs(root) < _LARGEST_ROOT).all())
 
 
 @dataclass(frozen=True)
@@ -157,8 +171,13 @@ class ReleaseBundle:
     @property
     def drawn(self) -> Array:
         """The matrix as drawn, minus the mean of the noise; shape (p, p)."""
-        own = None if self.whitening is None else self.whitening.drawn
-        return self.unbiased if own is None else own
+        own = None if self.whitening is None or self.whole else self.whitening.drawn
+        return self.in_metric(self.unbiased) if own is None else own
+
+    @property
+    def drawn_stem(self) -> str:
+        """File stem of the matrix as drawn."""
+        return stems(self.manifest)[0] if self.root is None else WHITENED
 
     @cached_property
     def group_sizes(self) -> list[tuple[float, float]]:
@@ -213,6 +232,7 @@ class ReleaseBundle:
             divisor=self._divisor,
             rows_sd=facts.rows.sd,
             radius=getattr(facts.normalisation, "radius", None),
+            metric_radius=facts.scaling.metric_radius if facts.scaling else None,
             present=self._present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
@@ -320,8 +340,8 @@ class ReleaseBundle:
             projected=group.denoised,
             denoised=group.denoised,
             folds=group.folds,
-            # Those of columns are of all rows; that of lengths tells how heavy their tails are.
-            histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
+            # Those of columns are of all rows; those of lengths tell how heavy their tails are.
+            histograms=tuple(h for h in self.histograms if h.column in ALL_LENGTHS),
             groups=(),
             further=group.further,
             size=self.group_sizes[index],
@@ -421,14 +441,20 @@ def read_release(folder: Path) -> ReleaseBundle:
         none = np.zeros((0, 0))
         return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
     matrices = [
-        read_matrix(folder, stem, names, compact=_is_compact(stem))
+        read_matrix(folder, stem, names, compact=_is_compact(stem), largest=LARGEST)
         for stem, names in _matrix_columns(manifest).items()
     ]
     scaling, whitening = manifest.scaling, None
-    if scaling is not None and scaling.pilot:
+    if scaling is not None and scaling.turned:
         drawn = matrices.pop() if scaling.metric_radius is not None else None
-        *matrices, pilot, metric = matrices
-        whitening = Whitening(pilot, metric, drawn)
+        metric = matrices.pop()
+        whitening = Whitening(matrices.pop() if scaling.pilot else None, metric, drawn)
+        if not whitening.maps(manifest):
+            raise families.CONTENT(
+                "{path} is not a metric of these columns.",
+                "Fetch the bundle again from its curator.",
+                path=str(folder / f"{METRIC}.npy"),
+            )
     first_further = len(matrices) - len(manifest.further_facts)
     further = dict(zip(manifest.further_facts, matrices[first_further:], strict=True))
     raw, projected, *rest = matrices[:first_further]
@@ -513,9 +539,10 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     further = manifest.further_facts
     columns |= {FURTHER[name]: manifest.further_names(name) for name in further}
     scaling = manifest.scaling
-    if scaling is not None and scaling.pilot:
-        drawn = ["whitened"] if scaling.metric_radius is not None else []
-        columns |= dict.fromkeys(["pilot", "metric", *drawn], names)
+    if scaling is not None and scaling.turned:
+        pilot = [PILOT] if scaling.pilot else []
+        drawn = [WHITENED] if scaling.metric_radius is not None else []
+        columns |= dict.fromkeys([*pilot, METRIC, *drawn], names)
     return columns
 
 

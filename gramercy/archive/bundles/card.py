@@ -94,8 +94,21 @@ def _rows(spec: ReleaseSpec) -> str:
     return (
         f"row by row, with {_constants(spec)}: {_codes(spec)}missing cells take the centre, cells "
         f"out of bounds are clamped, columns are centred and scaled{indicators}{ones}, and "
-        f"each row is {spec.normalisation.stated(spec.largest_norm)}"
+        f"{_normalised(spec)}"
         f"{_persons(spec)}{_further(spec)}"
+    )
+
+
+def _normalised(spec: ReleaseSpec) -> str:
+    """How the length of a row is bounded."""
+    if not spec.is_whitened or spec.scaling is None:
+        return f"each row is {spec.normalisation.stated(spec.largest_norm)}"
+    square = spec.normalisation.length**2  # type: ignore[union-attr]
+    return (
+        f"each row z becomes A z, with the published metric A, is clipped to l2 norm "
+        f"{spec.scaling.metric_radius:g}, and is divided by it; the matrix of these rows is mapped "
+        f"back to scaled columns and divided by {square:.6g} (multiply the matrix by it to return "
+        "to centred and scaled columns)"
     )
 
 
@@ -141,7 +154,14 @@ def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
     counts = f"Gaussian noise on the counts of {histograms} of row lengths"
     if not publication.has_matrix:
         return counts
+    if spec.scaling is not None and spec.scaling.pilot:
+        counts = (
+            f"{counts}; then {NOISE['gaussian-isotropic']} on a pilot matrix, and Gaussian noise "
+            "on the counts of a histogram of row lengths in its metric"
+        )
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
+    if spec.is_whitened:
+        on_matrix = f"{on_matrix} in that metric"
     for name in spec.further_rows:
         further = f"{NOISE['gaussian-isotropic']} on the matrix of {_FURTHER[name]}"
         on_matrix = f"{on_matrix}, and {further}"
@@ -152,6 +172,10 @@ def _post_processing(spec: ReleaseSpec, publication: Publication, noise: NoiseLa
     if not publication.has_matrix:
         return "centres, scales and a clipping radius"
     constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
+    if spec.scaling is not None and spec.scaling.pilot:
+        constants += "the metric of the pilot matrix, and whether it is used; "
+    if spec.is_whitened:
+        constants += "the matrix in scaled columns; "
     projection = "projection onto the positive semidefinite matrices within the public trace"
     shrinkage = "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
     return constants + projection + (shrinkage if noise.has_noise else "")
@@ -371,16 +395,26 @@ def noise_description(manifest: ReleaseManifest) -> str:
     noise = noise[0].upper() + noise[1:]
     about = "about " if law.family == "noisy-rows" else ""
     mean = f"mean {law.mean:.6g} on the diagonal, " if law.mean else ""
-    scaling = manifest.scaling
-    turned = scaling is not None and scaling.metric_radius is not None
-    place = "whitened matrix" if turned else manifest.publication.matrix
+    place = "whitened matrix" if manifest.is_whitened else manifest.publication.matrix
     return (
         f"{noise} In the {place}: {mean}standard deviation "
         f"{about}{law.sd_diagonal:.6g} on the diagonal and "
         f"{about}{law.sd_off_diagonal:.6g} elsewhere."
+        + _mapped_noise(manifest)
         + _further_noise(manifest)
         + _divisor(manifest)
         + _count_noise(manifest)
+    )
+
+
+def _mapped_noise(manifest: ReleaseManifest) -> str:
+    """The noise of a matrix that was drawn in a metric, in scaled columns."""
+    if not manifest.is_whitened or manifest.scaling is None:
+        return ""
+    radii = f"{manifest.scaling.metric_radius:g} / {manifest.normalisation.length:g}"  # type: ignore[union-attr]
+    return (
+        f" With E this noise, the second moment has the noise G E Gᵀ, where G is {radii} times the "
+        "inverse of the metric; folds and groups likewise."
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,6 +57,7 @@ def _not_a_matrix(path: str, columns: int) -> BundleError:
 SMALL = 500  # columns; a matrix with more has no CSV file
 _LABEL_BYTES, _NUMBER_BYTES = 8, 32  # at most, for a character of a name and for a number in CSV
 _HEADER_BYTES = 1 << 14
+LARGEST = 1e100  # entry of a matrix of a release: products of several are finite
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -99,17 +101,24 @@ def write_matrix(
 
 
 def read_matrix(
-    folder: Path, stem: str, names: Sequence[str], *, compact: bool = False
+    folder: Path,
+    stem: str,
+    names: Sequence[str],
+    *,
+    compact: bool = False,
+    largest: float = sys.float_info.max,
 ) -> NDArray[np.float64]:
     """Read a matrix, and check that all its formats contain the same numbers.
 
     A few bytes of Parquet may state a matrix that needs any amount of memory. So a compact one is
     read only after another one with the same columns, whose .npy file is as large as the matrix.
+
+    `largest`: absolute value of an entry; those of a release leave room for products.
     """
     files = matrix_files(stem, len(names), compact=compact)
     if f"{stem}.npy" not in files:
-        return _read_parquet(folder / files[0], list(names))
-    matrix = _read_npy(folder / f"{stem}.npy", len(names))
+        return _read_parquet(folder / files[0], list(names), largest)
+    matrix = _read_npy(folder / f"{stem}.npy", len(names), largest)
     comparisons = {".parquet": _same_parquet, ".npy": None, ".csv": _same_csv}
     for file in files:
         compare = comparisons[Path(file).suffix]
@@ -152,11 +161,11 @@ def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool
     return labelled and np.array_equal(cells, matrix)
 
 
-def _read_parquet(path: Path, names: list[str]) -> NDArray[np.float64]:
+def _read_parquet(path: Path, names: list[str], largest: float) -> NDArray[np.float64]:
     matrix = np.zeros((len(names), len(names)))
     try:
         matrix[np.triu_indices(len(names))] = _upper_triangle(path, names)
-        valid = bool(np.isfinite(matrix).all())
+        valid = _are_within(matrix, largest)
     except Exception:  # a file that was tampered with may make a parser raise anything
         valid = False
     if not valid:
@@ -164,7 +173,12 @@ def _read_parquet(path: Path, names: list[str]) -> NDArray[np.float64]:
     return matrix + np.triu(matrix, 1).T
 
 
-def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
+def _are_within(numbers: NDArray[np.float64], largest: float = LARGEST) -> bool:
+    """Whether numbers are finite, and at most this large."""
+    return bool((np.abs(numbers) <= largest).all())
+
+
+def _read_npy(path: Path, p: int, largest: float) -> NDArray[np.float64]:
     try:
         # Checked before anything is read: a header may state any size.
         if path.stat().st_size > 8 * p * p + _HEADER_BYTES:
@@ -177,7 +191,7 @@ def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
         if not stated or path.stat().st_size != start + 8 * p * p:
             raise ValueError
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False)
-        valid = bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
+        valid = _are_within(matrix, largest) and bool((matrix == matrix.T).all())
     except Exception:  # a file that was tampered with may make NumPy raise anything
         valid = False
     if not valid:
@@ -303,7 +317,8 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     is_whole = (fold == 0) & np.isfinite(denoised) & (np.isfinite(lost) == has_lost)
     is_fold = (fold > 0) & np.isnan(denoised) & np.isnan(lost)
     in_order = bool((fold == np.array(folds)[:, None]).all())
-    if not (in_order and np.isfinite(value).all() and (is_whole | is_fold).all()):
+    moderate = all(_are_within(each[~np.isnan(each)]) for each in (denoised, lost))
+    if not (in_order and moderate and _are_within(value) and (is_whole | is_fold).all()):
         raise ValueError
     of_groups = zip(manifest.groups, value, denoised[:, 0], lost[:, 0], strict=True)
     for facts, entries, whole, own in of_groups:
@@ -334,7 +349,7 @@ def _missing(path: Path, manifest: ReleaseManifest) -> Array:
             raise ValueError
     matrices = np.empty((len(levels), len(names), len(names)))
     matrices[:, i, j] = matrices[:, j, i] = table["value"].to_numpy().reshape(shape)
-    if not np.isfinite(matrices).all():
+    if not _are_within(matrices):
         raise ValueError
     return matrices
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramercy.archive.bundles.bundle_kinds import FURTHER, stems
+from gramercy.archive.bundles.bundle_kinds import FURTHER, read_release, stems
 from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
 from gramercy.archive.bundles.package import (
     PROFILE,
@@ -192,8 +192,10 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
 def _group_rows(release: CollectedRelease) -> Iterable[dict[str, Any]]:
     """The groups of a release, with the noise on the entries of their matrices."""
     facts = release.manifest
-    for group in facts.groups:
-        noise = facts.group_noise(group.rows.value)
+    laws = [facts.group_noise(group.rows.value) for group in facts.groups]
+    if facts.groups and facts.is_whitened:  # in the units of the matrices, on average
+        laws = [evidence.law for _, evidence in read_release(release.folder).evidence.groups]
+    for group, noise in zip(facts.groups, laws, strict=True):
         yield {
             "release": release.id,
             "by": facts.by.name if facts.by else None,

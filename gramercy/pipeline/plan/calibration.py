@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramercy import mechanisms
 from gramercy.common.lattice import row_lattice
+from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
 from gramercy.mechanisms.accounting.gdp import gaussian_scale, gdp_mu, subtract_down
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -39,6 +41,8 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.request_parts import MechanismSpec
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -276,6 +280,12 @@ def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> N
             entries=entries,
             limit=MAX_ENTRIES,
         )
+
+
+def without_noise(pilot: Gaussian, total: Array, count: int) -> Array:
+    """The sum over rows of the unit ball from a noisy one; positive semidefinite, shape (q, q)."""
+    estimate: Array = denoise(total / count, pilot.matrix_law(count), unit=False) * count
+    return estimate
 
 
 def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> None:

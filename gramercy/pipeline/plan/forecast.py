@@ -96,6 +96,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
             count_sd=counts.of_columns.sd if counts else None,
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
+            share_of_pilot=plan.share_of_pilot,
             epsilon=epsilon,
             verdict=_verdict(plan),
             effect=budget_effect(plan, preview),
@@ -213,7 +214,10 @@ def _calibrated(
 ) -> RankedMechanism:
     name = mechanism_type.name
     requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
-    calibration = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
+    update: dict[str, Any] = {"mechanism": requested.non_default_keys()}
+    if spec.scaling is not None and not mechanism_type.takes_pilot:
+        update["scaling"] = spec.scaling.model_copy(update={"pilot": 0.0, "turned": 0.0})
+    calibration = calibrate(spec.model_copy(update=update))
     mechanism = calibration.mechanism
     law = mechanism.matrix_law(spec.dataset.count, spec.parts)
     return RankedMechanism(

@@ -14,17 +14,29 @@ import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy, Level, level_of
 from gramercy.estimators.accuracy.row_simulation import one_factor_rows
-from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.draws import Stream, draw, stream
+from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length_edges, lost_cut
-from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram, LostMatrix
+from gramercy.scaling.whitening import Pilot, Turning
+from gramercy.schemas.evidence import (
+    ROW_LENGTHS,
+    Evidence,
+    Histogram,
+    LostMatrix,
+    NoiseTerm,
+    noise_sum,
+)
 from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Lost
 
@@ -75,34 +87,30 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
     spec, counts, lost_noise = plan.spec, plan.calibration.added, plan.calibration.lost
     assert counts is not None  # noqa: S101
     assert lost_noise is not None  # noqa: S101
-    source, rows = stream(), _plain_rows(plan)
-    persons = max(1, round(spec.dataset.rows / spec.dataset.count))
-    rows = rows[: len(rows) // persons * persons]
-    squares = (rows**2).sum(axis=1).reshape(-1, persons).sum(axis=1)
-    edges = length_edges(len(spec.names), math.sqrt(float(squares.max())))
-    bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
-    exact = np.bincount(bins, minlength=edges.size) * (spec.dataset.count / len(squares))
+    source, table = stream(), _PlainTable.of(plan)
+    edges = length_edges(plan.columns, table.longest)
     count = spec.dataset.count / (1 if spec.by is None else len(spec.by.levels))
     for _ in range(_DRAWS):
-        counted = np.rint(exact + counts.lengths.sd * source.standard_normal(edges.size))
-        lengths = _length_histogram(edges, counted, counts.lengths.sd)
-        clip, lost = _normalisation(plan, lengths)
+        seen = table.lengths(source, edges, table.squares, counts.lengths)
+        clip, lost = _normalisation(plan, seen)
         square = clip.length**2
-        weight = np.minimum(1.0, square / squares)
-        kept = _mean_product(rows, weight / square, persons)
+        weight, root = _clipped(source, plan, table, seen, clip)
+        kept = table.mean_product(table.rows, weight / square)
+        noise, terms = noise_sum([NoiseTerm(plan.group_law, root)], plan.columns)
         law = lost_noise.matrix_law(count / lost.cut)
-        taken = _lost_moment(rows, squares, weight, lost)
+        taken = table.lost_moment(weight, lost)
         yield Evidence(
-            raw=kept + draw(source, len(kept), plan.group_law),
+            raw=kept + congruence(root, draw(source, len(kept), plan.group_law)),
             repaired=kept,
-            law=plan.group_law,
+            law=noise,
+            terms=terms,
             rows=count,
             names=tuple(spec.names),
             columns=spec.source_columns,
             unit=False,
             radius=clip.length,
             present=(1.0,) * len(kept),
-            histograms=(lengths,),
+            histograms=(seen,),
             lost=LostMatrix(
                 matrix=taken + square * draw(source, len(kept), law),
                 sd=square * law.sd_off_diagonal,
@@ -111,6 +119,59 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
                 rows_per_unit=spec.dataset.rows / spec.dataset.count,
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _PlainTable:
+    """Rows of the plain table, which stand for as many units as the contract states."""
+
+    rows: Array  # in scaled units, the intercept first
+    persons: int  # number of rows of one unit
+    count: float  # the number of rows or persons by the contract
+
+    @classmethod
+    def of(cls, plan: Plan) -> _PlainTable:
+        dataset, rows = plan.spec.dataset, _plain_rows(plan)
+        persons = max(1, round(dataset.rows / dataset.count))
+        return cls(rows[: len(rows) // persons * persons], persons, float(dataset.count))
+
+    @cached_property
+    def squares(self) -> Array:
+        """The squared length of the rows of every unit together."""
+        return self.squares_of(self.rows)
+
+    def squares_of(self, rows: Array) -> Array:
+        """The same for rows in another metric."""
+        of_units: Array = (rows**2).sum(axis=1).reshape(-1, self.persons).sum(axis=1)
+        return of_units
+
+    @property
+    def longest(self) -> float:
+        """The largest length of a unit."""
+        return math.sqrt(float(self.squares.max()))
+
+    def lengths(
+        self, source: Stream, edges: Array, squares: Array, law: HistogramNoise
+    ) -> Histogram:
+        """The published histogram of lengths, whose squares are given."""
+        bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
+        exact = np.bincount(bins, minlength=edges.size) * (self.count / len(squares))
+        counted = np.rint(exact + law.sd * source.standard_normal(edges.size))
+        upper, levels = np.append(edges[1:], np.nan), (None,) * edges.size
+        return Histogram(1, ROW_LENGTHS, edges, upper, levels, counted.astype(np.int64), law.sd)
+
+    def mean_product(self, rows: Array, weight: Array) -> Array:
+        """The weighted second moment: the mean over units of sums over their rows."""
+        product: Array = (rows * np.repeat(weight, self.persons)[:, None]).T @ rows / len(weight)
+        return product
+
+    def lost_moment(self, weight: Array, lost: Lost) -> Array:
+        """What clipping takes from a unit; see `Lost`."""
+        y = self.rows.copy()
+        y[:, 0] = lost.intercept
+        norms = (1 - weight) * (self.squares + self.persons * (lost.intercept**2 - 1))
+        cut = np.minimum(1.0, lost.largest / np.maximum(norms, 1e-300))
+        return self.mean_product(y, (1 - weight) * cut)
 
 
 def _plain_rows(plan: Plan) -> Array:
@@ -122,11 +183,6 @@ def _plain_rows(plan: Plan) -> Array:
         if isinstance(column, LevelsFacts):
             cells[:, k] = factors[:, k] < ndtri(1 / (len(column.levels) + 1))
     return np.column_stack([np.ones(len(cells)), cells])
-
-
-def _length_histogram(edges: Array, counted: Array, sd: float) -> Histogram:
-    upper, levels = np.append(edges[1:], np.nan), (None,) * edges.size
-    return Histogram(1, ROW_LENGTHS, edges, upper, levels, counted.astype(np.int64), sd)
 
 
 def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
@@ -141,17 +197,26 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     return Clip(radius=radius), Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)
 
 
-def _lost_moment(rows: Array, squares: Array, weight: Array, lost: Lost) -> Array:
-    """What clipping takes from a row or a person; see `Lost`."""
-    persons = len(rows) // len(squares)
-    y = rows.copy()
-    y[:, 0] = lost.intercept
-    norms = (1 - weight) * (squares + persons * (lost.intercept**2 - 1))
-    cut = np.minimum(1.0, lost.largest / np.maximum(norms, 1e-300))
-    return _mean_product(y, (1 - weight) * cut, persons)
-
-
-def _mean_product(rows: Array, weight: Array, persons: int) -> Array:
-    """The weighted second moment: of rows, or the mean over persons of sums over their rows."""
-    product: Array = (rows * np.repeat(weight, persons)[:, None]).T @ rows / len(weight)
-    return product
+def _clipped(
+    source: Stream, plan: Plan, table: _PlainTable, lengths: Histogram, clip: Clip
+) -> tuple[Array, Array]:
+    """The weight of every unit, and G of `Whitening.root_of`: the identity in scaled columns."""
+    pilot, counts = plan.calibration.pilot, plan.calibration.added
+    square, count = clip.length**2, table.count
+    plain = np.minimum(1.0, square / table.squares), np.eye(plan.columns)
+    if pilot is None or counts is None or counts.turned is None:
+        return plain
+    law = pilot.matrix_law(count)
+    moment = table.mean_product(table.rows, plain[0]) / square + draw(source, plan.columns, law)
+    estimate = square * denoise(moment, law, unit=False)
+    shown = Pilot(estimate, pilot.noise_of_sum(1) * square / count, clip.length, count)
+    turning = Turning(shown, RowLengths(lengths.count, lengths.sd, lengths.lower, count))
+    metric = turning.metric
+    squares = table.squares_of(table.rows @ metric)
+    turned = table.lengths(source, turning.edges(metric, table.longest), squares, counts.turned)
+    seen = RowLengths(turned.count, turned.sd, turned.lower, count)
+    radius = turning.radius(seen, metric, plan.calibration.noise_of_sum(plan.spec))
+    if radius is None:
+        return plain
+    root = np.asarray(np.linalg.inv(metric) * (radius / clip.length), np.float64)
+    return np.minimum(1.0, radius**2 / squares), root

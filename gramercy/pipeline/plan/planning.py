@@ -33,6 +33,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
@@ -42,6 +43,7 @@ from gramercy.scaling.shares import (
     shares_of_known_constants,
     whitening_pays,
 )
+from gramercy.scaling.whitening import Pilot
 from gramercy.schemas import families, wordings
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
@@ -93,6 +95,7 @@ class Plan:
     planned_for: datetime.datetime
     # the metric in which rows are clipped, if it is not that of scaled columns
     metric: Metric | None = None
+    released: ReleasedMetric | None = None  # the metric of the release with the constants, if any
     averaging: bool = False  # whether the release averages existing reports instead of making them
 
     def with_new_charge(self, spent: str | None) -> Plan:
@@ -180,8 +183,14 @@ class Plan:
             return None
         return self.group_law.sd_off_diagonal * self.columns
 
+    @property
+    def share_of_pilot(self) -> float:
+        """Share of the squared mu for the pilot matrix and row lengths in its metric; may be 0."""
+        scaling = self.spec.scaling
+        return 0.0 if scaling is None else scaling.share_of_pilot
+
     def facts(self) -> dict[str, Any]:
-        """The plan as plain data."""
+        """The plan as plain data; the noise is that of a matrix without a metric."""
         requested = self.request.mechanism
         return {
             "dataset": self.contract.id,
@@ -192,6 +201,7 @@ class Plan:
             "neighbours": self.contract.neighbours,
             "normalisation": self.normalisation.model_dump(),
             "scaling": self.request.scaling.kind if self.spec.scaling else "declared",
+            "share_of_pilot": self.share_of_pilot,
             "folds": self.request.folds,
             **({"by": self.request.by, "groups": self.spec.groups_count} if self.spec.by else {}),
             "mechanism": self.mechanism.name,
@@ -259,6 +269,9 @@ def make_plan(
             mechanism=mechanism.name,
         )
     plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging=averaging)
+    if spec.scaling is not None and spec.scaling.turned and spec.scaling.release is not None:
+        bundle = read_release(context.archive.release(contract.id, spec.scaling.release))
+        plan = replace(plan, released=ReleasedMetric.of(bundle))
     budget = contract.budget
     if budget.per_release is not None:
         epsilon = plan.guarantee.epsilon(budget.delta)
@@ -497,12 +510,18 @@ def _shares(
 ) -> Shares | None:
     if request.mechanism.delta == 0:
         raise wordings.scaling_needs_delta()
-    histograms_only = registry[request.mechanism.name].estimates_constants
-    share = 1.0 if histograms_only else scaling.share
+    mechanism = registry[request.mechanism.name]
+    if scaling.stages == 1 and not mechanism.takes_pilot:
+        raise families.SCALING(
+            "'scaling.stages' cannot be used with '{mechanism}', which always draws in one stage.",
+            "Leave 'stages' out.",
+            mechanism=mechanism.name,
+        )
+    share = 1.0 if mechanism.estimates_constants else scaling.share
     n, p, mu = contract.count, _p(spec), target_mu(request.mechanism)
     planned = shares(n, p, mu, share)
-    mechanism = registry[request.mechanism.name]
-    if planned and mechanism.takes_pilot and p > 1 and whitening_pays(n, p, mu):
+    has_pilot = scaling.stages != 1 and mechanism.takes_pilot and p > 1
+    if planned and has_pilot and whitening_pays(n, p, mu):
         return planned.with_pilot
     return planned
 
@@ -545,22 +564,28 @@ def _with_released_constants(
     if not same_table or bundle.manifest.privacy_unit != declared.privacy_unit:
         reason = "its columns, bounds, intercept or privacy unit differ"
         raise _release_without_constants(scaling.release, reason)
-    own = shares_of_released_constants(declared)
+    own = shares_of_released_constants(declared, bundle.manifest)
     planned = ScalingFacts(
         kind="release",
         bounds=other.bounds,
         lengths=own.lengths if own else 0.0,
         lost=own.lost if own else 0.0,
+        pilot=own.pilot if own else 0.0,
+        turned=own.turned if own else 0.0,
         release=scaling.release,
         sha256=bundle.sha256,
     )
     return constants_of_release(declared.model_copy(update={"scaling": planned}), bundle)
 
 
-def shares_of_released_constants(spec: ReleaseSpec) -> Shares | None:
-    """What a release spends on the lengths of its rows and on what clipping takes away from them.
+def shares_of_released_constants(
+    spec: ReleaseSpec, source: ReleaseSpec | None = None
+) -> Shares | None:
+    """What a release with the constants of another one spends on all but its matrix.
 
-    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one.
+    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. Its matrix is
+    drawn as that of the other release: in the metric of its pilot matrix, if there is one. If the
+    other one has no matrix, it has its own pilot matrix. Without `source`, in one stage.
     """
     mechanism_type = registry[spec.mechanism["name"]]
     if not mechanism_type.takes_private_constants or issubclass(mechanism_type.spec, PureSpec):
@@ -568,7 +593,37 @@ def shares_of_released_constants(spec: ReleaseSpec) -> Shares | None:
     requested = mechanism_type.spec.model_validate(spec.mechanism)
     if requested.calibration != "exact":
         return None
-    return shares_of_known_constants(spec.dataset.count, _p(spec), target_mu(requested))
+    n, p, mu = spec.dataset.count, _p(spec), target_mu(requested)
+    known = shares_of_known_constants(n, p, mu)
+    takes_pilot = mechanism_type.takes_pilot and p > 1 and whitening_pays(n, p, mu)
+    if source is None or not takes_pilot:
+        return known
+    if registry[source.mechanism["name"]].estimates_constants:
+        return known.with_pilot
+    return known.with_metric if source.scaling is not None and source.scaling.pilot else known
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMetric:
+    """The metric of another release, in which later ones can draw their matrices."""
+
+    metric: Metric
+    pilot: Pilot  # what its pilot matrix shows
+    radius: float | None  # of its rows in the metric; None if they were not clipped in it
+
+    @classmethod
+    def of(cls, source: ReleaseBundle) -> ReleasedMetric | None:
+        """That of a release; None if it has no pilot matrix."""
+        facts, whitening = source.manifest, source.whitening
+        calibration = calibrate(facts)
+        if calibration.pilot is None or whitening is None or whitening.pilot is None:
+            return None
+        chain, histograms = replayed(facts, source.histograms, calibration.noise_of_sum(facts))
+        of_pilot = calibration.pilot.noise_of_sum(1)
+        shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
+        turning = chain.turning(histograms[-1], facts, shown, of_pilot)
+        radius = facts.scaling.metric_radius if facts.scaling else None
+        return cls(Metric(whitening.metric), turning.pilot, radius)
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:

@@ -7,6 +7,7 @@ the same in both.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gramercy.archive.bundles.bundle_kinds import describe_release
@@ -31,12 +32,12 @@ def planned_series(context: Context, plan: Plan) -> Series | None:
 
     The first release is the earliest one of the data set that has constants for the plan.
     """
-    scaling, own = plan.spec.scaling, shares_of_released_constants(plan.spec)
+    scaling, own = plan.spec.scaling, shares_of_released_constants(plan.spec, plan.spec)
     if not _is_repeated(plan) or scaling is None or own is None:
         return None
     if not plan.spec.estimates_constants:
         return None
-    saved = sum(scaling.stages) + scaling.lengths + scaling.lost - own.lengths - own.lost
+    saved = scaling.spent - math.fsum(own.all)
     ledger = context.existing_ledger
     charges = () if ledger is None else ledger.charges(plan.contract.id)
     for charge in charges:
@@ -71,8 +72,8 @@ def common_constants(series: Series) -> Notice:
     line, saved = f"scaling: {{from: {series.first}}}", 100 * series.saved
     if series.is_published:
         return families.READING(
-            "The constants of {release} would save {saved:.2g} % of the squared mu, and both "
-            "releases could be compared without a bound for clipping; but constants age.",
+            "The constants of {release} would save {saved:.2g} % of the squared mu, and releases "
+            "that take them can be compared without a bound for clipping; but constants age.",
             "Write '{line}'.",
             release=series.first,
             saved=saved,

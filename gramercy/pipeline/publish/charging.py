@@ -39,7 +39,13 @@ from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
-from gramercy.pipeline.publish.drawing import PrivateData, ReportSum, draw_into, publisher_of
+from gramercy.pipeline.publish.drawing import (
+    PrivateData,
+    ReportSum,
+    draw_into,
+    publisher_of,
+    scaled,
+)
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -335,7 +341,8 @@ def _table_facts(
     if bundle.manifest.publication.is_moment and sums.gram is not None:
         public = plan.contract.neighbours.count_is_public
         count = plan.contract.count if public else max(1, sums.rows)
-        truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+        drawn = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+        truth = scaled(bundle.manifest, bundle.whitening, drawn)
         facts["truth"] = internal_record.error_against_truth(bundle, truth)
     return facts
 

@@ -25,7 +25,6 @@ from gramercy.archive.bundles.bundle_kinds import (
     published_columns,
     read_release,
     software_versions,
-    stems,
     write_release,
 )
 from gramercy.archive.bundles.card import dp_card
@@ -53,6 +52,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
+    without_noise,
 )
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
@@ -188,9 +188,9 @@ class Publisher(ABC, Generic[M]):
 
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the published numbers can be what the mechanism draws."""
-        path = place / f"{stems(bundle.manifest)[0]}.npy"
-        self._check_lattice(path, bundle, mechanism)
+        path = place / f"{bundle.drawn_stem}.npy"
         _check_size(path, bundle)
+        self._check_lattice(path, bundle, mechanism)
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: M) -> None:
         """Check that the matrix at a path is on the lattice of the noise, if it has one."""
@@ -431,39 +431,53 @@ def draw_counts(plan: Plan, data: PrivateCounts) -> tuple[Plan, list[Histogram],
     spec = chain.clipped(published[-1], of_sum, of_lost_sum)
     # The counts decide whether there is a matrix of missing cells.
     plan = replace(plan, spec=spec, calibration=calibrate(spec))
-    if plan.calibration.pilot is None or noise.turned is None:
+    if noise.turned is None:
         return plan, published, None
-    plan, turned, whitening = _whiten(
-        plan, plan.calibration.pilot, noise.turned, chain, published[-1], data
-    )
+    plan, turned, whitening = _whiten(plan, noise.turned, chain, published[-1], data)
     return plan, [*published, turned], whitening
 
 
 def _whiten(
     plan: Plan,
-    mechanism: Gaussian,
     law: HistogramNoise,
     chain: ConstantsChain,
     lengths: Histogram,
     data: PrivateCounts,
 ) -> tuple[Plan, Histogram, Whitening]:
-    """Draw the pilot matrix and the row lengths in its metric, and choose the metric in use."""
-    spec, divisor = plan.spec, mechanism.lattice.divisor
-    exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
-    total = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
-    turning = chain.turning(lengths, spec, total / divisor, mechanism.noise_of_sum(1))
-    metric = Metric.near(turning.metric, np.array(spec.largest_values))
+    """Draw the pilot matrix and the row lengths in its metric, and choose the metric in use.
+
+    With the metric of another release, there is no pilot matrix to draw.
+    """
+    spec, pilot, near = plan.spec, None, None
+    mechanism = plan.calibration.pilot
+    if mechanism is not None:
+        pilot = _draw_pilot(plan, mechanism, data)
+        shown = without_noise(mechanism, pilot, spec.dataset.count)
+        turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
+        metric = Metric.near(turning.metric)
+    elif plan.released is not None:
+        turning = chain.turning_again(lengths, spec, plan.released.pilot)
+        metric, near = plan.released.metric, plan.released.radius
+    else:
+        raise wordings.sums_not_as_planned()
     turned = replace(plan, metric=metric)
     edges = turning.edges(metric.matrix, longest_row(spec))
     (counts,) = law.perturb(count_lengths(turned, edges, data.state, data.kept).counts)
     histogram = chain.turned_histogram(edges, counts, law.sd)
-    spec = chain.whitened(
-        spec, turning, histogram, metric.matrix, plan.calibration.noise_of_sum(spec)
-    )
-    whitening = Whitening(total / divisor, metric.matrix)
+    of_sum = plan.calibration.noise_of_sum(spec)
+    spec = chain.whitened(spec, turning, histogram, metric.matrix, of_sum, near)
+    whitening = Whitening(pilot, metric.matrix)
     kept = spec.scaling is not None and spec.scaling.metric_radius is not None
     plan = replace(turned if kept else plan, spec=spec, calibration=calibrate(spec))
     return plan, histogram, whitening
+
+
+def _draw_pilot(plan: Plan, mechanism: Gaussian, data: PrivateCounts) -> Array:
+    """The pilot matrix: the noisy sum over all rows; see `Whitening`."""
+    exact = sum_for_pilot(plan, mechanism.lattice, data.state, data.kept)
+    noisy = mechanism.perturb(require_gram(exact.gram), exact.rows).gram.astype(np.float64)
+    total: Array = noisy / mechanism.lattice.divisor
+    return total
 
 
 def draw_noise(
@@ -558,7 +572,8 @@ def write_matrices(
     of_rows = [scaled(manifest, whitening, x) for x in (matrix, projected, *denoised, *folds)]
     matrices = [*of_rows, *further]
     if whitening is not None:
-        matrices += [whitening.pilot, whitening.metric]
+        matrices += [] if whitening.pilot is None else [whitening.pilot]
+        matrices.append(whitening.metric)
         matrices += [matrix] if whitening.root_of(manifest) is not None else []
     write_release(folder, manifest, matrices, histograms, groups)
 
@@ -736,42 +751,49 @@ def _check_further(place: Path, bundle: ReleaseBundle) -> None:
     for name, matrix in bundle.further.items():
         path, norm = place / f"{FURTHER[name]}.npy", facts.further_rows[name].norm
         unit = norm / mechanisms[name].lattice.divisor
+        noise = facts.further_facts[name].noise
+        largest = norm * most_rows(facts.rows) / facts.rows.value + 60 * noise.sd_diagonal
+        check_entries(path, matrix, largest)
         check_lattice(path, matrix * facts.rows.value / unit)
         for group, own in zip(bundle.groups, facts.groups, strict=True):
+            # No group has more than all rows, or more noise than all groups together.
+            moved = group.further[name] * (own.rows.value / facts.rows.value)
+            check_entries(place / GROUP_FILES[name], moved, largest)
             check_lattice(place / GROUP_FILES[name], group.further[name] * own.rows.value / unit)
-        if facts.neighbours.count_is_public:
-            noise = facts.further_facts[name].noise
-            largest = norm + 60 * noise.sd_diagonal
-            _check_entries(path, matrix, largest)
-            for group, own in zip(bundle.groups, facts.groups, strict=True):
-                # No group has more than all rows, or more noise than all groups together.
-                moved = group.further[name] * (own.rows.value / facts.rows.value)
-                _check_entries(place / GROUP_FILES[name], moved, largest)
+
+
+def most_rows(rows: RowsFacts) -> float:
+    """The largest number of rows that its noise allows."""
+    return max(rows.observed, 0.0) + 60 * rows.sd
 
 
 def _check_size(path: Path, bundle: ReleaseBundle) -> None:
     """Check that no entry of the matrix or of a fold is larger than the noise explains."""
     facts = bundle.manifest
-    if not facts.neighbours.count_is_public:
-        return
     # The noise on the sum of one fold.
     fold_law = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)
-    matrices = [(bundle.drawn, facts.noise)]
+    matrices = [(path, bundle.drawn, facts.noise, facts.rows)]
     matrices += [
-        (bundle.in_metric(fold), fold_law.divided_by(part.value))
+        (path, bundle.in_metric(fold), fold_law.divided_by(part.value), part)
         for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
     ]
     # No group has more than all rows, or more noise than all groups together.
     matrices += [
-        (bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value), facts.noise)
+        (
+            path.with_name(GROUPS),
+            bundle.in_metric(group.raw) * (own.rows.value / facts.rows.value),
+            facts.noise,
+            facts.rows,
+        )
         for group, own in zip(bundle.groups, facts.groups, strict=True)
     ]
-    for matrix, law in matrices:
-        largest = facts.trace_bound + facts.noise.mean + 60 * law.sd_diagonal
-        _check_entries(path, matrix, largest)
+    for file, matrix, law, rows in matrices:
+        largest = facts.trace_bound * most_rows(rows) / rows.value
+        check_entries(file, matrix, largest + facts.noise.mean + 60 * law.sd_diagonal)
 
 
-def _check_entries(path: Path, matrix: Array, largest: float) -> None:
+def check_entries(path: Path, matrix: Array, largest: float) -> None:
+    """Check that no entry of a file is larger than it can be."""
     if not (np.abs(matrix) <= largest).all():
         raise families.CONTRADICTION(
             "{path}: entries are larger than the noise explains.",

@@ -101,7 +101,7 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
             plan.row_normalisation,
             plan.mechanism.lattice,
             on_rows=on_rows,
-            keep_malformed=plan.mechanism.publishes.rows_file is not None,
+            in_order=plan.mechanism.publishes.rows_file is not None,
             parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,

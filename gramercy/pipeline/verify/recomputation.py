@@ -18,6 +18,8 @@ from gramercy.archive.bundles.bundle_kinds import (
     CARD,
     FURTHER,
     GRAPH,
+    METRIC,
+    PILOT,
     ReleaseBundle,
     estimate_descriptor,
     read_estimate,
@@ -34,9 +36,9 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.calibration import calibrate, without_noise
 from gramercy.pipeline.plan.planning import (
+    ReleasedMetric,
     constants_of_release,
     missing_releases,
     read_other_releases,
@@ -47,21 +49,24 @@ from gramercy.pipeline.publish.attachments import estimator_from_settings, fit, 
 from gramercy.pipeline.publish.drawing import (
     MATRIX,
     arrays_close,
+    check_entries,
     check_lattice,
     denoised_group,
     group_parts,
+    most_rows,
     publisher_of,
     release_manifest,
     scaled,
 )
 from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
-from gramercy.scaling.shares import Shares, follow_a_share
+from gramercy.scaling.shares import Shares, follow, follow_a_share
+from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.evidence import TURNED_LENGTHS
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
+from gramercy.schemas.request_parts import ScalingFacts
 
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
@@ -105,32 +110,67 @@ def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
         ):
             raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     spec = chain.clipped(histograms[-1], of_sum, calibration.noise_of_lost_sum(facts))
-    if calibration.pilot is not None and bundle.whitening is not None:
-        spec = _check_metric(place, bundle, chain, calibration.pilot, spec)
+    if noise is not None and noise.turned is not None:
+        spec = _check_metric(place, bundle, chain, spec)
     check_same_constants(place, facts, spec, MARGINALS)
 
 
+_OF_METRIC = 1e-9  # relative tolerance of a metric and of lengths in it
+
+
 def _check_metric(
-    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, pilot: Gaussian, spec: ReleaseSpec
+    place: Path, bundle: ReleaseBundle, chain: ConstantsChain, spec: ReleaseSpec
 ) -> ReleaseSpec:
-    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it."""
-    whitening, *_, lengths, turned = bundle.whitening, *bundle.histograms
-    if whitening is None or turned.column != TURNED_LENGTHS:
+    """Recompute the metric, the bins of lengths in it, and its radius; the facts with it.
+
+    Metrics differ between machines by some 1e-14 of their largest entry. So do the numbers by which
+    the radius is chosen: that they differ in a comparison is far less likely than 1e-9. With the
+    metric of another release, they follow from both; see `_with_released_metric`.
+    """
+    facts, whitening, (*_, lengths, turned) = bundle.manifest, bundle.whitening, bundle.histograms
+    calibration = calibrate(facts)
+    pilot, noise = calibration.pilot, calibration.constants_noise
+    if whitening is None or noise is None or noise.turned is None:
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
-    check_lattice(place / "pilot.npy", whitening.pilot * pilot.lattice.divisor)
-    turning = chain.turning(lengths, spec, whitening.pilot, pilot.noise_of_sum(1))
-    metric, largest = whitening.metric, np.array(spec.largest_values)
+    stated = Metric(whitening.metric)
     try:
-        Metric(metric, largest).units  # noqa: B018
+        of_metric = stated.units * stated.step
     except ValueError:
-        raise wordings.file_contradicts(str(place / "metric.npy"), DESCRIPTOR) from None
-    if not arrays_close(Metric.near(turning.metric, largest).matrix, metric):
-        raise wordings.file_contradicts(str(place / "metric.npy"), "pilot.npy")
-    edges = turning.edges(metric, longest_row(spec))
-    if not arrays_close(edges, turned.lower):
-        raise wordings.file_contradicts(str(place / MARGINALS), "pilot.npy")
-    of_sum = calibrate(bundle.manifest).noise_of_sum(bundle.manifest)
-    return chain.whitened(spec, turning, turned, metric, of_sum)
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), DESCRIPTOR) from None
+    if not math.isclose(turned.sd, noise.turned.sd, rel_tol=1e-9):
+        raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    if pilot is None or whitening.pilot is None:
+        return spec
+    path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
+    check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
+    check_lattice(path, whitening.pilot * pilot.lattice.divisor)
+    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
+    turning = chain.turning(lengths, spec, shown, of_pilot)
+    recomputed = Metric.near(turning.metric)
+    near = np.abs(of_metric - recomputed.matrix).max()
+    if not near <= 2 * stated.step + _OF_METRIC * np.abs(recomputed.matrix).max():
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), f"{PILOT}.npy")
+    return _with_radius_in_metric(place, bundle, turning, chain, spec)
+
+
+def _with_radius_in_metric(
+    place: Path,
+    bundle: ReleaseBundle,
+    turning: Turning,
+    chain: ConstantsChain,
+    spec: ReleaseSpec,
+    near: float | None = None,
+) -> ReleaseSpec:
+    """The facts with the radius in the published metric, whose bins of lengths are checked."""
+    facts, whitening, turned = bundle.manifest, bundle.whitening, bundle.histograms[-1]
+    if whitening is None:
+        return spec
+    edges = turning.edges(whitening.metric, longest_row(spec))
+    same_bins = edges.shape == turned.lower.shape
+    if not (same_bins and np.allclose(edges, turned.lower, rtol=_OF_METRIC, atol=0)):
+        raise wordings.file_contradicts(str(place / MARGINALS), f"{METRIC}.npy")
+    of_sum = calibrate(facts).noise_of_sum(facts)
+    return chain.whitened(spec, turning, turned, whitening.metric, of_sum, near)
 
 
 def _follow_the_rule(facts: ReleaseManifest) -> bool:
@@ -138,12 +178,17 @@ def _follow_the_rule(facts: ReleaseManifest) -> bool:
     scaling = facts.scaling
     if scaling is None:
         return True
+    stated = _stated_shares(scaling)
     if scaling.kind == "private":
-        return follow_a_share(
-            Shares(scaling.stages, scaling.lengths, scaling.lost, scaling.pilot, scaling.turned)
-        )
-    planned, stated = shares_of_released_constants(facts), (scaling.lengths, scaling.lost)
-    return stated == (0, 0) if planned is None else _equal(stated, (planned.lengths, planned.lost))
+        return follow_a_share(stated)
+    rule = shares_of_released_constants(facts)
+    if rule is None:
+        return not any(stated.all)
+    return follow(stated, rule, rule.with_metric, rule.with_pilot)
+
+
+def _stated_shares(facts: ScalingFacts) -> Shares:
+    return Shares(facts.stages, facts.lengths, facts.lost, facts.pilot, facts.turned)
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -226,11 +271,15 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts), pairs, strict=False):
         if not arrays_close(scaled(facts, bundle.whitening, recomputed), stated):
-            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), "the noisy matrix")
+            source = f"{bundle.drawn_stem}.npy"
+            raise wordings.file_contradicts(str(place / f"{stem}.parquet"), source)
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
-    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    recomputed = release_descriptor(place, bundle.manifest)
+    # Keys that were added since it was published have their defaults, which `_check_manifest` sees.
+    recomputed["dp"] = bundle.manifest.model_dump(mode="json", exclude_unset=True)
+    check_facts(place, read_descriptor(place), recomputed)
     if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
         raise wordings.file_contradicts(str(place / CARD), DESCRIPTOR)
     check_no_extra_files(place)
@@ -403,9 +452,26 @@ def _check_released_constants(
             path=str(place / DESCRIPTOR),
             release=name,
         )
-    spec = constants_of_release(facts, source)
+    rule = shares_of_released_constants(facts, source.manifest)
+    if rule is not None and not follow(_stated_shares(scaling), rule):
+        raise wordings.file_contradicts(str(place / DESCRIPTOR), name)
+    spec = _with_released_metric(place, bundle, source, constants_of_release(facts, source))
     check_same_constants(place, facts, spec, name)
     return f"constants: recomputed from the histograms of {name}", None
+
+
+def _with_released_metric(
+    place: Path, bundle: ReleaseBundle, source: ReleaseBundle, spec: ReleaseSpec
+) -> ReleaseSpec:
+    """The facts with the radius in the metric of another release, which is checked."""
+    facts, own, released = bundle.manifest, bundle.whitening, ReleasedMetric.of(source)
+    if own is None or own.pilot is not None or released is None:
+        return spec
+    if not np.array_equal(own.metric, released.metric.matrix):
+        raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
+    chain = ConstantsChain.start(facts, calibrate(facts).noise_of_sum(facts))
+    turning = chain.turning_again(bundle.histograms[-2], facts, released.pilot)
+    return _with_radius_in_metric(place, bundle, turning, chain, spec, released.radius)
 
 
 _SETTINGS = "the settings and the release"

@@ -40,7 +40,13 @@ from gramercy.tables.sums.passes import (
     run_locally,
     worker_count,
 )
-from gramercy.tables.sums.row_transform import Repairs, is_large, repair, repair_constants
+from gramercy.tables.sums.row_transform import (
+    MetricRows,
+    Repairs,
+    is_large,
+    repair,
+    repair_constants,
+)
 from gramercy.tables.sums.streaming import Engine, check_row_count
 
 Array = NDArray[np.float64]
@@ -297,6 +303,8 @@ class RowLengths:
         self.width, self.large = width, large
         self._are_levels = np.array([column.categories is not None for column in columns])
         self._constants = repair_constants(columns)
+        # The same compiled, in a metric.
+        self._rows = MetricRows(columns, intercept, metric) if metric and large else None
 
     @classmethod
     def of(cls, contract: Contract, metric: Metric | None = None) -> RowLengths:
@@ -320,17 +328,22 @@ class RowLengths:
                 np.ascontiguousarray(cells), self._are_levels, self._constants, self._intercept
             )
         else:
-            repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
-            scaled = repair(
-                cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
-            )
             squares = np.zeros(cells.shape[1])
-            measured = scaled if self._metric is None else self._metric.rows(scaled)
             with np.errstate(over="ignore"):
-                for column in measured:
+                for column in self._measured(cells):
                     squares += column * column
         with np.errstate(over="ignore"):
             return np.rint(np.minimum(squares * _UNITS, MAX_ROW_SQUARES)).astype(np.uint64)
+
+    def _measured(self, cells: Array) -> Array:
+        """The rows whose lengths are measured, shape (width, rows)."""
+        repairs = Repairs.zeros(len(self._columns))  # the pass for the matrix counts repairs
+        if self._rows is not None:
+            return self._rows(cells, repairs)
+        scaled = repair(
+            cells, self._columns, repairs, intercept=self._intercept, constants=self._constants
+        )
+        return scaled if self._metric is None else self._metric.rows(scaled)
 
 
 def length_thresholds(edges: Array) -> NDArray[np.uint64]:

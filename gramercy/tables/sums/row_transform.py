@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.common.machine import can_compile, compiled, is_loaded
-from gramercy.common.metric import Metric
+from gramercy.common.metric import LONGEST, ROW_BITS, Metric
 from gramercy.schemas.column import ColumnKind
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit, Whole
@@ -443,7 +443,7 @@ Array = NDArray[np.float64]
 
 _BLOCK_ROWS = 256  # rows
 _INTERCEPT, _NUMBER = -1, -1
-_UNIT, _CLIP, _WHOLE = 0, 1, 2
+_UNIT, _CLIP, _WHOLE, _BINARY = 0, 1, 2, 3
 
 
 class NormaliseKernel:
@@ -477,9 +477,14 @@ class NormaliseKernel:
         features, constants = _features(columns, intercept), repair_constants(columns)
         return cls(features, constants, normalisation, lattice)
 
+    @property
+    def width(self) -> int:
+        """Number of matrix columns."""
+        return len(self._features)
+
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
         """Integer rows; see `RowTransform.integers`."""
-        q = np.empty((len(self._features), cells.shape[1]))
+        q = np.empty((self.width, cells.shape[1]))
         outside = self._is_outside(self._fill(q, cells, repairs))
         if outside.any():
             q[:, outside] = clamp_to_ball(q[:, outside], self._lattice)
@@ -516,6 +521,30 @@ class NormaliseKernel:
         return outside
 
 
+class MetricRows:
+    """Rows of cells in a metric: a compiled pass before the product; see `Metric.rows`."""
+
+    def __init__(self, columns: Sequence[ColumnKind], intercept: bool, metric: Metric) -> None:
+        self._features, self._constants = _features(columns, intercept), repair_constants(columns)
+        self._metric = metric
+
+    def __call__(self, cells: Array, repairs: Repairs) -> Array:
+        """The rows in the metric, shape (p, rows)."""
+        z = np.empty((len(self._features), cells.shape[1]))
+        exponents = compiled(normalise_kernel)(
+            np.ascontiguousarray(cells),
+            self._features,
+            self._constants,
+            _BINARY,
+            1.0,
+            1.0,
+            z,
+            repairs.filled,
+            repairs.clamped,
+        )
+        return self._metric.of_whole(z, exponents.astype(np.int64))
+
+
 class MetricKernel:
     """The same where rows are measured in another metric: compiled passes before and after it."""
 
@@ -527,37 +556,21 @@ class MetricKernel:
         normalisation: Unit | Clip | Whole,
         lattice: Lattice,
     ) -> None:
-        features, constants = _features(columns, intercept), repair_constants(columns)
-        self._metric = metric
-        # Columns of zeros and ones are multiplied by their power of two after the first pass.
-        numbers = (features[:, 0] >= 0) & (features[:, 1] == _NUMBER)
-        bits = metric.row_bits
-        constants[features[numbers, 0], _SCALE] *= 2.0 ** -bits[numbers]
-        self._powers = np.where(numbers, 1.0, 2.0**bits)[:, None]
-        q = len(features)
-        self._before = NormaliseKernel(features, constants, _AS_THEY_ARE, UnscaledLattice(q))
+        self._rows, q = MetricRows(columns, intercept, metric), lattice.p
         places = np.column_stack([np.arange(q), np.full(q, _NUMBER)])
         self._after = NormaliseKernel(places, np.tile(_IDENTITY, (q, 1)), normalisation, lattice)
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
         """Integer rows; see `RowTransform.integers`."""
-        return self._after(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
+        return self._after(self._rows(cells, repairs), Repairs.zeros(self._after.width))
 
     def squares(self, cells: Array, repairs: Repairs) -> Array:
         """Squares of integer rows; see `RowTransform.squares`."""
-        return self._after.squares(self.rows(cells, repairs), Repairs.zeros(len(self._powers)))
-
-    def rows(self, cells: Array, repairs: Repairs) -> Array:
-        """The rows in the metric; see `Metric.rows`."""
-        z = self._before(cells, repairs)
-        z *= self._powers
-        return self._metric.of_whole(z)
+        return self._after.squares(self._rows(cells, repairs), Repairs.zeros(self._after.width))
 
 
 Kernel = NormaliseKernel | MetricKernel
-_SCALE = 3  # place among a column's constants
 _IDENTITY = (-np.inf, np.inf, 0.0, 1.0, -np.inf, np.inf)
-_AS_THEY_ARE = Whole(kind="whole")
 
 
 def _features(columns: Sequence[ColumnKind], intercept: bool) -> NDArray[np.int64]:
@@ -589,6 +602,7 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
     -------
     ndarray, shape (rows,)
         Sum of squares of every integer row, so that the caller can clamp those outside the ball.
+        Of a binary row, which is rounded relative to its largest entry, the exponent of two.
     """
     p, rows = len(features), cells.shape[1]
     keeps_rows = q.shape[1] == rows
@@ -637,6 +651,21 @@ def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks
                     x = np.rint(out[k])
                     out[k] = x
                     row_squares[start + k] += x * x
+            continue
+        if kind == _BINARY:
+            power[:] = 0.0
+            for f in range(p):
+                out = q[f, first : first + m]
+                for k in range(m):
+                    power[k] = max(power[k], abs(out[k]))
+            for k in range(m):
+                exponent = max(math.frexp(power[k])[1], -LONGEST)
+                row_squares[start + k] = exponent
+                power[k] = math.ldexp(1.0, ROW_BITS - exponent)
+            for f in range(p):
+                out = q[f, first : first + m]
+                for k in range(m):
+                    out[k] = np.rint(out[k] * power[k])
             continue
         for k in range(m):
             power[k] = 1.0

@@ -267,6 +267,7 @@ def accumulate(
     lattice: Lattice,
     on_rows: OnRows = ignore_progress,
     *,
+    in_order: bool = False,
     keep_malformed: bool = False,
     parts: Parts = ONE_PART,
     assign: AssignFolds | None = None,
@@ -274,16 +275,24 @@ def accumulate(
     metric: Metric | None = None,
     engine: Engine = run_locally,
 ) -> Accumulated:
-    """Sum q q^T over the integer rows of a table."""
+    """Sum q q^T over the integer rows of a table.
+
+    Parameters
+    ----------
+    in_order
+        Whether rows are published in their order, which no cell may decide.
+    keep_malformed
+        See `GramJob`; rows in order and parts of rows need it.
+    """
     if contract.protected_unit == "cell" and not source.keeps_cells_apart:
         raise families.SOURCE(
             "{source}: cell-level privacy ('privacy_unit: cell') needs Parquet, and this is CSV.",
             "Write the table as Parquet.",
             source=display_name(contract.source),
         )
-    if keep_malformed:
+    if in_order:
         _check_row_order(source, contract)
-    keep_malformed = keep_malformed or parts.count > 1
+    keep_malformed = keep_malformed or in_order or parts.count > 1
     job = GramJob(
         contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys, metric=metric
     )

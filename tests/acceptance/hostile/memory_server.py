@@ -56,7 +56,7 @@ def _outcome(request: Path, mode: str) -> dict[str, Any]:
             pq.read_table(source)
         if mode == "in place":
             sums = accumulate(
-                open_source(source), plan.contract, normalisation, lattice, keep_malformed=True
+                open_source(source), plan.contract, normalisation, lattice, in_order=True
             )
         else:
             sums = as_flow_step(accumulated)(plan).sums

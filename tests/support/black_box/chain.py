@@ -1,14 +1,14 @@
 """The adaptive draws of one release, replayed on many tables with one published history.
 
 Later draws depend on what earlier ones published. So two tables are compared at a fixed history:
-on each table, the noise of every histogram is chosen so that the same counts are published. What
+on each table, the noise of every draw is chosen so that the same numbers are published. What
 remains to be compared is the exact input of every draw, and the noise that it requested.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gramercy.archive.bundles.bundle_kinds import Whitening
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.sampling import sampler
@@ -41,10 +42,13 @@ class Draw:
         Everything that noise was added to, in the order of the requests.
     requests
         The requests; those of all parts together have the size of `exact`.
+    gram
+        The exact sum over rows, if it is one.
     """
 
     exact: Array
     requests: list[Request]
+    gram: Array | None = None
 
     @property
     def scales(self) -> Array:
@@ -62,9 +66,9 @@ class Replayed:
     draws
         All draws in their order.
     published
-        Everything else that the history determines: constants, radius, bins.
+        Everything else that the history determines: constants, radii, bins, the metric.
     history
-        The published counts of every histogram draw.
+        What every draw published.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -84,7 +88,7 @@ def replay_chain(plan: Plan, table: bytes, folder: Path, history: History = ()) 
     folder
         An empty folder.
     history
-        Counts to publish in each draw of histograms; where it ends, the noise of a tape.
+        What to publish in each draw; where it ends, the noise of a tape.
     """
     Path(plan.contract.source).write_bytes(table)
     replayed = Replayed()
@@ -94,7 +98,8 @@ def replay_chain(plan: Plan, table: bytes, folder: Path, history: History = ()) 
             constants = manifest.columns, manifest.normalisation, manifest.scaling
             listed = (x for each in results if isinstance(each, list | tuple) for x in each)
             histograms = (each for each in listed if isinstance(each, Histogram))
-            replayed.published += [*constants, *map(_plain, histograms)]
+            metrics = (each.metric.tolist() for each in results if isinstance(each, Whitening))
+            replayed.published += [*constants, *map(_plain, histograms), *metrics]
 
         patch.setattr("gramercy.pipeline.publish.drawing.write_matrices", written)
         patch.setattr("gramercy.pipeline.publish.drawing.write_release", written)
@@ -123,35 +128,47 @@ def _plain(histogram: Histogram) -> Any:
     return histogram.column, histogram.level, histogram.sd, *(each.tobytes() for each in arrays)
 
 
+def rows_moved(first: Replayed, second: Replayed) -> int:
+    """In how many rows, at least, any two sums over the rows of two tables differ."""
+    changes = (
+        (one.gram - two.gram).astype(np.float64)
+        for one, two in zip(first.draws, second.draws, strict=True)
+        if one.gram is not None and two.gram is not None
+    )
+    return max((int(np.linalg.matrix_rank(each, tol=1e-3)) for each in changes), default=0)
+
+
 @contextmanager
 def _recorded(replayed: Replayed, history: History) -> Iterator[None]:
-    """Record every draw, and make the counts of histograms equal to a history."""
+    """Record every draw, and make what it publishes equal to a history."""
     tape, perturb_counts, perturb_gram = Tape([]), HistogramNoise.perturb, Gaussian.perturb
-    published: list[Array] = []
 
-    def counts_of_history(noise: HistogramNoise, counts: Sequence[Array]) -> Any:
-        exact, turn = np.concatenate(counts), len(published)
+    def drawn(draw: Callable[[], Any], exact: Array, gram: Array | None = None) -> Any:
+        """The result of a draw of which the exact input is given in the order of its requests."""
+        turn, requests = len(replayed.draws), list[Request]()
         fits = turn < len(history) and history[turn].shape == exact.shape  # flaws move bins
-        answer = history[turn] - exact if fits else None
-        requests: list[Request] = []
+        noise = history[turn] - exact if fits else None
 
         def sample(name: str, parameters: tuple[float, ...], size: int) -> Array:
-            drawn = tape(name, parameters, size)
+            start = sum(each for *_, each in requests)
+            from_tape = tape(name, parameters, size)
             requests.append(tape.requests[-1])
-            return drawn if answer is None else answer
+            return from_tape if noise is None else noise[start : start + size]
 
         with patched_sampler(sample):
-            noisy = perturb_counts(noise, counts)
-        published.append(np.concatenate(noisy))
-        replayed.draws.append(Draw(exact, requests))
+            result = draw()
+        replayed.draws.append(Draw(exact, requests, gram))
+        return result
+
+    def recorded_counts(noise: HistogramNoise, counts: Sequence[Array]) -> Any:
+        noisy = drawn(lambda: perturb_counts(noise, counts), np.concatenate(counts))
+        replayed.history.append(np.concatenate(noisy))
         return noisy
 
     def recorded_gram(mechanism: Gaussian, gram: Array, rows: int) -> Any:
-        p, before = len(gram), len(tape.requests)
-        noisy = perturb_gram(mechanism, gram, rows)
-        parts = [gram[np.triu_indices(p, 1)], np.diag(gram)]
-        parts += [] if noisy.rows is None else [np.array([rows])]
-        replayed.draws.append(Draw(np.concatenate(parts), tape.requests[before:]))
+        count = [rows] if mechanism.parameters.publishes_noisy_count else []
+        noisy = drawn(lambda: perturb_gram(mechanism, gram, rows), _entries(gram, count), gram)
+        replayed.history.append(_entries(noisy.gram, [] if noisy.rows is None else [noisy.rows]))
         return noisy
 
     def prefix_stable(kind: str) -> Any:
@@ -167,9 +184,14 @@ def _recorded(replayed: Replayed, history: History) -> Iterator[None]:
         return draw
 
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
-        patch.setattr(HistogramNoise, "perturb", counts_of_history)
+        patch.setattr(HistogramNoise, "perturb", recorded_counts)
         patch.setattr(Gaussian, "perturb", recorded_gram)
         patch.setattr(sampler, "random_keys", prefix_stable("keys"))
         patch.setattr(sampler, "uniform_integers", prefix_stable("folds"))
         yield
-    replayed.history = published
+
+
+def _entries(gram: Array, count: Sequence[int]) -> Array:
+    """A symmetric matrix and a count, in the order in which their noise is requested."""
+    above = gram[np.triu_indices(len(gram), 1)]
+    return np.concatenate([above, np.diag(gram), np.array(count, gram.dtype)])

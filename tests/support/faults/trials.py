@@ -13,7 +13,7 @@ from typing import Any
 
 from gramercy.schemas import families
 from tests.support.databases import ledger_location
-from tests.support.factories import MECHANISM, at_scale, write_request
+from tests.support.factories import MECHANISM, write_request
 from tests.support.faults.forkserver import ChildResult, ForkServer
 from tests.support.faults.kill_points import Point
 
@@ -26,7 +26,13 @@ VARIANTS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({}, {}, True),
     ({"folds": 3}, {"neighbours": "add-remove"}, False),
     ({"mechanism": MECHANISM | {"name": "rows"}}, {}, True),
-][: at_scale(1, 4)]
+    (
+        {"scaling": "private", "mechanism": MECHANISM | {"epsilon": 80.0}},
+        {"budget": {"epsilon": 100.0, "delta": 1e-5}, "intercept": True},
+        False,
+    ),
+]
+STAGED = len(VARIANTS) - 1  # draws histograms, a pilot, and matrices in its metric
 
 
 @dataclass(frozen=True)

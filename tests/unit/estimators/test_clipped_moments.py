@@ -40,6 +40,38 @@ def deviations(release: Evidence) -> tuple[Array, Array, Array]:
     return found.estimate[of_kind], found.lower[of_kind], found.upper[of_kind]
 
 
+@pytest.mark.parametrize("whitened", [False, True])
+def test_noise_of_moments_is_as_stated(whitened: bool) -> None:
+    """By repetition, of columns that have a factor in common."""
+    shared = np.random.default_rng(1).normal(size=(20_000, 8))
+    table = 0.3 * shared + shared[:, :1] + np.linspace(0, 2, 8)
+    stream, found = np.random.default_rng(2), []
+    scaled = in_memory(table, numeric_columns([(-9.0, 9.0)] * 8), 1.0, stream, whitened=whitened)
+    assert scaled is not None
+    for _ in range(100):
+        moments = clipped_moments(scaled.release(stream))
+        assert moments is not None
+        found.append(moments)
+    assert (scaled.release(stream).metric_radius is not None) == whitened
+    for of, more in (("mean", 0.0), ("variance", 1.0)):
+        noise, bias = (
+            np.array([getattr(each, f"{of}_{name}") for each in found]).mean(axis=0)
+            for name in ("noise", "bias")
+        )
+        stated = np.hypot(noise, more * bias / 1.96)
+        spread = np.std([getattr(each, of) for each in found], axis=0)
+        assert (spread < 1.25 * stated).all()
+        assert (spread > 0.6 * stated).all()
+    pairs = np.triu_indices(8, 1)
+    noise, bias = (
+        np.array([getattr(each, f"correlation_{name}")[pairs] for each in found]).mean(axis=0)
+        for name in ("noise", "bias")
+    )
+    spread = np.std([each.correlation[pairs] for each in found], axis=0)
+    assert (spread < 1.25 * np.hypot(noise, bias / 1.96)).all()
+    assert 0.5 < np.median(spread / noise) < 1.25
+
+
 def test_groups_have_the_moments_of_releases() -> None:
     stream = np.random.default_rng(1)
     table = stream.normal(size=(20_000, 6)) / np.sqrt(stream.chisquare(4, (20_000, 1)) / 4)

@@ -16,7 +16,7 @@ from gramercy.estimators.uncertainty.moment_errors import centred_moment, means,
 from gramercy.reports.correlations import correlations
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence, Histogram, NoiseTerm
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problem import Family
 from tests.support.factories import run_command, run_release, write_request
@@ -51,14 +51,14 @@ def test_overall_means_and_class_means_of_a_release(tmp_path: Path, home: Path) 
     bundle = read_release(home / "archive/toy" / done / "release")
     assert bundle.manifest.names == [INTERCEPT, "age", "kind=a", "kind=b"]
     assert "a column of ones is put first" in bundle.manifest.card["pre_processing"]
-    overall = means(bundle.raw, bundle.manifest.noise, 0)
+    overall = means(bundle.evidence, 0)
     assert overall
     # No row is longer than 2, so all weights are equal: plain means, up to rounding and noise.
     _, age, share_a, share_b = overall.value
     assert 50 + 50 * age == pytest.approx(frame["age"].mean(), abs=0.5)
     assert share_a == pytest.approx((frame["kind"] == "a").mean(), abs=0.01)
     assert share_b == pytest.approx((frame["kind"] == "b").mean(), abs=0.01)
-    of_a = means(bundle.raw, bundle.manifest.noise, 2)
+    of_a = means(bundle.evidence, 2)
     assert of_a
     assert 50 + 50 * of_a.value[1] == pytest.approx(30, abs=1)
 
@@ -69,31 +69,42 @@ def test_unit_rows_are_weighted_by_length(tmp_path: Path, home: Path) -> None:
     bundle = read_release(home / "archive/toy" / done / "release")
     scaled = (frame["age"].to_numpy() - 50) / 50
     weight = 1 / (1 + scaled**2 + frame["kind"].isin(["a", "b"]))
-    overall = means(bundle.raw, bundle.manifest.noise, 0)
+    overall = means(bundle.evidence, 0)
     assert overall
     assert overall.value[1] == pytest.approx(np.average(scaled, weights=weight), abs=0.01)
 
 
-def test_stated_deviations_of_means_and_centred_moment_match_simulation() -> None:
+def evidence_of(matrix: Array, law: NoiseLaw, root: Array | None = None) -> Evidence:
+    """Evidence of a matrix; `root`: G of its noise G E G^T."""
+    terms = () if root is None else (NoiseTerm(law, root),)
+    return Evidence(matrix, matrix, law, 1000.0, terms=terms)
+
+
+@pytest.mark.parametrize("root", [None, [[1.0, 0.0, 0.3], [0.0, 0.8, 0.5], [0.3, 0.5, 0.6]]])
+def test_stated_deviations_of_means_and_centred_moment_match_simulation(root: Any) -> None:
     """4,000 draws: the standard error of a deviation is 1.1 % of it, the tolerance 6 %."""
     stream = np.random.default_rng(5)
+    root = None if root is None else np.array(root)
     law = gaussian_law(0.01 / 2**0.5)
     truth = np.array([[0.4, 0.2, -0.1], [0.2, 0.3, 0.0], [-0.1, 0.0, 0.3]])
     drawn: list[tuple[Array, Array]] = []
     for _ in range(4000):
-        noisy = truth + goe(stream, 3, law.sd_off_diagonal)
-        of, centred = means(noisy, law, 0), centred_moment(noisy, law)
+        noise = goe(stream, 3, law.sd_off_diagonal)
+        noisy = evidence_of(truth + (noise if root is None else root @ noise @ root), law, root)
+        of, centred = means(noisy, 0), centred_moment(noisy)
         assert of
         assert centred
         drawn.append((of.value, centred.matrix))
-    of, centred = means(truth, law, 0), centred_moment(truth, law)
+    exact = evidence_of(truth, law, root)
+    of, centred = means(exact, 0), centred_moment(exact)
     assert of
     assert centred
     np.testing.assert_allclose(centred.matrix, [[0.2, 0.05], [0.05, 0.275]], atol=1e-12)
     for each, sd in zip(zip(*drawn, strict=True), (of.sd, centred.sd), strict=True):
         np.testing.assert_allclose(np.std(each, axis=0), sd, rtol=0.06, atol=1e-12)
-    assert means(truth * 0.01, law, 0) is None
-    assert centred_moment(truth * 0.01, law) is None
+    lost = evidence_of(truth * 0.01, law, root)
+    assert means(lost, 0) is None
+    assert centred_moment(lost) is None
 
 
 def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: Path) -> None:
@@ -166,8 +177,8 @@ def test_means_of_noisy_rows_are_not_stated() -> None:
     """The noise deviations of noisy rows differ by entry, so that none is stated."""
     law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
     truth = np.array([[0.4, 0.2], [0.2, 0.3]])
-    assert means(truth, law, 0) is None
-    assert centred_moment(truth, law) is None
+    assert means(evidence_of(truth, law), 0) is None
+    assert centred_moment(evidence_of(truth, law)) is None
 
 
 # The factor for heavy tails: from published lengths, relative to Gaussian rows.

@@ -23,7 +23,7 @@ from gramercy.estimators.table_comparison import (
     over_time,
 )
 from gramercy.estimators.uncertainty.entry_estimates import Bias
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.noise import NoiseLaw
 from tests.support.simulated_release import declared_columns, privately_scaled, released, series
 
@@ -209,6 +209,19 @@ def test_small_changes_are_found_in_a_series_with_common_constants() -> None:
         for each in (found, private)
     ]
     assert p_values[0] < 0.01 < p_values[1]
+
+
+def test_releases_that_were_clipped_in_different_metrics_have_no_common_bias() -> None:
+    table = tailed(1, 80_000)
+    table[60_000:, 4] += 0.06
+    first, *_, last = quarters(table, 1).values()
+    turned = replace(first, terms=(NoiseTerm(first.law, np.eye(len(first.raw)) + 1e-9),))
+    alike, unlike = (
+        differences(each, last).query("kind == 'mean' and column == 'c4'")["p_value"].item()
+        for each in (first, turned)
+    )
+    assert alike < 0.1
+    assert unlike > 0.3
 
 
 def test_series_states_the_numbers_of_its_releases() -> None:

@@ -16,7 +16,7 @@ from gramercy.estimators.table_units import (
     table_units,
 )
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from tests.support.noisy_matrices import gaussian_law
 from tests.support.simulated_release import units_of
@@ -119,7 +119,9 @@ def test_missing_cells_without_a_published_share_shrink_moments() -> None:
     assert abs(unknown.moments(matrix).correlation[0, 1]) < 0.8 * exact
 
 
-def test_stated_noise_of_moments_matches_simulation() -> None:
+@pytest.mark.parametrize("metric", [False, True])
+def test_stated_noise_of_moments_matches_simulation(metric: bool) -> None:
+    """Of spherical noise, and of noise that is spherical in a metric that mixes all columns."""
     stream = np.random.default_rng(6)
     cells = table(2000)
     cells[stream.uniform(size=len(cells)) > 0.7, 2] = np.nan
@@ -127,13 +129,15 @@ def test_stated_noise_of_moments_matches_simulation() -> None:
     sd = 1e-3 / RADIUS**2
     deviations = np.full((4, 4), sd)
     np.fill_diagonal(deviations, 2**0.5 * sd)
+    root = np.eye(4) + metric * stream.normal(scale=0.3, size=(4, 4))
+    terms = (NoiseTerm(gaussian_law(sd), root),) if metric else ()
     units = units_of(evidence(matrix, (1.0, 1.0, 1.0, 0.7)))
     draws = []
     for _ in range(6000):
         half = stream.normal(scale=sd / 2**0.5, size=(4, 4))
-        moments = units.moments(matrix + half + half.T)
+        moments = units.moments(matrix + root @ (half + half.T) @ root.T)
         draws.append(np.column_stack([moments.mean, moments.covariance]))
-    stated = units.noise(matrix, deviations)
+    stated = units.noise(matrix, deviations, terms)
     np.testing.assert_allclose(
         np.std(draws, axis=0), np.column_stack([stated.mean, stated.covariance]), rtol=0.05
     )

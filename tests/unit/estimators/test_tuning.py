@@ -54,7 +54,7 @@ def folded(rng: np.random.Generator, sigma: Array, sizes: Sequence[int], sd: flo
     of_gram = sd * n / math.sqrt(k)
     folds = tuple(Fold(sample(rng, sigma, m) + goe(rng, p, of_gram / m), m) for m in sizes)
     raw = sum(fold.moment * fold.rows for fold in folds) / n
-    repaired = path_room.denoise(raw, gaussian_law(sd), 1.0, n)
+    repaired = denoise(raw, gaussian_law(sd), 1.0, n)
     return Evidence(raw, repaired, gaussian_law(sd), float(n), folds=folds)
 
 
@@ -62,7 +62,9 @@ def folded(rng: np.random.Generator, sigma: Array, sizes: Sequence[int], sd: flo
 def repair_by_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repair by projection, for tests that do not depend on the repair."""
     monkeypatch.setattr(
-        path_room, "denoise", lambda raw, law, trace, rows, **_: project(raw, trace)
+        path_room,
+        "denoise_in_metric",
+        lambda raw, law, terms, trace, rows, **_: project(raw, trace),
     )
 
 
@@ -404,7 +406,7 @@ def test_derived_evidence_is_denoised_like_a_release(family: Family, trace: floa
     law = NoiseLaw.none() if family == "none" else law
     expected = evidence_from_matrix(raw, 100.0, law, trace=trace, unit=True)
     like = Evidence(raw, raw, law, 100.0, ("a",) * 5, folds=(Fold(raw, 1.0),), trace=trace)
-    again = derived_evidence(like, raw, law, 100.0)
+    again = derived_evidence(like, raw, law, (), 100.0)
     np.testing.assert_allclose(again.repaired, expected.repaired, atol=1e-12)
     assert again.names == like.names
     assert not again.folds

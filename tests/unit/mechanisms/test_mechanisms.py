@@ -502,6 +502,11 @@ def test_comparison_has_the_constants_of_the_plan(
     errors = {each["mechanism"]: each["matrix_error"] for each in ranking}
     assert errors["gaussian"] == pytest.approx(plan.matrix_error, rel=1e-9)
     assert errors == {each.name: each.error for each in ranked_for(request)[0]}
+    # A mechanism that takes no pilot does not pay for one.
+    private["mechanism"]["name"] = "gaussian-iid"
+    other = read_plan(write_request(tmp_path, request=private, rows=50_000, intercept=True))
+    assert plan.share_of_pilot > 0 == other.share_of_pilot
+    assert errors["gaussian-iid"] == pytest.approx(other.matrix_error, rel=1e-9)
 
 
 def test_matrix_laplace_ranks_first_for_many_columns(tmp_path: Path) -> None:

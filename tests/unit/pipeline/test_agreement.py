@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.seal.bundle import seal
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import release_manifest, write_matrices
 from gramercy.pipeline.verify.agreement import check_agreement
 from gramercy.pipeline.verify.verification import verify_release
@@ -29,6 +30,7 @@ from tests.support.problems import raises
 pytestmark = pytest.mark.slow
 
 Array = NDArray[np.float64]
+Rng = np.random.Generator
 ROWS, PERSONS = 12_000, 3_000
 COLUMNS: dict[str, Any] = {
     "income": {"lower": 0.0, "upper": 1e6},
@@ -93,26 +95,115 @@ def reseal(place: Path, bundle: ReleaseBundle) -> None:
         versions=facts.software,
         histograms=bundle.histograms,
     )
-    further = [*bundle.further.values()]
-    write_matrices(place, manifest, bundle.raw, (), bundle.histograms, (), further)
+    further, whitening = [*bundle.further.values()], bundle.whitening
+    write_matrices(place, manifest, bundle.drawn, (), bundle.histograms, (), further, whitening)
     seal(place)
 
 
+def simulated(
+    build: Callable[[int, Rng], Array], rows: int, epsilon: float, rng: Rng, *, whitened: bool
+) -> ReleaseBundle | None:
+    """An intact release without the pipeline; None if the noise is too large."""
+    cells = build(rows, rng)
+    columns = numeric_columns(list(zip(*round_bounds(cells), strict=True)))
+    scaled = privately_scaled(cells, columns, epsilon, rng, whitened=whitened)
+    return None if scaled is None else scaled.bundle(rng)
+
+
 def test_intact_releases_of_all_kinds_agree() -> None:
-    """Of 900 such releases none failed; here one of each kind, without the pipeline."""
+    """Of 900 such releases none failed; here one of each kind."""
     checked = 0
     for kind, own in KINDS.items():
         rng = np.random.default_rng(zlib.crc32(kind.encode()))
-        cells = own.build(4000, rng)
-        bounds = list(zip(*round_bounds(cells), strict=True))
-        scaled = privately_scaled(cells, numeric_columns(bounds), 2.0, rng)
-        if scaled is not None:
-            first = scaled.bundle(rng)
+        first = simulated(own.build, 4000, 2.0, rng, whitened=False)
+        if first is not None:
             later = scaled_as(first, own.build(4000, rng), rng)
             for bundle in (first, later.bundle(rng)):
                 check_agreement(Path("release"), bundle)
             checked += 1
     assert checked > 20
+
+
+def series(rows: int, rng: Rng) -> Array:
+    """Columns of which neighbours have the correlation .9."""
+    return rng.normal(size=(rows, 8)) @ np.linalg.cholesky(
+        0.9 ** np.abs(np.subtract.outer(range(8), range(8)))
+    )
+
+
+def heavy_series(rows: int, rng: Rng) -> Array:
+    return series(rows, rng) / np.sqrt(rng.chisquare(3, size=(rows, 1)) / 3)
+
+
+def near_copies(rows: int, rng: Rng) -> Array:
+    cells = series(rows, rng)
+    cells[:, 3] = cells[:, 2] + 0.01 * rng.normal(size=rows)
+    cells[:, 5] = cells[:, 4]
+    return cells
+
+
+CORRELATED = {each.__name__: each for each in (series, heavy_series, near_copies)}
+
+
+def test_intact_releases_in_a_metric_agree() -> None:
+    """Of 500 such releases none failed; here one of each kind."""
+    builds = {kind: own.build for kind, own in KINDS.items()} | CORRELATED
+    whitened = 0
+    for kind, build in builds.items():
+        rng = np.random.default_rng(zlib.crc32(kind.encode()))
+        bundle = simulated(build, 6000, 4.0, rng, whitened=True)
+        if bundle is not None:
+            check_agreement(Path("release"), bundle)
+            whitened += bundle.root is not None
+    assert whitened > 20
+
+
+@pytest.fixture(scope="module", params=list(CORRELATED))
+def turned(request: pytest.FixtureRequest) -> ReleaseBundle:
+    """A release that was drawn in the metric of its pilot matrix."""
+    build, rng = CORRELATED[request.param], np.random.default_rng(2)
+    bundle = simulated(build, 12_000, 4.0, rng, whitened=True)
+    assert bundle is not None
+    assert bundle.root is not None
+    return bundle
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.6, 1.6])
+@pytest.mark.parametrize("what", ["pilot", "drawn"])
+def test_scaled_matrices_of_a_metric_are_found(
+    turned: ReleaseBundle, what: str, factor: float
+) -> None:
+    assert turned.whitening is not None
+    forged = {what: factor * getattr(turned.whitening, what)}
+    find(replace(turned, whitening=replace(turned.whitening, **forged)))
+
+
+def test_noise_in_place_of_a_pilot_is_found(turned: ReleaseBundle) -> None:
+    pilot = calibrate(turned.manifest).pilot
+    assert pilot is not None
+    assert turned.whitening is not None
+    noise = goe(np.random.default_rng(1), len(turned.raw), pilot.noise_of_sum(1))
+    find(replace(turned, whitening=replace(turned.whitening, pilot=noise)))
+
+
+def test_zeros_of_what_a_metric_clips_are_found(turned: ReleaseBundle) -> None:
+    find(replace(turned, further={**turned.further, "lost": 0 * turned.further["lost"]}))
+
+
+@pytest.mark.parametrize("which", [-1, -2])
+@pytest.mark.parametrize("moved", [2, -2])
+def test_moved_lengths_are_found(turned: ReleaseBundle, which: int, moved: int) -> None:
+    """Of rows in the metric and of scaled rows: as if all were longer, or shorter."""
+    histograms = list(turned.histograms)
+    counts = histograms[which].count
+    others = np.zeros(abs(moved), np.int64)
+    counts = (
+        np.concatenate([others, counts[:-moved]])
+        if moved > 0
+        else np.concatenate([counts[-moved:], others])
+    )
+    histograms[which] = replace(histograms[which], count=counts)
+    find(replace(turned, histograms=tuple(histograms)))
 
 
 UNITS: Mapping[str, Any] = {
@@ -200,7 +291,10 @@ def test_hidden_missing_cells_are_found(releases: Mapping[str, ReleaseBundle]) -
 
 def test_matrix_of_another_table_is_found(releases: Mapping[str, ReleaseBundle]) -> None:
     """With a quarter of its moments."""
-    find(replace(releases["rows"], raw=releases["rows"].raw / 4))
+    bundle = releases["rows"]
+    assert bundle.whitening is not None
+    quarter = replace(bundle.whitening, drawn=bundle.drawn / 4)
+    find(replace(bundle, raw=bundle.raw / 4, whitening=quarter))
 
 
 @pytest.mark.parametrize("what", ["missing", "raw", "rows"])

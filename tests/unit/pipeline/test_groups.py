@@ -321,7 +321,8 @@ def test_forged_groups_fail_verification(tmp_path: Path, units: tuple[float, flo
 def test_file_of_other_groups_is_not_read(tmp_path: Path) -> None:
     place, bundle = published(tmp_path)
     renamed = [GroupMatrices("C", each.raw, each.denoised) for each in bundle.groups]
-    for groups in (renamed, bundle.groups[:2], [*bundle.groups, bundle.groups[0]]):
+    huge = [GroupMatrices(x.level, np.full_like(x.raw, 1e300), x.denoised) for x in bundle.groups]
+    for groups in (renamed, huge, bundle.groups[:2], [*bundle.groups, bundle.groups[0]]):
         write_and_seal(place, bundle, groups)
         with raises(families.CONTENT):
             read_release(place)

@@ -28,13 +28,21 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.scaling.column_constants import WINSOR
 from gramercy.schemas import families
-from gramercy.schemas.evidence import ROW_LENGTHS
+from gramercy.schemas.errors import BundleError, RequestError
+from gramercy.schemas.evidence import ROW_LENGTHS, TURNED_LENGTHS
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.csv_format import CsvTables
-from tests.support.factories import home_at, read_plan, run_release, write_request
+from tests.support.factories import (
+    home_at,
+    read_plan,
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+)
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
@@ -66,6 +74,9 @@ def table() -> pd.DataFrame:
             "person": [f"p{k // 4}" for k in range(ROWS)],
         }
     )
+
+
+ONE_STAGE = {"kind": "private", "stages": 1}
 
 
 @cache
@@ -153,7 +164,8 @@ def test_one_charge_of_one_mu(tmp_path: Path, release: str) -> None:
     noise = plan.calibration.constants_noise
     assert noise is not None
     assert plan.calibration.lost is not None
-    matrices = (plan.mechanism, plan.calibration.lost)
+    assert plan.calibration.pilot is not None
+    matrices = (plan.mechanism, plan.calibration.pilot, plan.calibration.lost)
     mus = [*(each.mu for each in noise.draws), *(each.guarantee.mu for each in matrices)]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu <= target_mu(plan.request.mechanism)
@@ -238,7 +250,7 @@ def test_marginals_give_constants_to_later_releases(tmp_path: Path) -> None:
     scaled = run_release(private_request(tmp_path, request={"scaling": {"from": name}}))
     bundle = released(scaled)
     assert bundle.manifest.columns == marginals.manifest.columns
-    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS]
+    assert [each.column for each in bundle.histograms] == [ROW_LENGTHS, TURNED_LENGTHS]
     stated = bundle.manifest.scaling
     assert (stated.release, stated.sha256) == (name, marginals.sha256)
     verified(scaled)
@@ -283,6 +295,8 @@ def test_few_rows_take_declared_constants(tmp_path: Path) -> None:
         {"mechanism": MECHANISM | {"name": "rows"}},
         {"mechanism": MECHANISM | {"calibration": "published"}},
         {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": {"from": "v1-r1"}},
+        {"mechanism": MECHANISM | {"name": "gaussian-iid"}, "scaling": ONE_STAGE},
+        {"mechanism": MECHANISM | {"name": "marginals"}, "scaling": ONE_STAGE},
     ],
 )
 def test_unsuitable_requests_are_refused(tmp_path: Path, keys: dict[str, Any]) -> None:
@@ -290,16 +304,66 @@ def test_unsuitable_requests_are_refused(tmp_path: Path, keys: dict[str, Any]) -
         read_plan(private_request(tmp_path, request=keys))
 
 
-def test_key_depends_on_scaling_and_share(tmp_path: Path) -> None:
+def test_key_depends_on_scaling_share_and_stages(tmp_path: Path) -> None:
+    adaptive = {"kind": "private", "stages": "adaptive"}
     keys = [
         read_plan(private_request(tmp_path, request={"scaling": scaling})).key
-        for scaling in ("private", {"kind": "private"}, {"kind": "private", "share": 0.3})
+        for scaling in (
+            "private",
+            {"kind": "private"},
+            adaptive,
+            {"kind": "private", "share": 0.3},
+            ONE_STAGE,
+        )
     ]
-    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys)) == 3
 
 
 @pytest.mark.parametrize(
-    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 6), (1 << 30, PERSONS, 9)]
+    ("scaling", "family"),
+    [
+        ({"kind": "private", "stages": 2}, families.VALUE),
+        ({"kind": "private", "stages": "1"}, families.VALUE),
+        ({"kind": "private", "stages": True}, families.VALUE),
+        ({"kind": "private", "stages": "adaptiv"}, families.KEY),
+        ({"kind": "declared", "stages": 1}, families.KEY),
+        ({"from": "v1-r1", "stages": 1}, families.REQUEST_KEYS),
+        ({"from": "v1-r1", "stages": "adaptive"}, families.REQUEST_KEYS),
+    ],
+)
+def test_other_stages_are_refused(
+    tmp_path: Path, scaling: dict[str, Any], family: families.Family[Any]
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_plan(private_request(tmp_path, request={"scaling": scaling}))
+    (detail,) = caught.value.details
+    assert detail.code == family.code
+    assert detail.key in {"scaling", "scaling.stages"}
+
+
+def test_one_stage_has_no_pilot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = private_request(tmp_path)
+    adaptive = read_plan(request)
+    stated = run_json("plan", request, capsys=capsys)["share_of_pilot"]
+    assert stated == adaptive.share_of_pilot
+    assert f"{100 * stated:.0f} %" in run_command("plan", request, capsys=capsys)[1]
+    request = private_request(tmp_path, request={"scaling": ONE_STAGE})
+    plain = read_plan(request)
+    assert run_json("plan", request, capsys=capsys)["share_of_pilot"] == 0
+    shares = adaptive.spec.scaling, plain.spec.scaling
+    assert shares[0] is not None
+    assert shares[1] is not None
+    assert shares[0].pilot > 0
+    assert shares[0].turned > 0
+    assert plain.calibration.pilot is None
+    assert shares[1] == shares[0].model_copy(update={"pilot": 0.0, "turned": 0.0})
+    assert plain.guarantee.mu == pytest.approx(adaptive.guarantee.mu, rel=1e-9)
+    assert plain.law.sd_off_diagonal < adaptive.law.sd_off_diagonal
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "reads"), [(1 << 30, {}, 1), (1000, {}, 8), (1 << 30, PERSONS, 12)]
 )
 def test_table_is_read_once_where_its_cells_fit_into_memory(
     tmp_path: Path,
@@ -384,18 +448,44 @@ def test_tampered_constants_are_found(release: str, tampered: str) -> None:
 def _move_counts(path: Path) -> None:
     """Move the mass of the first column's last stage far away."""
     frame = pd.read_parquet(path)
-    stage = frame[(frame["column"] == "weight") & (frame["stage"] == frame["stage"].max() - 1)]
+    own = frame[frame["column"] == "weight"]
+    stage = own[own["stage"] == own["stage"].max()]
     frame.loc[stage.index, "count"] = stage["count"].to_numpy()[::-1]
     path.chmod(0o644)
     table = frame.astype({"stage": "int32"})
     table.to_parquet(path, index=False, store_schema=False, compression=None)
 
 
-def _write_and_seal(place: Path, facts: Any) -> None:
+def _write_and_seal(place: Path, facts: Any, without: tuple[str, ...] = ()) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
-    write_descriptor(place, release_descriptor(place, facts))
+    descriptor = release_descriptor(place, facts)
+    for key in without:
+        del descriptor["dp"]["scaling"][key]
+    write_descriptor(place, descriptor)
     seal(place)
+
+
+def test_facts_that_were_added_later_have_defaults(tmp_path: Path) -> None:
+    """A bundle of before there were pilots is that of one stage."""
+    release = run_release(private_request(tmp_path, request={"scaling": ONE_STAGE}))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    added = ("pilot", "turned", "metric_radius")
+    _write_and_seal(place, read_release(place).manifest, without=added)
+    read = read_release(place)
+    assert read.manifest.scaling is not None
+    assert (read.manifest.scaling.pilot, read.manifest.is_whitened, read.root) == (0, False, None)
+    verify_release(archive, "toy", release, None)
+
+
+def test_facts_of_a_pilot_are_not_left_out(tmp_path: Path) -> None:
+    release = run_release(private_request(tmp_path))
+    archive = Context.default().archive
+    place = archive.release("toy", release)
+    _write_and_seal(place, read_release(place).manifest, without=("turned",))
+    with pytest.raises(BundleError):
+        verify_release(archive, "toy", release, None)
 
 
 @pytest.mark.parametrize("missing", ["bounds", "present", "radius"])

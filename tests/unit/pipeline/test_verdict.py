@@ -110,7 +110,7 @@ def test_orange_plan_is_green_after_a_proposed_change(
         sizes[key] = orange.facts[key]
         changed = plan_verdict(private_plan(tmp_path, **sizes))
         assert changed.level == "green"
-        assert changed.facts["largest_error"] > 0.06  # and not by far more than needed
+        assert changed.facts["largest_error"] > 0.055  # and not by far more than needed
 
 
 def plain_table(rows: int, p: int, seed: int) -> Any:
@@ -136,10 +136,12 @@ def test_plan_says_what_the_report_of_a_plain_table_says(
     verdict = plan_verdict(plan)
     assert verdict.level == level
     bounds = [(-9.0, 9.0)] * p
-    reports = [
-        ClippedAccuracy.of(privately_scaled(plain_table(rows, p, k), bounds, epsilon, k))
+    whitened = plan.calibration.pilot is not None
+    releases = (
+        privately_scaled(plain_table(rows, p, k), bounds, epsilon, k, whitened=whitened)
         for k in range(5)
-    ]
+    )
+    reports = [ClippedAccuracy.of(each) for each in releases]
     levels = {"good": "green", "warning": "orange", "danger": "red"}
     assert [levels[each.level] for each in reports].count(level) >= 4
     for name, value in (

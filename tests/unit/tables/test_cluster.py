@@ -21,11 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.metric import Metric
 from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.column_constants import first_grid
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.normalisation import FurtherRows, Lost, Missing, Unit
+from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
@@ -135,7 +136,7 @@ def test_cluster_sums_equal_local_sums(
 @pytest.mark.parametrize(
     "further",
     [
-        Lost(radius=0.2, cut=1.0, intercept=0.0),
+        Lost(radius=0.2, unit=0.2, cut=1.0, intercept=0.0),
         Missing(radius=0.2, cut=1.0, columns=(0, 1), indicator=1.0),
     ],
     ids=["lost", "missing"],
@@ -158,6 +159,27 @@ def test_cluster_sums_further_rows_as_one_process_does(
     assert remote[0].gram is not None
     assert np.trace(local[0].gram) > lattice.squared_radius
     assert (local[0].gram == remote[0].gram).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{}, PERSONS], ids=str)
+def test_cluster_measures_rows_in_a_metric_as_one_process_does(
+    changes: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    declared, rows, source = contract(files, **changes), Lattice(P, 14), open_source(files)
+    metric = Metric.near(np.full((P, P), 0.7) + 0.4 * np.eye(P))
+    lost = Lost(radius=0.3, unit=0.2, cut=1.0, intercept=0.0)
+    found = []
+    for engine in (run_locally, Cluster(scheduler)):
+        in_metric: dict[str, Any] = {"metric": metric, "engine": engine}
+        matrix = accumulate(source, declared, Clip(radius=0.3), rows, **in_metric)
+        further = sum_further_rows(source, declared, lost, rows, rows, **in_metric)
+        lengths = count_lengths(source, declared, np.linspace(0, 2, 50), **in_metric)
+        found.append((matrix.gram, further[0].gram, lengths.counts[0]))
+    for local, remote in zip(*found, strict=True):
+        assert np.trace(local) > 0 if local.ndim == 2 else local.sum() > 0
+        assert (local == remote).all()
 
 
 @pytest.mark.slow

@@ -28,7 +28,8 @@ CUTS = (0.125, 1.0, 8.0)
 
 
 def lost_of(radius: float, cut: float = 1.0, intercept: float | None = None) -> Lost:
-    return Lost(radius=radius, cut=cut, intercept=radius / 2 if intercept is None else intercept)
+    intercept = radius / 2 if intercept is None else intercept
+    return Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)
 
 
 def rows_with_intercept(count: int, seed: int = 0) -> Array:
