@@ -22,7 +22,7 @@ from benchmarks.intervals.populations import (
 )
 from benchmarks.intervals.scores import Score
 from benchmarks.statistics.tables import available
-from tests.support.private_release import privately_scaled
+from tests.support.private_release import as_by_default
 
 KINDS = (
     "normal", "collinear", "lognormal", "t4", "bimodal", "binary", "zero-inflated", "Likert",
@@ -99,7 +99,7 @@ def measure(cell: Cell, times: int) -> Result:
         drawn = sample(whole, cell.n, rng)
         own.append(quantities(drawn))
         for folds in FOLDS:
-            scaled = privately_scaled(drawn.cells, drawn.columns, cell.epsilon, rng, folds)
+            scaled = as_by_default(drawn.cells, drawn.columns, cell.epsilon, rng, folds)
             assert scaled is not None  # n mu / sqrt(p) is large enough for private constants
             radii[folds].append(scaled.radius)
             found[folds].append(intervals(scaled.release(rng)))

@@ -17,7 +17,7 @@ from benchmarks.statistics.tables import Table
 from gramercy.estimators.accuracy.clipped_accuracy import traceless_cells
 from gramercy.schemas.evidence import Evidence
 from tests.support.kinds_of_tables import KINDS, round_bounds
-from tests.support.private_release import privately_scaled
+from tests.support.private_release import as_by_default
 from tests.support.verdict_truth import VerdictTruth
 
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
@@ -102,7 +102,7 @@ def _draw(cell: Cell, index: int) -> Draw:
     whole = population(cell.kind, index)
     rng = np.random.default_rng(zlib.crc32(f"{cell!r} {index}".encode()))
     table = sample(whole, cell.n, rng)
-    scaled = privately_scaled(table.cells, table.columns, cell.epsilon, rng)
+    scaled = as_by_default(table.cells, table.columns, cell.epsilon, rng)
     assert scaled is not None  # n mu / sqrt(p) is large enough for private constants
     release = scaled.release(rng)
     found, own, truth = moment_intervals(release), moments(table), moments(whole)

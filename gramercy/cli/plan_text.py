@@ -119,10 +119,10 @@ def _directions(plan: Plan) -> dict[str, str]:
     if not plan.share_of_pilot:
         return {}
     spent = f"{100 * plan.share_of_pilot:.0f} % of the squared mu"
-    kept = "the errors below are those without it; with it they are no larger"
     return {
-        "directions": f"a pilot matrix looks for them ({spent}); if its metric pays, the matrix is "
-        f"drawn in it: {kept} on average, and far smaller ones of coefficients"
+        "directions": f"a pilot matrix looks for them ({spent}). If its metric pays, the matrix is "
+        "drawn in it: the errors of entries below are then upper bounds on average, and those of "
+        "coefficients much smaller"
     }
 
 

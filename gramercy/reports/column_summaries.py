@@ -106,7 +106,7 @@ def own_columns(bundle: ReleaseBundle) -> OwnColumns | None:
         )
     ]
     numeric = [isinstance(column, ColumnFacts) for column in evidence.columns[1:]]
-    known = ~units.unknown(bundle.unbiased, bundle.deviations)
+    known = ~units.unknown(bundle.unbiased, bundle.deviations, evidence.terms)
     pairs_known = np.triu(known & np.logical_and.outer(numeric, numeric), 1)
     missing = None
     if not evidence.present and pairs_known.any():

@@ -18,7 +18,7 @@ from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
 from tests.support.factories import FULL
 from tests.support.kinds_of_tables import KINDS, round_bounds
-from tests.support.private_release import Array, numeric_columns, privately_scaled
+from tests.support.private_release import Array, as_by_default, numeric_columns
 from tests.support.verdict_truth import WRONG, VerdictTruth
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def _released(kind: str, n: int, epsilon: float) -> Released | None:
     cells = KINDS[kind].build(n, np.random.default_rng([48, seed]))
     columns = numeric_columns(list(zip(*map(np.ndarray.tolist, round_bounds(cells)), strict=True)))
     rng = np.random.default_rng(seed)
-    scaled = privately_scaled(cells, columns, epsilon, rng)
+    scaled = as_by_default(cells, columns, epsilon, rng)
     if scaled is None:
         return None
     release = scaled.release(rng)

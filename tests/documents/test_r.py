@@ -34,6 +34,7 @@ PRINTED = (
     "upper",
     "rough",
     "rough_means",
+    "noise",
 )
 R = shutil.which("Rscript")
 
@@ -112,6 +113,7 @@ def test_r_gives_the_numbers_of_python(folder: Path, release: Release) -> None:
     assert list(listed["sentence"]) == [each.notice.sentence for each in release.warnings]
     correlation = np.array(found["r"], dtype=float)
     np.testing.assert_allclose(correlation, release.correlation, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["noise"], release.evidence.deviations, rtol=1e-9)
     for name, bound in zip(("lower", "upper"), release.correlation.interval(0.95), strict=True):
         np.testing.assert_allclose(found[name], bound, rtol=0, atol=1e-12)
 

@@ -32,7 +32,7 @@ from gramercy.scaling.chain import (
     starting_facts,
 )
 from gramercy.scaling.column_constants import LevelGrid
-from gramercy.scaling.shares import shares
+from gramercy.scaling.shares import shares, whitening_pays
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.evidence import Evidence, Histogram
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
@@ -190,6 +190,15 @@ def privately_scaled(
     clipped = chain.clipped(lengths, of_sum, calibration.noise_of_lost_sum(spec))
     scaled = Scaled(clipped, cells, rows, (*histograms, lengths))
     return _turned(scaled, chain, rng) if whitened else scaled
+
+
+def as_by_default(
+    cells: Array, columns: Sequence[Facts], epsilon: float, rng: Rng, folds: int = 1
+) -> Scaled | None:
+    """See `privately_scaled`: with a pilot matrix where it pays, as a request has by default."""
+    p = sum(len(each.levels) if isinstance(each, LevelsFacts) else 1 for each in columns)
+    pays = p > 1 and whitening_pays(len(cells), p, gdp_mu(epsilon, DELTA))
+    return privately_scaled(cells, columns, epsilon, rng, folds, whitened=pays)
 
 
 def _turned(

@@ -296,20 +296,18 @@ class ReleaseBundle:
         if facts is None or rows is None:
             return None
         matrix, p = self.further["missing"], len(self.raw)
-        of_products = rows.radius / math.sqrt(rows.cut) / rows.indicator
-        products, products_sd = matrix[:p, p:] * of_products, facts.noise.sd_off_diagonal
-        if self.root is not None:
-            root = np.linalg.inv(self.whitening.metric)  # type: ignore[union-attr]
-            products = root @ products
-            products_sd *= float(np.sqrt((root**2).sum(axis=1).mean()))
+        root = np.eye(p) if self.root is None else self.root
+        unit = getattr(self.manifest.normalisation, "radius", None) or math.nan
+        of_products = unit / math.sqrt(rows.cut) / rows.indicator
+        sd = facts.noise.sd_off_diagonal
         names, sources = facts.columns, self.manifest.source_columns
         places = {column.name: k for k, column in enumerate(sources) if column is not None}
         return MissingMatrix(
             together=matrix[p:, p:],
-            products=products,
+            products=root @ matrix[:p, p:] * of_products,
             columns=tuple(places[name] for name in names),
-            sd=facts.noise.sd_off_diagonal,
-            products_sd=products_sd * of_products,
+            sd=sd,
+            products_sd=sd * of_products * float(np.sqrt((root**2).sum(axis=1).mean())),
         )
 
     def rows_of(self, group: str | None) -> ReleaseBundle:

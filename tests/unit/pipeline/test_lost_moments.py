@@ -107,20 +107,25 @@ def scaled_rows(spec: ReleaseSpec, cells: pd.DataFrame) -> Array:
     return np.array(rows).T
 
 
-def lost_moments(rows: Array, spec: ReleaseSpec, persons: Array | None = None) -> Array:
+def lost_moments(rows: Array, bundle: ReleaseBundle, persons: Array | None = None) -> Array:
     """What clipping takes away from rows, by the plain formula: a sum over rows."""
+    spec = bundle.manifest
     assert isinstance(spec.normalisation, Clip)
     assert spec.scaling is not None
     assert spec.scaling.cut is not None
     radius, cut = spec.normalisation.length, spec.scaling.cut
-    factors = np.minimum(1.0, radius / np.linalg.norm(rows, axis=1))
+    measured, longest = rows, radius
+    if spec.scaling.metric_radius is not None:
+        assert bundle.whitening is not None
+        measured, longest = rows @ bundle.whitening.metric, spec.scaling.metric_radius
+    factors = np.minimum(1.0, longest / np.linalg.norm(measured, axis=1))
     lost = rows.copy()
     lost[:, 0] = radius / 2
     largest = cut * radius**2
     if persons is not None:
         lost[:, 0] /= math.sqrt(ROWS / PERSONS)
-        length = np.sqrt(np.bincount(persons, ((rows * factors[:, None]) ** 2).sum(axis=1)))
-        factors *= np.minimum(1.0, radius / length)[persons]
+        length = np.sqrt(np.bincount(persons, ((measured * factors[:, None]) ** 2).sum(axis=1)))
+        factors *= np.minimum(1.0, longest / length)[persons]
     lost *= np.sqrt(1 - factors**2)[:, None]
     squares = (lost**2).sum(axis=1)
     lost *= np.minimum(1.0, np.sqrt(largest / np.maximum(squares, 1e-300)))[:, None]
@@ -158,7 +163,7 @@ def test_evidence_has_what_the_rows_lose(
     assert facts.scaling is not None
     assert lost.cut == facts.scaling.cut
     persons = np.arange(ROWS) % PERSONS if "persons" in kind else None
-    expected = lost_moments(scaled_rows(facts, table()), facts, persons) / facts.rows.value
+    expected = lost_moments(scaled_rows(facts, table()), bundle, persons) / facts.rows.value
     assert np.trace(expected) > 0.001
     np.testing.assert_allclose(lost.matrix, expected, atol=2e-2 * np.trace(expected))
     assert any("lattice" in each for each in verify(place))
@@ -194,12 +199,14 @@ def test_one_charge_of_one_mu(tmp_path: Path) -> None:
     plan = read_plan(lost_request(tmp_path))
     calibration, scaling = plan.calibration, plan.spec.scaling
     assert calibration.added is not None
+    assert calibration.pilot is not None
     assert calibration.lost is not None
     assert scaling is not None
     assert scaling.lost == pytest.approx(
         0.06 * (1 - sum(scaling.stages) - scaling.lengths), rel=1e-12
     )
-    mus = [plan.mechanism.guarantee.mu, calibration.added.mu, calibration.lost.guarantee.mu]
+    drawn = [plan.mechanism, calibration.pilot, calibration.lost]
+    mus = [calibration.added.mu, *[each.guarantee.mu for each in drawn]]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu >= np.hypot.reduce(mus) * (1 - 1e-15)
     own = plan.guarantee.mu * math.sqrt(scaling.lost)
@@ -223,7 +230,7 @@ def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
     lost, facts = bundle.evidence.lost, bundle.manifest
     assert lost is not None
     assert facts.lost is not None
-    noise = lost.matrix - lost_moments(scaled_rows(facts, frame), facts) / ROWS
+    noise = lost.matrix - lost_moments(scaled_rows(facts, frame), bundle) / ROWS
     assert np.sqrt((np.diag(noise) ** 2).mean()) == pytest.approx(math.sqrt(2) * lost.sd, rel=0.9)
     above = noise[np.triu_indices(13, 1)]
     assert np.sqrt((above**2).mean()) == pytest.approx(lost.sd, rel=0.4)
@@ -296,7 +303,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         total += lost.matrix * rows
         if not changes:
             own = (table()["ward"] == ("C" if k == 2 else name)).to_numpy()
-            expected = lost_moments(scaled_rows(facts, table())[own], facts) / rows
+            expected = lost_moments(scaled_rows(facts, table())[own], bundle) / rows
             assert np.abs(lost.matrix - expected).max() < 8 * lost.sd
     whole = bundle.evidence.lost
     assert whole is not None
@@ -305,7 +312,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         math.sqrt(3) * groups[0][1].lost.sd * facts.groups[0].rows.value  # type: ignore[union-attr]
     )
     if changes:
-        expected = lost_moments(scaled_rows(facts, table()), facts, persons) / facts.rows.value
+        expected = lost_moments(scaled_rows(facts, table()), bundle, persons) / facts.rows.value
         assert np.abs(whole.matrix - expected).max() < 8 * whole.sd
 
 

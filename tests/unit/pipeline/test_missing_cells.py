@@ -89,7 +89,12 @@ def verify(place: Path) -> tuple[str, ...]:
     return verify_release(archive, "toy", place.parent.name, None).checks
 
 
-def further_rows(spec: ReleaseSpec, cells: pd.DataFrame, persons: Array | None = None) -> Array:
+def further_rows(
+    spec: ReleaseSpec,
+    cells: pd.DataFrame,
+    persons: Array | None = None,
+    metric: Array | None = None,
+) -> Array:
     """Rows with the indicators of their missing cells, by the plain formula; (rows, columns)."""
     assert isinstance(spec.normalisation, Clip)
     assert spec.scaling is not None
@@ -101,6 +106,9 @@ def further_rows(spec: ReleaseSpec, cells: pd.DataFrame, persons: Array | None =
         clamped = cells[facts.name].clip(facts.lower, facts.upper).to_numpy()
         rows.append(np.nan_to_num((clamped - facts.centre) / facts.scale))
     x = np.array(rows).T
+    if spec.scaling.metric_radius is not None:
+        assert metric is not None
+        x, radius = x @ metric, spec.scaling.metric_radius
     x *= np.minimum(1.0, radius / np.linalg.norm(x, axis=1))[:, None] / radius
     m = cells[list(HOLES)].isna().to_numpy().astype(np.float64)
     if persons is not None:
@@ -142,7 +150,7 @@ def test_evidence_says_which_cells_are_missing_together(
     assert missing is not None
     assert [bundle.manifest.names[k] for k in missing.columns] == list(HOLES)
     persons = np.arange(ROWS) % PERSONS if kind == "persons" else None
-    y = further_rows(facts, table(), persons)
+    y = further_rows(facts, table(), persons, bundle.whitening and bundle.whitening.metric)
     expected = y.T @ y / facts.rows.value
     found = bundle.further["missing"]
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.trace(expected))
