@@ -47,11 +47,11 @@ def _whitened(file: str, **values: Any) -> Variant:
 
 
 def _metric(floor: float, exponent: float = 1.0) -> property:
-    """The metric with another floor in units of the noise, or another exponent."""
+    """The metric with another floor, or another exponent."""
 
     def metric(turning: Turning) -> Array:
         values, vectors = np.linalg.eigh(turning.pilot.estimate)
-        least = floor * turning.pilot.noise * len(values) ** 0.5
+        least = max(turning.pilot.noise * len(values) ** 0.5, floor * float(values.mean()))
         powers = (np.maximum(values, 0.0) + least) ** (-exponent / 2)
         inverse: Array = (vectors * powers) @ vectors.T
         return (inverse + inverse.T) / 2
@@ -197,9 +197,9 @@ VARIANTS: Mapping[str, Variant] = {
     "whitening _SLACK: 1": _whitened(_METRIC, _SLACK=1.0),
     "whitening _SLACK: 1.5": _whitened(_METRIC, _SLACK=1.5),
     "whitening _SLACK: always": _whitened(_METRIC, _SLACK=1e9),
-    "whitening metric: half the floor": Variant({_PILOT: _metric(0.5)}, whitened=True),
-    "whitening metric: twice the floor": Variant({_PILOT: _metric(2.0)}, whitened=True),
-    "whitening metric: exponent .8": Variant({_PILOT: _metric(1.0, 0.8)}, whitened=True),
+    "whitening _LEAST: 0": _whitened(_METRIC, _LEAST=0.0),
+    "whitening _LEAST: .3": _whitened(_METRIC, _LEAST=0.3),
+    "whitening metric: exponent .8": Variant({_PILOT: _metric(0.1, 0.8)}, whitened=True),
     "whitening clipping_bias: half": _whitened(_METRIC, clipping_bias=_other_bias(0.5)),
     "whitening clipping_bias: twice": _whitened(_METRIC, clipping_bias=_other_bias(2.0)),
     "pilot without_noise: clipped eigenvalues": Variant(

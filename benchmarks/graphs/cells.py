@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
-from benchmarks.graphs import releases, truths
+from benchmarks.graphs import pairs, releases, truths
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
@@ -31,6 +31,8 @@ class Cell:
     ----------
     source
         Kind of graph, or name of a table.
+    pairs
+        Whether it compares releases in one stage and in two; see `benchmarks.graphs.pairs`.
     p, n
         Numbers of columns and rows.
     epsilon
@@ -44,10 +46,11 @@ class Cell:
     n: int
     epsilon: float
     repetition: int
+    pairs: bool = field(default=False, repr=False)  # the representation seeds the other cells
 
     @property
     def synthetic(self) -> bool:
-        return self.source in KINDS
+        return self.source in KINDS and not self.pairs
 
 
 @dataclass(frozen=True)
@@ -64,18 +67,24 @@ def plan(quick: bool) -> Iterator[Cell]:
     if quick:
         yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
         yield from (Cell(name, *_shape(name), 1.0, 0) for name in truths.present()[:2])
+        yield Cell("autoregressive", pairs.COLUMNS, pairs.ROWS, 1.0, 0, pairs=True)
         return
     for repetition in range(REPETITIONS):
         for kind, p, n, epsilon in product(KINDS, COLUMNS, ROWS, EPSILONS):
             yield Cell(kind, p, n, epsilon, repetition)
         for name, epsilon in product(truths.present(), EPSILONS):
             yield Cell(name, *_shape(name), epsilon, repetition)
+        for kind, epsilon in product(pairs.KINDS, EPSILONS):
+            yield Cell(kind, pairs.COLUMNS, pairs.ROWS, epsilon, repetition, pairs=True)
 
 
 def measure(cell: Cell) -> Result:
     """Apply every method to one release of each kind; the seed depends on the cell only."""
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     started = time.perf_counter()
+    if cell.pairs:
+        both = dict(pairs.measured(cell.source, cell.n, cell.p, cell.epsilon, rng))
+        return Result(cell, round(time.perf_counter() - started, 2), both)
     if cell.synthetic:
         made = truth(cell.source, cell.p, rng)
         rows = made.rows(cell.n, rng)

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.cells import Benchmark, read_results
-from benchmarks.graphs import cells
+from benchmarks.graphs import cells, pairs
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
 from benchmarks.graphs.methods import HEADLINE, METHODS
 from benchmarks.graphs.releases import DELTA, FOLDS
@@ -82,6 +82,7 @@ def _page(results: Results) -> Iterator[str]:
         yield f"\n### {_capitalised(MEASURES[measure])}, {_better(measure)}\n"
         yield from _by_size(results, measure, methods)
     yield from _tables(results)
+    yield from _pairs(results)
     yield "\n## The methods\n"
     for method in METHODS.values():
         yield f"- **{method.title}**{': ' + method.note if method.note else ''}"
@@ -162,7 +163,9 @@ def _tables(results: Results) -> Iterator[str]:
         found += [mean(results, each, "covariance", here) for each in errors]
         texts = ["" if each is None else str(each) for each in found]
         lines.append((f"{name}, {cell.n} x {cell.p}", f"{epsilon:g}", *texts))
-    overall = [mean(results, each, "f1", lambda cell: not cell.synthetic) for each in names]
+    overall = [
+        mean(results, each, "f1", lambda cell: not (cell.synthetic or cell.pairs)) for each in names
+    ]
     texts = ["" if each is None else f"**{each}**" for each in overall]
     lines.append(("all", "", *texts, *("" for _ in errors)))
     head = ["table", "epsilon", *(f"F1: {METHODS[name].title}" for name in names)]
@@ -170,12 +173,49 @@ def _tables(results: Results) -> Iterator[str]:
     yield from (f"- {name}: {TABLES[name].title}" for name in held)
 
 
+def _pairs(results: Results) -> Iterator[str]:
+    yield "\n## Private constants, in one stage and in two\n"
+    yield (
+        f"Other tables: {pairs.COLUMNS} columns, {pairs.ROWS:,} Gaussian rows, bounds at ten "
+        "standard deviations, and `scaling: private`. A release in one stage has spherical noise. "
+        "A release in two stages spends a part of the same epsilon on a pilot matrix, and draws "
+        "the other in its metric, if that pays. Numbers are means over epsilon "
+        f"{_listed(EPSILONS)}: one stage -> two stages. The truth is that of the population; for "
+        "thresholding, the edges are its correlations.\n"
+    )
+    measures: tuple[tuple[Measure, str], ...] = (
+        ("f1", "F1"),
+        ("false", "false edges"),
+        ("stein", "Stein loss"),
+    )
+    for measure, title in measures:
+        lines = []
+        for name, (of, _) in pairs.ESTIMATORS.items():
+            found = [_pair(results, name, measure, kind) for kind in pairs.KINDS]
+            if any(found):
+                lines.append((of, *found))
+        yield from table((title, *pairs.KINDS), lines)
+    yield from (f"- {kind}: {title}" for kind, title in pairs.KINDS.items())
+
+
+def _pair(results: Results, name: str, measure: Measure, kind: str) -> str:
+    def here(cell: Cell) -> bool:
+        return cell.pairs and cell.source == kind
+
+    both = [mean(results, f"{stages}-{name}", measure, here) for stages in pairs.STAGES]
+    return " -> ".join(str(each) for each in both if each is not None)
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{each:g}" for each in values)
+
+
 def _at_setting(p: int, n: int, epsilon: float) -> Where:
     return lambda cell: cell.synthetic and (cell.p, cell.n, cell.epsilon) == (p, n, epsilon)
 
 
 def _at_table(name: str, epsilon: float) -> Where:
-    return lambda cell: (cell.source, cell.epsilon) == (name, epsilon)
+    return lambda cell: not cell.pairs and (cell.source, cell.epsilon) == (name, epsilon)
 
 
 def _cell(cell: Cell) -> str:

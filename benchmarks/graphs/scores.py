@@ -13,6 +13,8 @@ from benchmarks.arrays import Array
 
 Edges = NDArray[np.bool_]
 
+NO_EDGE = 1e-8  # entries of a precision matrix up to it are rounding errors
+
 
 @dataclass(frozen=True)
 class Target:
@@ -47,12 +49,15 @@ class Scores:
         Stein loss tr(P T) - log det(P T) - p of the precision matrix T; P is the true moment.
     covariance
         Frobenius error of the covariance, divided by the norm of P.
+    false
+        Share of false edges among the found ones.
     """
 
     auc: float | None = None
     f1: float | None = None
     stein: float | None = None
     covariance: float | None = None
+    false: float | None = None
 
 
 def auc(ranks: Array, edges: Edges) -> float | None:
@@ -77,6 +82,11 @@ def entry(path: list[Array | None]) -> Array:
 def f1(edges: Edges, target: Target) -> float:
     both = (edges & target.edges).sum()
     return _rounded(2 * both / max(edges.sum() + target.edges.sum(), 1))
+
+
+def false(edges: Edges, target: Target) -> float:
+    """The share of false edges; 0 without edges."""
+    return _rounded((edges & ~target.edges).sum() / max(edges.sum(), 1))
 
 
 def stein(precision: Array, target: Target) -> float | None:

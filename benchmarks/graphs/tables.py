@@ -13,7 +13,7 @@ from benchmarks.graphs.cells import Cell, Result
 from benchmarks.graphs.methods import HEADLINE, METHODS
 
 Results = dict[Cell, Result]
-Measure = Literal["f1", "auc", "stein", "covariance"]
+Measure = Literal["f1", "auc", "stein", "covariance", "false"]
 MEASURES: dict[Measure, str] = {
     "f1": "F1 of the edges",
     "auc": "area under the curve of the edges",

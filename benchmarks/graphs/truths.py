@@ -43,13 +43,24 @@ class Truth:
 
 def truth(kind: str, p: int, rng: Rng) -> Truth:
     """Build a graph of that kind; its covariance has a unit diagonal."""
-    precision = {"ar1": _ar1, "hub": _hub, "random": _random}[kind](p, rng)
-    covariance = np.linalg.inv(precision)
-    root = np.sqrt(np.diag(covariance))
-    covariance /= np.outer(root, root)
+    precision = _PRECISIONS[kind](p, rng)
+    covariance = _correlations(precision)
     edges = np.abs(precision) > 1e-8
     np.fill_diagonal(edges, False)
-    return Truth(of_unit_rows(covariance), edges, np.linalg.cholesky(covariance))
+    root = np.asarray(np.linalg.cholesky(covariance), np.float64)
+    return Truth(of_unit_rows(covariance), edges, root)
+
+
+def correlations(kind: str, p: int, rng: Rng) -> Array:
+    """The correlation matrix of a graph of that kind."""
+    return _correlations(_PRECISIONS[kind](p, rng))
+
+
+def _correlations(precision: Array) -> Array:
+    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    root = np.sqrt(np.diag(covariance))
+    scaled: Array = covariance / np.outer(root, root)
+    return scaled
 
 
 def of_unit_rows(covariance: Array) -> Array:
@@ -75,6 +86,16 @@ def _ar1(p: int, _rng: Rng) -> Array:
     return np.asarray(np.linalg.inv(covariance), dtype=np.float64)
 
 
+def _autoregressive(p: int, _rng: Rng) -> Array:
+    covariance: Array = 0.9 ** np.abs(np.subtract.outer(range(p), range(p)))
+    return np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+
+
+def _blocks(p: int, _rng: Rng) -> Array:
+    same = np.equal.outer(np.arange(p) // 5, np.arange(p) // 5)
+    return np.asarray(np.linalg.inv(0.64 * same + 0.36 * np.eye(p)), dtype=np.float64)
+
+
 def _hub(p: int, _rng: Rng) -> Array:
     links = np.zeros((p, p))
     for hub in range(0, p, 10):
@@ -93,6 +114,14 @@ def _definite(links: Array) -> Array:
     made: Array = links + (0.2 - np.linalg.eigvalsh(links)[0]) * np.eye(len(links))
     return made
 
+
+_PRECISIONS = {
+    "ar1": _ar1,
+    "hub": _hub,
+    "random": _random,
+    "autoregressive": _autoregressive,
+    "blocks": _blocks,
+}
 
 # Next to the checkout, unless the environment variable names another folder.
 FOLDER = Path(os.environ.get("GRAMERCY_TABLES", Path(__file__).parents[3] / "shared" / "data"))

@@ -37,8 +37,9 @@ def _not_comparable(earlier: str, later: str) -> RequestError:
         "'{earlier}' and '{later}' are not estimates of the same matrix.",
         "Compare releases of the same data set, columns, normalisation and penalty. Releases with "
         "private constants have the same ones if a request takes them from the other release: "
-        "'scaling: {{from: RELEASE}}'. In Python, release.compare(other) compares means, standard "
-        "deviations and correlations, also of releases with different constants.",
+        "'scaling: {{from: RELEASE}}', if that one was drawn in one stage ('stages: 1'). In "
+        "Python, release.compare(other) compares means, standard deviations and correlations, "
+        "also of releases with different constants.",
         earlier=earlier,
         later=later,
     )

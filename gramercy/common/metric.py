@@ -62,7 +62,7 @@ class Metric:
         `scaled`: shape (q, rows), finite.
         """
         exponents = row_exponents(scaled)
-        return self.of_whole(np.rint(np.ldexp(scaled, ROW_BITS - exponents)), exponents)
+        return self.of_whole(np.rint(scaled * np.ldexp(1.0, ROW_BITS - exponents)), exponents)
 
     def of_whole(self, rows: Array, exponents: NDArray[np.int64]) -> Array:
         """A z for rows that are already in whole numbers; see `row_exponents`."""

@@ -19,7 +19,7 @@ from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
-_SLACK, _ROOT = 1.25, math.sqrt(2)
+_LEAST, _SLACK, _ROOT = 0.1, 1.25, math.sqrt(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,12 @@ class Turning:
     def metric(self) -> Array:
         """The symmetric A for which A z has about the identity as second moment; shape (q, q).
 
-        Directions in which the rows vary less than the noise of the pilot keep its size.
+        A floor is added to the eigenvalues: the noise of the pilot, or a tenth of the mean square
+        of a column. Else rows that differ from the others where these hardly vary would be so long
+        that they are lost.
         """
         values, vectors = np.linalg.eigh(self.pilot.estimate)
-        floor = self.pilot.noise * math.sqrt(len(values))
+        floor = max(self.pilot.noise * math.sqrt(len(values)), _LEAST * float(values.mean()))
         inverse = (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
         return np.asarray((inverse + inverse.T) / 2, np.float64)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cells import append, read_results
-from benchmarks.graphs import cells, page, releases, scores, tables, truths
+from benchmarks.graphs import cells, page, pairs, releases, scores, tables, truths
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from gramercy.mechanisms.accounting.gdp import gdp_delta
@@ -104,12 +104,26 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     assert tables.comparison(held, "f1", "lasso-auto", "gpp") is not None
 
 
+def test_pair_of_releases_is_measured_stored_and_reported(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    result = cells.measure(cells.Cell("autoregressive", 8, 10_000, 1.0, 0, pairs=True))
+    one, two = (result.methods[f"{stages}-ridge"].stein for stages in pairs.STAGES)
+    assert one is not None
+    assert two is not None
+    assert two < one / 2
+    append(path, result)
+    assert read_results(path, cells.Result) == {result.cell: result}
+    page.write(tmp_path)
+    shown = (tmp_path / "results.md").read_text().split("in one stage and in two")[1]
+    assert "| ridge, auto |" in shown
+
+
 def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(truths, "FOLDER", tmp_path)
     assert truths.present() == []
     planned = list(cells.plan(quick=True))
     assert planned
-    assert all(cell.synthetic for cell in planned)
+    assert all(cell.synthetic or cell.pairs for cell in planned)
     folder = tmp_path / "wine_quality"
     folder.mkdir()
     rng = np.random.default_rng(4)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,8 @@ class RowTransform:
     # results are identical.
     kernel: Kernel | None = None
     metric: Metric | None = None  # in which rows are measured, if it is not that of scaled rows
+    # The rows in the metric, compiled: only the few that lose something are then repaired in NumPy.
+    measure: MetricRows | None = None
 
     @classmethod
     def of(
@@ -61,13 +63,15 @@ class RowTransform:
         columns = tuple(contract.columns.values())
         kernel: Kernel | None = None
         is_compiled = is_large(contract.rows, lattice.p) or is_loaded(normalise_kernel)
+        rows, measure = (columns, contract.intercept), None
+        if is_compiled and isinstance(normalisation, Lost) and metric is not None:
+            measure = MetricRows(*rows, metric)
         if is_compiled and not isinstance(normalisation, FurtherRows):
-            rows = (columns, contract.intercept)
             if metric is None:
                 kernel = NormaliseKernel.of(*rows, normalisation, lattice)
             else:
                 kernel = MetricKernel(*rows, metric, normalisation, lattice)
-        return cls(columns, contract.intercept, normalisation, lattice, kernel, metric)
+        return cls(columns, contract.intercept, normalisation, lattice, kernel, metric, measure)
 
     def integers(
         self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
@@ -106,6 +110,13 @@ class RowTransform:
     def _block(
         self, cells: NDArray[np.float64], repairs: Repairs, factors: Factors = None
     ) -> NDArray[np.float64]:
+        if self.measure is not None and isinstance(self.normalisation, Lost):
+            measured = self.measure(cells, Repairs.zeros(len(self.columns)))
+            clipped = np.flatnonzero(_kept(measured, self.normalisation, factors) < 1.0)
+            rows = np.zeros((self.lattice.p, cells.shape[1]))
+            own = None if factors is None else factors[clipped]
+            rows[:, clipped] = replace(self, measure=None)._block(cells[:, clipped], repairs, own)
+            return rows
         scaled = repair(
             cells, self.columns, repairs, intercept=self.intercept, constants=self._constants
         )
@@ -299,11 +310,7 @@ def lost_rows(
     -----
     The same care as in `normalise`: lengths are products of a moderate number and a power of two.
     """
-    length, power = _lengths(scaled if measured is None else measured)
-    with np.errstate(over="ignore"):
-        kept = np.minimum(lost.radius * (1.0 if power is None else power) / length, 1.0)
-    if factors is not None:
-        kept *= factors
+    kept = _kept(scaled if measured is None else measured, lost, factors)
     clipped = np.flatnonzero(kept < 1.0)
     rows = np.zeros_like(scaled)
     if not clipped.size:
@@ -321,6 +328,16 @@ def lost_rows(
         long = np.minimum(share * of_y / powers / lost.longest(np.nan), 1.0)
     rows[:, clipped] = y * (long / np.where(of_y > 0, of_y, 1.0))
     return rows
+
+
+def _kept(measured: NDArray[np.float64], lost: Lost, factors: Factors) -> NDArray[np.float64]:
+    """The root of w of every row; see `lost_rows`."""
+    length, power = _lengths(measured)
+    with np.errstate(over="ignore"):
+        kept: NDArray[np.float64] = np.minimum(
+            lost.radius * (1.0 if power is None else power) / length, 1.0
+        )
+    return kept if factors is None else kept * factors
 
 
 def missing_rows(

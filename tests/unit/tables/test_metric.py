@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,12 @@ from gramercy.common.metric import Metric, row_exponents
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.normalisation import Clip, Lost
 from gramercy.tables.counts.counting import RowLengths
-from gramercy.tables.sums.row_transform import MetricKernel, Repairs, RowTransform
+from gramercy.tables.sums.row_transform import (
+    MetricKernel,
+    MetricRows,
+    Repairs,
+    RowTransform,
+)
 
 Array = NDArray[np.float64]
 
@@ -222,3 +228,20 @@ def test_rows_with_one_enormous_cell_are_clipped_and_others_are_exact() -> None:
     direction = metric.matrix[:, 1] / np.linalg.norm(metric.matrix[:, 1])
     shown = made[0][:, largest].T @ direction / 2.0**LATTICE.bits
     assert np.allclose(np.abs(shown), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_compiled_lengths_find_the_same_losses(persons: bool) -> None:
+    metric, cells = Metric.near(a_matrix(9)), some_cells(9, 3000)
+    cells[2] /= 1e5
+    lengths = RowLengths(COLUMNS, True, WIDTH, metric, large=True).squares(cells) / 2.0**20
+    radius = math.sqrt(np.quantile(lengths, 0.9))
+    lost = Lost(radius=radius, unit=2.0, cut=8.0, intercept=0.5)
+    factors = np.random.default_rng(9).uniform(0.5, 2, 3000).clip(max=1.0) if persons else None
+    plain = RowTransform(COLUMNS, True, lost, LATTICE, None, metric)
+    quick = replace(plain, measure=MetricRows(COLUMNS, True, metric))
+    expected = plain.integers(cells, Repairs.zeros(4), factors)
+    assert 0 < expected.any(axis=0).sum() < 3000
+    assert (quick.integers(cells, Repairs.zeros(4), factors) == expected).all()
+    squares = quick.squares(cells, Repairs.zeros(4), factors)
+    assert (squares == (expected * expected).sum(axis=0)).all()
