@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.level_moments import LevelMoments
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 
 Array = NDArray[np.float64]
 
 Z95 = 1.96
+_UNSEEN = 0.25  # standard deviation of what unseen rows add, by its upper bound
 _FLOOR = 2.0  # standard deviations of the noise that a variance must exceed
 
 
@@ -24,21 +27,42 @@ class LostMoments:
     weight: float  # of all rows
     first: Array
     second: Array
-    bias: Array  # half widths of intervals of 95 % of `second`, shape (p, p)
+    errors: EntryCovariance  # of `second`, by noise
+    unseen: Array  # second moments that no matrix has; shape (p,)
 
     def times(self, factor: float) -> LostMoments:
         """The moments in another unit."""
-        arrays = (self.first, self.second, self.bias)
-        return LostMoments(factor * self.weight, *(factor * each for each in arrays))
+        return LostMoments(
+            factor * self.weight,
+            factor * self.first,
+            factor * self.second,
+            self.errors.scaled(np.full(len(self.first), math.sqrt(factor))),
+            factor * self.unseen,
+        )
+
+    @property
+    def bias(self) -> Array:
+        """Half widths of intervals of 95 % of `second`, without rows that are not seen."""
+        return Z95 * np.sqrt(np.maximum(self.errors.variance(len(self.first)), 0.0))
+
+    def all_errors(self, moment: Array) -> EntryCovariance:
+        """Errors of `second` by noise, and by rows that are not seen, whose shape may be any.
+
+        These are few, and like those with this second moment.
+        """
+        share = self.unseen / np.maximum(np.diag(moment), 1e-300)
+        root = np.sqrt(np.clip(share, 0.0, 1.0) * _UNSEEN)
+        unseen = moment * np.outer(root, root)
+        return EntryCovariance((*self.errors.products, (unseen, unseen)))
 
     def of(self, columns: Sequence[int]) -> LostMoments:
         """Of some of the columns."""
-        pairs = np.ix_(columns, columns)
         return LostMoments(
             self.weight,
             self.first[columns],
-            self.second[pairs],
-            self.bias[pairs],
+            self.second[np.ix_(columns, columns)],
+            self.errors.transformed(np.eye(len(self.first))[columns]),
+            self.unseen[columns],
         )
 
 

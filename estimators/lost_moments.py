@@ -23,6 +23,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.metric import congruence
 from gramercy.estimators.clipped_moments import Z95, ClippedMoments, LostMoments
 from gramercy.estimators.column_tails import ColumnTails
 from gramercy.estimators.continued_tail import ContinuedTail
@@ -257,6 +258,34 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
     return expected + trust * moved, trust
 
 
+_USUAL_SPREAD = 0.15  # kappa; on real tables .03 to .2, where clipping was measured
+
+
+def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovariance]:
+    """How much what was lost differs from what is expected of it, and its errors.
+
+    In the axes of the expected second moment, with eigenvalues l, the differences of the entries
+    have the variances kappa l_i l_j, as those of a matrix of a few rows would: two nearly collinear
+    columns lost nearly the same. Each is shrunk by the noise of the lost matrix. kappa is that of
+    the differences beyond the noise, less a standard deviation of its error, at most 1. Errors are
+    at least those of .15: where the noise hides differences, there may be usual ones.
+
+    `expected`: positive semidefinite, shape (p, p). `noise`: standard deviation of the lost matrix.
+    """
+    values, axes = np.linalg.eigh(expected)
+    values = np.maximum(values, 0.0)
+    moved, products = congruence(axes.T, lost - expected), np.outer(values, values)
+    pairs, square = np.triu_indices(len(values), 1), max(noise * noise, 1e-300)
+    weights = products[pairs]
+    length = max(float(np.linalg.norm(weights)), 1e-300)
+    beyond = float(weights @ (moved[pairs] ** 2 - square)) / length - math.sqrt(2) * square
+    kappa = float(np.clip(beyond / length, 0.0, 1.0))
+    shrunk = congruence(axes, moved * kappa * products / (kappa * products + square))
+    kappa = max(kappa, _USUAL_SPREAD)
+    unknown = 1 / (1 + kappa * products / square)
+    return shrunk, EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+
+
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     """Moments about the means of a release that publishes what clipping took away; else None.
 
@@ -380,23 +409,21 @@ def moments_of(
 
     # Off the diagonal: what the tail adds to the correlation of what was kept.
     roots = np.sqrt(np.outer(d, d))
-    prior, upper = _as_correlation(denoised[1:, 1:]) * roots, np.triu_indices(len(d), 1)
-    gain = lost.matrix[1:, 1:] - prior
-    excess = float((gain[upper] ** 2).sum()) - len(upper[0]) * s * s
-    kappa = float(np.clip(excess / max(float((roots[upper] ** 2).sum()), 1e-15), 0.0, 1.0))
-    trust_pair = kappa * roots**2 / (kappa * roots**2 + s * s)
-    lost_pairs = prior + trust_pair * gain
+    expected = _as_correlation(denoised[1:, 1:]) * roots
+    gain, errors = _gain(lost.matrix[1:, 1:], expected, s)
+    of_gain = np.maximum(errors.variance(len(d)), 0.0)
+    trust_pair = np.minimum(of_gain / max(s * s, 1e-300), 1.0)
+    lost_second = expected + gain
+    lost_pairs = lost_second.copy()
     np.fill_diagonal(lost_pairs, d)
     beyond = _beyond_the_cut(of_column, roots)
 
     # Correlations: between those with what was lost, and those of what was kept.
     shifted = mean[:, None] + presence.shift
-    covariance = (
-        denoised[1:, 1:] + lost_pairs + beyond * trust_pair * gain
-    ) / products - shifted * shifted.T
+    covariance = (denoised[1:, 1:] + lost_pairs + beyond * gain) / products - shifted * shifted.T
     deviations = np.sqrt(np.outer(variance, variance))
     of_kept = _kept_correlation(denoised, weight, presence)
-    of_lost = np.sqrt(trust_pair) * s * (1 + trust_pair * beyond) / pairs / deviations
+    of_lost = np.sqrt(of_gain) * (1 + trust_pair * beyond) / pairs / deviations
     correlation, apart = _between(
         of_kept,
         np.clip(covariance / deviations, -1, 1),
@@ -420,8 +447,6 @@ def moments_of(
     )
     unlike = np.abs(presence.shift) / np.sqrt(variance)[:, None]
     unseen = np.minimum(np.sqrt(np.outer(of_column, of_column)) / pairs / deviations, 2.0)
-    of_pairs = Z95 * np.sqrt(trust_pair) * s
-    np.fill_diagonal(of_pairs, Z95 * losses.error)
 
     mean_bias = np.minimum(np.sqrt(losses.weight * of_column / o), np.sqrt(variance) / 2)
     cells = rows * o
@@ -444,7 +469,7 @@ def moments_of(
         mean_sampling=np.sqrt(variance / cells),
         variance_sampling=variance * np.sqrt((kurtosis - 1) / cells),
         correlation_sampling=heavy * (1 - correlation**2) / np.sqrt(rows * pairs),
-        lost=LostMoments(losses.weight, observed, lost_pairs, of_pairs),
+        lost=LostMoments(losses.weight, observed, lost_second, errors, of_column),
     ).with_levels(levels)
 
 

@@ -2,13 +2,9 @@
 
 The coefficients are those of the clipped rows. With what they lost added to the moments, they move
 by D, which bounds the bias of clipping as far as it is published. The lost second moments L have
-errors themselves, with half widths H of 95 %. By the scores L e, with the coefficients e = (1, -b)
-of the residual, they move the coefficients by M L e, where M is the inverse of C_xx. So the error
-of coefficient j by noise has the variance
-
-sum over x of M_jx^2 sum over i of (H_xi / 1.96)^2 e_i^2
-
-besides that of the released matrix.
+errors themselves. By the scores L e, with the coefficients e = (1, -b) of the residual, they move
+the coefficients by M L e, where M is the inverse of C_xx. So the error of the coefficients by noise
+has the covariance M Cov(L e) M besides that of the released matrix.
 
 A column of which clipping hides the spread, or of which only the sign is published, has no
 coefficient.
@@ -17,14 +13,16 @@ coefficient.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.clipped_moments import Z95, LostMoments
 from gramercy.estimators.linear.design import Design
+from gramercy.estimators.linear.filtered_fit import FilteredFit
 from gramercy.estimators.lost_moments import clipped_moments
+from gramercy.estimators.uncertainty.entry_covariance import noise_of_scores
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -37,6 +35,8 @@ class Clipping:
     """What clipping took from the outcome, first, and the k regressors; shape (1 + k,) each."""
 
     lost: LostMoments
+    # half widths of 95 % of the lost second moments by rows with one cell of a pair
+    unlike: Array
     signs: NDArray[np.bool_]  # columns of which only the sign is published
     hidden: NDArray[np.bool_]  # columns of which clipping hides the spread
     variance: Array  # in scaled units, with what clipping took away; NaN within the noise
@@ -51,25 +51,31 @@ class Clipping:
         (below, above), bias = moments.variance_shift, moments.variance_bias
         low, high = moments.variance - below - bias, moments.variance + above + bias
         known = moments.known[columns]
-        lost = moments.lost
         # Rows with one cell of a pair may be unlike those with both.
         present = np.array(evidence.present[1:] or [1.0] * len(moments.mean))
         deviations = np.sqrt(moments.variance) * present * math.sqrt(evidence.rows_each)
         unlike = moments.correlation_missing * np.outer(deviations, deviations)
-        lost = replace(lost, bias=np.hypot(lost.bias, unlike))
         return cls(
-            lost.of(columns).times(1 / evidence.rows_each),
+            moments.lost.of(columns).times(1 / evidence.rows_each),
+            unlike[np.ix_(columns, columns)] / evidence.rows_each,
             np.array([evidence.names[index] in evidence.signs for index in design.columns]),
             known & (low * _LARGEST_RATIO**2 < high)[columns],
             np.where(known, moments.variance[columns], np.nan),
         )
 
-    def errors(self, inverse: Array, coefficients: Array) -> Array:
+    def errors(self, fit: FilteredFit, spread: float) -> Array:
         """Standard errors of the coefficients by those of the lost moments, in scaled units.
 
-        `inverse`, `coefficients`: of the fit to the moments with the lost ones. Returns shape (k,).
+        `fit`: to the moments with the lost ones. `spread`: variance of the residuals. Returns shape
+        (k,).
         """
-        residual = np.append(1.0, -coefficients)
-        scores = ((self.lost.bias / Z95) ** 2 @ residual**2)[1:]
-        errors: Array = np.sqrt(inverse**2 @ scores)
+        residual = np.append(1.0, -fit.coefficients)
+        moment = np.zeros((len(residual), len(residual)))
+        moment[1:, 1:] = fit.positive
+        moment[0, 1:] = moment[1:, 0] = fit.positive @ fit.coefficients
+        moment[0, 0] = spread + fit.coefficients @ moment[1:, 0]
+        scores = noise_of_scores(self.lost.all_errors(moment), residual)
+        scores += np.diag((self.unlike / Z95) ** 2 @ residual**2)
+        squares = ((fit.inverse @ scores[1:, 1:]) * fit.inverse).sum(axis=1)
+        errors: Array = np.sqrt(np.maximum(squares, 0.0))
         return errors

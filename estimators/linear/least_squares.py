@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,24 @@ from numpy.typing import NDArray
 from gramercy.estimators.clipped_moments import LostMoments
 from gramercy.estimators.linear.clipping import Clipping
 from gramercy.estimators.linear.design import Design
+from gramercy.estimators.linear.filtered_fit import (
+    FilteredFit,
+    Moments,
+    filtered_fit,
+    regularisation,
+)
+from gramercy.estimators.linear.noise_metric import NoiseMetric
 from gramercy.estimators.missing_cells import Presence, presence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.solvers.columnwise import columnwise
-from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.entry_covariance import noise_of_scores
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.moment_errors import release_noise, tail_factor
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 
-# Moments about the means for a regression, such that all noise has one size.
+# Moments about the means for a regression.
 #
 # With r the radius at which rows were clipped, T = r^2 S estimates E[w z z^T], where w is the
 # weight of a row. (Without a radius all rows have one weight, and T = S / S_00.) For weight s and
@@ -31,8 +38,8 @@ from gramercy.schemas.facts import ColumnFacts
 # C = T - s m m^T.
 #
 # Where a share o_j of the cells of column j is present, C belongs to the columns o_j z_j: its
-# off-diagonal entries need no correction, and C_jj = o_j T_jj - s m_j^2. So the noise off the
-# diagonal keeps one standard deviation, which corrected moments of the columns z_j would not have.
+# off-diagonal entries need no correction, and C_jj = o_j T_jj - s m_j^2. So the noise keeps its
+# metric, which corrected moments of the columns z_j would not.
 #
 # The weight and the means are noisy too. s is moved towards 1, the weight of rows that were not
 # clipped, and m towards the public centres, by the positive-part rule of James and Stein (1961).
@@ -41,19 +48,6 @@ from gramercy.schemas.facts import ColumnFacts
 Array = NDArray[np.float64]
 
 _SURE = 5.0  # standard deviations of the noise: below, the weight of the rows is at least a half
-
-
-class Moments(NamedTuple):
-    """Moments of the outcome, first, and of the k regressors."""
-
-    weight: float  # mean weight s of the rows; NaN if it is not positive
-    mean: Array  # not moved towards the centres; shape (1 + k,)
-    covariance: Array  # C, shape (1 + k, 1 + k); may be indefinite
-
-    def of(self, regressors: NDArray[np.bool_]) -> Moments:
-        """Moments of the outcome and of some of the regressors, shape (k,)."""
-        kept = np.append(True, regressors)
-        return Moments(self.weight, self.mean[kept], self.covariance[np.ix_(kept, kept)])
 
 
 @dataclass(frozen=True)
@@ -65,9 +59,8 @@ class Centring:
     # share o_j of the cells that are present, shape (1 + k,); 1 for a column without any cell,
     # which has zeros in T
     present: Array
-    # largest standard deviation of the noise in an entry of C off the diagonal. It is that of all
-    # entries, except for the law ``noisy-rows``.
-    noise: float
+    noise: NoiseMetric  # of T, and nearly that of C
+    deviations: Array  # standard deviations of the noise in T, shape (1 + k, 1 + k)
     # bounds on s: at least one half where noise may hide the weight; at most 1, except that the
     # number of rows of a person is only known from the matrix
     least_weight: float
@@ -88,16 +81,16 @@ class Centring:
         else:
             return None
         used = deviations[np.ix_([0, *columns], [0, *columns])] * factor
-        off_diagonal = ~np.eye(len(used), dtype=bool)
-        noise = float(used[off_diagonal].max(initial=0.0))
         least_weight = min(0.5, _SURE * float(used[0, 0]))
         most_weight = 1.0 if evidence.rows_each == 1 else math.inf
         weight = min(most_weight, max(least_weight, float(factor * raw[0, 0])))
-        weight_share = 1.0 if weight > 1 else _kept(1 - weight, float(used[0, 0]), 1)
+        weight_share = 1.0 if weight > 1 else _kept(np.array([1 - weight]), used[:1, 0])
         mean = factor * raw[0, columns] / (1 - weight_share * (1 - weight))
-        k = len(columns) - 1
-        mean_share = np.full(1 + k, _kept(float(np.linalg.norm(mean[1:])), noise, k))
-        mean_share[0] = _kept(float(mean[0]), noise, 1)
+        of_means = used[0, 1:]
+        mean_share = np.full(1 + len(design.regressors), _kept(mean[1:], of_means[1:]))
+        mean_share[0] = _kept(mean[:1], of_means[:1])
+        of_columns = math.sqrt(factor) * np.eye(len(raw))[columns]
+        noise = release_noise(evidence).transformed(of_columns)
         shares = np.array(evidence.present or [1.0] * len(raw))[columns]
         present = np.where(shares > 0, shares, 1.0)
         together = presence(evidence, np.array(evidence.present[1:]))
@@ -105,7 +98,8 @@ class Centring:
             columns,
             factor,
             present,
-            noise,
+            NoiseMetric.of(noise, len(columns)),
+            used[1:, 1:],
             least_weight,
             most_weight,
             weight_share,
@@ -139,11 +133,10 @@ class Centring:
         return Moments(weight, mean, moments.covariance + second)
 
 
-def _kept(length: float, deviation: float, dimension: int) -> float:
-    """The positive-part share of a vector of this length with noise in each coordinate."""
-    if length == 0:
-        return 1.0
-    return max(0.0, 1 - dimension * (deviation / length) ** 2)
+def _kept(vector: Array, deviations: Array) -> float:
+    """The positive-part share of a vector with noise of these deviations."""
+    square = float(vector @ vector)
+    return max(0.0, 1 - float(deviations @ deviations) / square) if square > 0 else 1.0
 
 
 # If the residuals of the population do not depend on the regressors, intervals cover the
@@ -157,22 +150,11 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 #
 # b2_j -+ (quantile sqrt(Var b2_j) + bias_j),   bias_j = nu_j max(|b|, |b2|),
 #
-# where nu_j is the norm of row j of I - M C_xx (see `filtered_fit`). Where a release publishes what
-# clipping took away, the bias and the noise of `linear.clipping` are added. Where nu_j exceeds 0.3,
-# noise hides how the coefficient differs from others, and it is unknown.
-#
-# *Fit*, by Tikhonov's filter on the squared spectrum.
-# With the eigenvalues w and eigenvectors V of C_xx, and delta of the size of the squared noise, the
-# fit for prediction and the coefficients with less bias are
-#
-# b = V f V^T C_xy,   f = w_+ / (w^2 + delta),
-# b2 = M C_xy,   M = V f2 V^T,   f2 = f (2 - w f).
-#
-# The bias of b is delta / w^2 of the signal in each direction, while that of ridge regression is
-# penalty / w; that of b2 is the square of it. Directions without signal are left out, so that
-# collinear columns do not amplify the noise.
-#
-# Tikhonov and Arsenin (1977), "Solutions of ill-posed problems".
+# where nu_j is the norm of row j of (I - M C_xx) B^-T, and |b| that of B^T b (see
+# `linear.filtered_fit`).
+# Where a release publishes what clipping took away, the bias and the noise of `linear.clipping` are
+# added. Where nu_j exceeds 0.3 times the norm of row j of B^-T, noise hides how the coefficient
+# differs from others, and it is unknown.
 #
 # *Errors* by noise and by sampling, as covariances of the scores.
 # Let e = (-a, 1, -b) be the coefficients of the residual y - a - b x, in the order of intercept,
@@ -209,8 +191,9 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 # minimise over b  b^T P b / 2 - c^T b + sum penalty_i |b_i|,
 # penalty_i^2 = 2 log(1 + k) (tails r / n + t_i^2 |e|^2),
 #
-# where r is the variance of the residuals, e = (1, -b) in the units of the moments, and t_i |e| the
-# standard deviation of the noise in c_i - (P b)_i. So the penalty is a little above what sampling
+# where r is the variance of the residuals, e = (1, -b) in the units of the moments, |e| its length
+# in the metric of the noise, and t_i |e| the standard deviation of the noise in c_i - (P b)_i. So
+# the penalty is a little above what sampling
 # and noise together do to the largest of k scores: coefficients that these could have made are
 # zero. As r and e depend on b, there are two rounds. The selected coefficients are not those of the
 # lasso, which are too small, but those of `filtered_fit` without the other regressors (Meinshausen
@@ -220,8 +203,6 @@ def _kept(length: float, deviation: float, dimension: int) -> float:
 
 _MOST_LEAKAGE = 0.3  # largest nu of a coefficient that is known
 _CLEAR = 2.0  # standard deviations of the noise that a variance must exceed to be known
-_DELTA = 4.0  # times k and the squared standard deviation of the noise
-_ROUNDING = 1e-12  # eigenvalues below this share of the largest one are zero
 _ROUNDS = 2  # lasso problems; the second knows r and e of the first
 _RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
 _LEAST_RESIDUAL = 1e-3  # share of the outcome's variance, of which noise may leave less, or none
@@ -305,15 +286,17 @@ def regression(  # noqa: PLR0915  one derivation
     variance_noise = evidence.deviations[design.outcome, design.outcome] * centring.factor
     if not moments.covariance[0, 0] > 2 * variance_noise:
         return None
-    delta = regularisation(centring.noise, k)
-    fit, units = filtered_fit(moments, delta), Units.of(evidence, design, moments, centring.present)
+    noise = centring.noise  # in its own metric
+    delta = regularisation(noise.size, k)
+    fit = filtered_fit(moments, noise, delta)
+    units = Units.of(evidence, design, moments, centring.present)
     # Scores of the intercept and the regressors to errors of (intercept, coefficients).
     response = units.response(fit.inverse @ np.column_stack([-moments.mean[1:], np.eye(k)]))
 
     residual = np.append(1.0, -fit.coefficients)
     spread = moments.covariance[0, 0] - 2 * fit.coefficients @ moments.covariance[1:, 0]
     spread += fit.coefficients @ fit.positive @ fit.coefficients
-    spread = max(float(spread), 2 * centring.noise)
+    spread = max(float(spread), 2 * noise.size * noise.length(residual) ** 2)
     rows, tails = max(evidence.rows, 1.0), tail_factor(evidence)
     if (centring.present < 1).any():
         centred = incomplete_scores(moments, fit.positive, residual, spread, centring.present)
@@ -329,17 +312,17 @@ def regression(  # noqa: PLR0915  one derivation
     full = np.zeros(len(evidence.raw))  # the residual in all columns of the release
     full[0], full[centring.columns] = -float(residual @ moments.mean), residual
     order = [0, *design.regressors]
-    noise = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
+    of_scores = noise_of_scores(release_noise(evidence), full)[np.ix_(order, order)]
     if centring.together is not None:
         more = centring.together.more_noise(evidence.raw, evidence.deviations)
-        noise += (np.diag(more @ full**2) + more * np.outer(full, full))[np.ix_(order, order)]
-    by_noise = _diagonal(response, noise * centring.factor**2)
+        of_scores += (np.diag(more @ full**2) + more * np.outer(full, full))[np.ix_(order, order)]
+    by_noise = _diagonal(response, of_scores * centring.factor**2)
 
     def statistic(matrix: Array) -> Array:
         moments = centring.moments(matrix)
         if not np.isfinite(moments.covariance).all():
             return np.full(len(moments.mean), np.nan)
-        return units.coefficients(filtered_fit(moments, delta).coefficients, moments)
+        return units.coefficients(filtered_fit(moments, noise, delta).coefficients, moments)
 
     folds = jackknife(evidence, statistic)
     if folds is not None:
@@ -351,31 +334,34 @@ def regression(  # noqa: PLR0915  one derivation
     linear[:-1, order], linear[-1] = response, full
     shape = gamma_shape(evidence.law, linear)[:-1, -1]
 
-    leakage, scale = units.leakage(fit.leakage)
-    size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
+    of_outcome = 1 / math.sqrt(noise.shape[0, 0])
+    leakage, scale = units.leakage(fit.leakage, fit.metric.back.T, of_outcome)
+    size = max(fit.metric.length(b) for b in (fit.fitted, fit.coefficients))
     bias = leakage * size
     variances = np.diag(moments.covariance)
     signs = np.zeros(1 + k, dtype=bool)
     if clipping is not None:
         whole_moments = centring.with_lost(moments, clipping.lost)
-        whole = filtered_fit(whole_moments, delta)
+        whole = filtered_fit(whole_moments, noise, delta)
         of_rows = units.coefficients(fit.coefficients, moments)
         bias += np.abs(units.coefficients(whole.coefficients, whole_moments) - of_rows)
-        of_lost = units.errors(clipping.errors(whole.inverse, whole.coefficients))
+        of_lost = units.errors(clipping.errors(whole, spread))
         by_noise += of_lost**2
         variances = clipping.variance * centring.present**2
         signs[1:] = clipping.signs[1:]
     selected, prediction = np.ones(k, dtype=bool), fit
     if sparse:
         denoised = centring.moments(evidence.repaired)
-        selected = lasso_selection(moments, denoised, centring.noise, rows, tails)
-        smaller = regularisation(centring.noise, int(selected.sum()))
-        prediction = filtered_fit(moments.of(selected), smaller)
+        selected = lasso_selection(moments, denoised, noise, rows, tails)
+        smaller = regularisation(noise.size, int(selected.sum()))
+        prediction = filtered_fit(
+            moments.of(selected), noise.among(np.append(True, selected)), smaller
+        )
     # Selecting follows the noise more than the number of regressors tells, and explains no more
     # than all of them.
     r_squared = min(
-        _r_squared(moments, fit, centring.noise),
-        _r_squared(moments.of(selected), prediction, centring.noise),
+        _r_squared(moments, fit, noise),
+        _r_squared(moments.of(selected), prediction, noise.among(np.append(True, selected))),
     )
     fitted = np.zeros(k)
     fitted[selected] = prediction.fitted
@@ -387,12 +373,12 @@ def regression(  # noqa: PLR0915  one derivation
         bias,
         (leakage <= _MOST_LEAKAGE * scale) & ~signs,
         shape,
-        np.where(signs, np.nan, units.standardised(variances, centring.noise)),
+        np.where(signs, np.nan, units.standardised(variances, np.diag(centring.deviations))),
         np.append(True, selected),
         r_squared,
         units.outcome_scale * float(np.sqrt(spread / moments.weight)),
         delta,
-        centring.noise,
+        noise.size,
         tails,
         freedom,
         folds is not None,
@@ -406,14 +392,18 @@ def _diagonal(response: Array, covariance: Array) -> Array:
     return variances
 
 
-def _r_squared(moments: Moments, fit: FilteredFit, noise: float) -> float:
+def _r_squared(moments: Moments, fit: FilteredFit, noise: NoiseMetric) -> float:
     """1 - Var(y - b x) / Var(y), corrected for how closely b follows the noise.
 
     With the errors d of C_xy - C_xx b, b has the error V f V^T d to first order, so the variance of
-    the residuals is too small by 2 E[d^T V f V^T d].
+    the residuals is too small by 2 E[d^T V f V^T d]. With e = (1, -b), d has the covariance
+    t^2 (e^T P e P_xx + (P e)_x (P e)_x^T).
     """
     explained = float(fit.coefficients @ moments.covariance[1:, 0])
-    followed = noise**2 * ((1 + fit.fitted @ fit.fitted) * fit.filter_trace + fit.filter_norm)
+    residual = np.append(1.0, -fit.fitted)
+    of_scores = (noise.shape @ residual)[1:]
+    trace, norm = float(fit.first.sum()), float(fit.first @ (of_scores @ fit.directions) ** 2)
+    followed = noise.size**2 * (noise.length(residual) ** 2 * trace + norm)
     return float(np.clip((explained - 2 * followed) / moments.covariance[0, 0], 0.0, 1.0))
 
 
@@ -468,18 +458,22 @@ class Units:
         intercept[0] += self.unit[0] / self.weight
         return np.vstack([intercept, slopes])
 
-    def leakage(self, leakage: Array) -> tuple[Array, Array]:
-        """Norms of the rows of I - M C_xx, and those with which they are compared.
+    def leakage(self, leakage: Array, whole: Array, outcome: float) -> tuple[Array, Array]:
+        """Norms of the rows of (I - M C_xx) B^-T, and of those of B^-T.
 
-        `leakage`: shape (k, k). Returns tuple of ndarray, shape (1 + k,) each: for the intercept:
-        of the combination of rows on which its error depends, and of its coefficients. Each is in
-        the table's units per unit of the coefficients.
+        `leakage`, `whole`: the two matrices, shape (k, k). `outcome`: the least norm of the
+        intercept, in units of the outcome. Returns tuple of ndarray, shape (1 + k,) each: for the
+        intercept, of the combination of rows on which its error depends. Each is in the table's
+        units per unit of B^T b.
         """
         of_intercept = self.means[1:] * self.slopes
-        norms = np.append(
-            np.linalg.norm(of_intercept @ leakage), self.slopes * np.linalg.norm(leakage, axis=1)
+        norms, scale = (
+            np.append(
+                np.linalg.norm(of_intercept @ each), self.slopes * np.linalg.norm(each, axis=1)
+            )
+            for each in (leakage, whole)
         )
-        scale = np.append(max(float(np.linalg.norm(of_intercept)), self.outcome_scale), self.slopes)
+        scale[0] = max(scale[0], self.outcome_scale * outcome)
         return norms, scale
 
     def errors(self, of_coefficients: Array) -> Array:
@@ -487,76 +481,11 @@ class Units:
         slopes = self.slopes * of_coefficients
         return np.append(np.linalg.norm(slopes * self.means[1:]), slopes)
 
-    def standardised(self, variances: Array, noise: float) -> Array:
+    def standardised(self, variances: Array, noise: Array) -> Array:
         """Standard deviations of the regressors over that of the outcome; NaN where unknown."""
-        clear = variances > _CLEAR * np.sqrt(2) * noise
+        clear = variances > _CLEAR * noise
         deviations = self.unit * np.sqrt(np.where(clear, variances, np.nan))
         return np.append(np.nan, deviations[1:] / deviations[0])
-
-
-@dataclass(frozen=True)
-class FilteredFit:
-    """Coefficients of k regressors, in the units of the moments."""
-
-    fitted: Array  # b, for prediction; shape (k,)
-    coefficients: Array  # b2, for inference; shape (k,)
-    inverse: Array  # M, shape (k, k)
-    # I - M C_xx, with negative eigenvalues as zero: how a coefficient mixes with others in
-    # directions that noise hides. Shape (k, k), zero without noise.
-    leakage: Array
-    positive: Array  # C_xx with negative eigenvalues as zero
-    # tr f, and b^T V f V^T b: the size of the noise that the fit follows
-    filter_trace: float
-    filter_norm: float
-
-
-def regularisation(noise: float, regressors: int) -> float:
-    """The regularisation delta for noise of this standard deviation."""
-    return _DELTA * regressors * noise**2
-
-
-def filtered_fit(moments: Moments, delta: float) -> FilteredFit:
-    """The fit of the outcome by the regressors; `delta` is not negative."""
-    inner, cross = moments.covariance[1:, 1:], moments.covariance[1:, 0]
-    values, vectors = np.linalg.eigh(inner)
-    positive = np.maximum(values, 0.0)
-    kept = positive > _ROUNDING * positive.max(initial=0.0)
-    first = np.divide(positive, positive**2 + delta, out=np.zeros_like(values), where=kept)
-    second = first * (2 - positive * first)
-
-    def in_columns(spectrum: Array) -> Array:
-        matrix: Array = (vectors * spectrum) @ vectors.T
-        return matrix
-
-    inverse = in_columns(second)
-    fitted = in_columns(first) @ cross
-    return FilteredFit(
-        fitted,
-        inverse @ cross,
-        inverse,
-        in_columns(1 - positive * second),
-        in_columns(positive),
-        float(first.sum()),
-        float(fitted @ in_columns(first) @ fitted),
-    )
-
-
-def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
-    """Covariance of E e; shape (p, p).
-
-    `noise`: covariance of the entries of E. `residual`: e, shape (p,).
-    """
-    covariance = np.zeros((len(residual), len(residual)))
-    for left, right in noise.products:
-        of_left, of_right = left @ residual, right @ residual
-        cross = np.outer(of_left, of_right)
-        covariance += (left * (residual @ of_right) + right * (residual @ of_left)) / 2
-        covariance += (cross + cross.T) / 2
-    for c, matrix in noise.rank_one:
-        covariance += c * np.outer(matrix @ residual, matrix @ residual)
-    for c, linear in noise.quartic:
-        covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
-    return covariance
 
 
 def incomplete_scores(
@@ -591,16 +520,17 @@ def incomplete_scores(
 
 
 def lasso_selection(
-    noisy: Moments, denoised: Moments, noise: float, rows: float, tails: float
+    noisy: Moments, denoised: Moments, noise: NoiseMetric, rows: float, tails: float
 ) -> NDArray[np.bool_]:
     """Which of k regressors are selected, shape (k,).
 
     `noisy`, `denoised`: moments of the matrix as released, and of the denoised one. `noise`:
-    standard deviation of the noise in a moment off the diagonal. `tails`: factor of the sampling
-    variance for rows with heavy tails.
+    that of the moments of the outcome and the regressors. `tails`: factor of the sampling variance
+    for rows with heavy tails.
     """
     moment = project(denoised.covariance[1:, 1:], np.inf)
-    clear = np.flatnonzero(np.diag(moment) > _CLEAR * np.sqrt(2) * noise)
+    sizes = np.diag(noise.shape)[1:]
+    clear = np.flatnonzero(np.diag(moment) > _CLEAR * np.sqrt(2) * noise.size * sizes)
     selected = np.zeros(len(moment), dtype=bool)
     if clear.size == 0:
         return selected
@@ -612,8 +542,11 @@ def lasso_selection(
     for _ in range(_ROUNDS):
         explained = float(2 * lasso @ correlations - lasso @ unit @ lasso)
         residual = max(1 - explained, _LEAST_RESIDUAL)
-        squared_length = 1 + float(((outcome * lasso / root) ** 2).sum())
-        variances = tails * residual / rows + squared_length * (noise / (root * outcome)) ** 2
+        coefficients = np.zeros(len(moment))
+        coefficients[clear] = outcome * lasso / root
+        length = noise.length(np.append(1.0, -coefficients))
+        of_noise = length**2 * noise.size**2 * sizes[clear] / (root * outcome) ** 2
+        variances = tails * residual / rows + of_noise
         penalties = np.sqrt(2 * np.log(1 + clear.size) * variances)
         lasso = columnwise(unit, correlations[:, None], penalties[:, None]).coefficients[:, 0]
     selected[clear] = lasso != 0

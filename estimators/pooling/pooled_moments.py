@@ -9,6 +9,7 @@ releases: its bounds are averaged, and do not shrink with their number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ from gramercy.estimators.pooling.common_units import (
     scales_and_shifts,
     shares_present,
 )
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -132,7 +134,16 @@ def _average(own: Sequence[ClippedMoments], pool: Evidence) -> ClippedMoments:
             float(lost(lambda each: each.weight)),
             lost(lambda each: each.first),
             lost(lambda each: each.second),
-            lost(lambda each: each.bias),
+            EntryCovariance(
+                tuple(
+                    product
+                    for weight, each in zip(of_matrix, own, strict=True)
+                    for product in each.lost.errors.scaled(
+                        np.full(len(each.mean), weight**0.25)
+                    ).products
+                )
+            ),
+            lost(lambda each: each.unseen),
         ),
     )
 
@@ -179,8 +190,11 @@ def _lost(lost: LostMoments, to: MatrixMap, square: float) -> LostMoments:
     )
     mapped = square * to(matrix)
     factor = to.linear[np.arange(1, len(matrix)), to.order[1:]]
-    at = np.ix_(to.order[1:] - 1, to.order[1:] - 1)
-    bias = square * np.outer(factor, factor) * lost.bias[at]
-    return replace(
-        lost, weight=float(mapped[0, 0]), first=mapped[0, 1:], second=mapped[1:, 1:], bias=bias
+    errors = lost.errors.transformed(np.eye(len(factor))[to.order[1:] - 1])
+    return LostMoments(
+        float(mapped[0, 0]),
+        mapped[0, 1:],
+        mapped[1:, 1:],
+        errors.scaled(math.sqrt(square) * factor),
+        square * factor**2 * lost.unseen[to.order[1:] - 1],
     )

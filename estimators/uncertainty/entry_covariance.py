@@ -36,6 +36,20 @@ class EntryCovariance:
     rank_one: tuple[tuple[float, Array], ...] = ()
     quartic: tuple[tuple[float, Array], ...] = ()
 
+    @classmethod
+    def in_axes(cls, axes: Array, variance: Array) -> EntryCovariance:
+        """Covariance of the entries of L E L^T, where those of E are independent.
+
+        `axes`: L, shape (p, q). `variance`: of the entries of E off the diagonal, smooth in the
+        order of its rows, and half of it on the diagonal; shape (q, q).
+        """
+        values, vectors = np.linalg.eigh(variance)
+        used = np.abs(values) > _NEGLIGIBLE * np.abs(values).max(initial=0.0)
+        terms = ((axes * each) @ axes.T for each in vectors.T[used])
+        return cls(
+            tuple((value * each, each) for value, each in zip(values[used], terms, strict=True))
+        )
+
     def transformed(self, linear: Array) -> EntryCovariance:
         """Covariance of the entries of L S L^T, for L of shape (q, p)."""
         return EntryCovariance(
@@ -79,6 +93,24 @@ class EntryCovariance:
             between += c * (linear**2 @ (linear**2).T)
         return with_own, between
 
+    def mean_variance_of_scores(self, coefficients: Array) -> Array:
+        """The mean over i of Var (D b)_i for the deviation D of the matrix and each column b.
+
+        `coefficients`: shape (p, k). Returns shape (k,).
+        """
+        total, b = np.zeros(coefficients.shape[1]), coefficients
+        for left, right in self.products:
+            of_left, of_right = left @ b, right @ b
+            total += np.trace(left) * (b * of_right).sum(axis=0) / 2
+            total += np.trace(right) * (b * of_left).sum(axis=0) / 2
+            total += (of_left * of_right).sum(axis=0)
+        for c, matrix in self.rank_one:
+            total += c * ((matrix @ b) ** 2).sum(axis=0)
+        for c, linear in self.quartic:
+            total += c * ((linear**2).sum(axis=0) @ (linear.T @ b) ** 2)
+        mean: Array = np.maximum(total, 0.0) / len(b)
+        return mean
+
     def dyson_correction(self, weight: Array) -> Array:
         """E[D W D] for the deviation D of the matrix and a symmetric W; shape (p, p)."""
         expected = np.zeros_like(weight)
@@ -92,6 +124,24 @@ class EntryCovariance:
             middle = ((linear.T @ weight) * linear.T).sum(axis=1)
             expected += c * ((linear * middle) @ linear.T)
         return expected
+
+
+def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
+    """Covariance of E e; shape (p, p).
+
+    `noise`: covariance of the entries of E. `residual`: e, shape (p,).
+    """
+    covariance = np.zeros((len(residual), len(residual)))
+    for left, right in noise.products:
+        of_left, of_right = left @ residual, right @ residual
+        cross = np.outer(of_left, of_right)
+        covariance += (left * (residual @ of_right) + right * (residual @ of_left)) / 2
+        covariance += (cross + cross.T) / 2
+    for c, matrix in noise.rank_one:
+        covariance += c * np.outer(matrix @ residual, matrix @ residual)
+    for c, linear in noise.quartic:
+        covariance += c * (linear * (linear.T @ residual) ** 2) @ linear.T
+    return covariance
 
 
 def noise_covariance(law: NoiseLaw, moment: Array, rows: float) -> EntryCovariance:

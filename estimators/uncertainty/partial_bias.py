@@ -20,8 +20,15 @@ from numpy.typing import NDArray
 
 from gramercy.common.metric import congruence
 from gramercy.estimators.lost_moments import clipped_moments
-from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.moment_errors import completed_moments, correlations
+from gramercy.estimators.uncertainty.correlation_errors import (
+    CorrelationErrors,
+    variance_coefficients,
+)
+from gramercy.estimators.uncertainty.moment_errors import (
+    completed_moments,
+    correlations,
+    inverse_shares,
+)
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -43,7 +50,9 @@ def with_clipping(
         return errors
     kept = completed_moments(evidence, evidence.repaired)
     change = np.nan_to_num(clipped.correlation - np.nan_to_num(correlations(kept)))
-    deviation = np.nan_to_num(np.hypot(clipped.correlation_spread, clipped.correlation_missing / 2))
+    deviation = np.nan_to_num(clipped.correlation_missing / 2)
+    unit = np.maximum(inverse_shares(evidence), 1.0) / (evidence.radius or 1.0)
+    of_lost = clipped.lost.all_errors(kept / np.outer(unit, unit)).scaled(unit)
     for each in (change, deviation):
         np.fill_diagonal(each, 0.0)
     v = loadings * np.sqrt(np.maximum(np.diag(kept), 0.0))
@@ -52,7 +61,9 @@ def with_clipping(
     own = np.diag(moved)
     shift = moved - w * np.add.outer(own, own) / 2
     np.fill_diagonal(shift, 0.0)
-    spread = np.hypot(_deviations(v, w, deviation**2), shift / 2)
+    squares = _deviations(v, w, deviation**2) ** 2 + (shift / 2) ** 2
+    a, b, c = variance_coefficients(of_lost.transformed(loadings), len(w))
+    spread = np.sqrt(squares + np.maximum(a + b * w + c * w**2, 0.0))
     return errors.with_clipping(shift, spread, _MOST_DEVIATION)
 
 

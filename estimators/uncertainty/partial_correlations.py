@@ -113,11 +113,11 @@ def inverse_correlations(matrix: Array, noise: EntryCovariance) -> Array:
 # A the noisy and P the denoised matrix, and b_j = e_j - beta_j for the coefficients beta_j of
 # column j:
 #
-# lambda_j^2 = log q (r_j / n + |b_j|^2 mean_i tau_ij^2),   R = B^T A B,   r_j = R_jj,
+# lambda_j^2 = log q (r_j / n + mean_i Var (E b_j)_i),   R = B^T A B,   r_j = R_jj,
 # T_ij = R_ij - r_i B_ij - r_j B_ji,   rho_ij = T_ij / sqrt(r_i r_j),
 #
-# where tau_ij is the standard deviation of the noise in A_ij. So the penalty contains the noise,
-# and the residuals R are those of the noisy matrix, whose noise law is known exactly. If two
+# where E is the noise of A. So the penalty contains the noise, and the residuals R are those of the
+# noisy matrix, whose noise law is known exactly. If two
 # partial correlations are zero in truth, the variance of T_ij is that of the product of two
 # residuals.
 #
@@ -130,7 +130,7 @@ def inverse_correlations(matrix: Array, noise: EntryCovariance) -> Array:
 
 Flags = NDArray[np.bool_]
 
-_ROUNDS = 2  # lasso problems a column; the second knows r and |b| of the first
+_ROUNDS = 2  # lasso problems a column; the second knows r and b of the first
 _RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
 _FLOOR = 0.3  # share of the denoised residual variance that the noisy one has at least
 _MOST_SHRINKAGE = 0.3  # x_j up to which a column is known
@@ -243,12 +243,11 @@ def _lasso(unit: MomentErrors, rows: float) -> tuple[Array, Array]:
     """Residual coefficients B, shape (k, k), and the penalties, shape (k,)."""
     k = len(unit.matrix)
     regularised = unit.denoised + _RIDGE * np.eye(k)
-    mean_noise = np.maximum(unit.noise.variance(k), 0.0).mean(axis=0)
     residuals, penalties = np.eye(k), np.zeros(k)
     for _ in range(_ROUNDS):
         variance = np.diag(congruence(residuals.T, regularised))
-        squares = (residuals**2).sum(axis=0)
-        penalties = np.sqrt(np.log(k) * (variance / rows + squares * mean_noise))
+        by_noise = unit.noise.mean_variance_of_scores(residuals)
+        penalties = np.sqrt(np.log(k) * (variance / rows + by_noise))
         weights = np.tile(penalties, (k, 1))
         np.fill_diagonal(weights, np.inf)
         coefficients = columnwise(regularised, regularised, weights).coefficients

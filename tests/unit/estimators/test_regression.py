@@ -12,11 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.design import Terms, parse_formula
-from gramercy.estimators.linear.least_squares import noise_of_scores
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.regression import LinearRegression
-from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
+from gramercy.estimators.uncertainty.entry_covariance import noise_covariance, noise_of_scores
 from gramercy.estimators.uncertainty.moment_errors import tail_factor
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
