@@ -93,6 +93,13 @@ def _page(results: Results) -> Iterator[str]:
         "read five times.\n"
     )
     yield from _comparison_table(of(results, "constants"), "Gramercy: one sum", memory=True)
+    yield "## In the metric of a pilot matrix\n"
+    yield (
+        "All passes of a release with private constants, with the matrix of lost moments, of a "
+        "chain of correlated columns. In the metric there is a pass more for the pilot matrix and "
+        "one for the lengths of rows, and in the last passes every row is multiplied by a matrix.\n"
+    )
+    yield from _comparison_table(of(results, "metric"), "Gramercy: in one stage", memory=True)
     yield "## Many problems at once\n"
     yield from _problems(results)
     yield "## Estimates\n"

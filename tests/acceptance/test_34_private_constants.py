@@ -138,7 +138,7 @@ def plan_for(
 
 def released_constants(folder: Path, neighbours: str, **changes: Any) -> dict[str, Any]:
     """The scaling of a later release, which takes its constants from one of the base table."""
-    plan = plan_for(folder, neighbours, name="marginals", **changes)
+    plan = plan_for(folder, neighbours, **{"name": "marginals"} | changes)
     owners = changes.get("persons", False)
     Path(plan.contract.source).write_bytes(tables(neighbours, persons=owners)["ordinary"])
     rng = np.random.default_rng(34)
@@ -199,6 +199,8 @@ def decision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         "marginals",
         "constants of another release",
         "persons, constants of another release",
+        "metric of another release",
+        "persons, metric of another release",
         "one stage",
     ],
 )
@@ -216,15 +218,16 @@ def test_all_draws_together_are_within_the_charged_mu(
     mechanism = {"name": "marginals"} if case == "marginals" else {}
     scaling = {"kind": "private", "share": 0.4, "stages": 1} if case == "one stage" else None
     if "another release" in case:
-        scaling = released_constants(tmp_path, neighbours, persons=persons)
+        source = "marginals" if "constants" in case else "gaussian"
+        scaling = released_constants(tmp_path, neighbours, persons=persons, name=source)
     plan = plan_for(
         tmp_path, neighbours, persons=persons, folds=folds, by=by, scaling=scaling, **mechanism
     )
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
-    assert (plan.calibration.pilot is None) == (
-        case in ("marginals", "one stage") or "another release" in case
-    )
+    without_pilot = case in ("marginals", "one stage") or "metric of" in case
+    assert (plan.calibration.pilot is None) == without_pilot
+    assert (plan.released is None) == ("metric of" not in case)
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))
     assert 0.97 < share <= 1.0
 

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gramercy.mechanisms.histograms import HistogramNoise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
+from gramercy.pipeline.plan.planning import ReleasedMetric
 from gramercy.pipeline.publish import drawing
 from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families
@@ -112,8 +114,19 @@ CASES: dict[str, dict[str, Any]] = {
     "missing cells": {},
     "persons": {"privacy_unit": "who", "persons": 1000},
     "folds": {"request": {"folds": 3}},
-    "groups": {"request": {"by": "ward"}},
+    "groups": {
+        "request": {"by": "ward"},
+        "columns": {f"c{j}": {} for j in range(P)} | {"ward": {"levels": ["A", "B"]}},
+    },
 }
+
+
+def of_people(table: pd.DataFrame) -> pd.DataFrame:
+    """The same rows, three of each person, in two wards."""
+    people = [f"p{k % 1000}" for k in range(len(table))]
+    return table.assign(who=people, ward=np.where(table["c0"] > 0, "A", "B"))
+
+
 DECISIONS = pytest.mark.parametrize("kept", [True, False], ids=["in the metric", "stopped"])
 
 
@@ -160,14 +173,8 @@ def test_all_draws_together_have_the_charged_mu(
     """In exact fractions; whether the metric is kept changes neither the charge nor a share."""
     decide(kept)
     table = with_holes(correlated()) if case == "missing cells" else correlated()
-    table["who"] = [f"p{k % 1000}" for k in range(ROWS)]
-    table["ward"] = np.where(table["c0"] > 0, "A", "B")
-    table.to_csv(tmp_path / "table.csv", index=False)
-    facts = {"neighbours": neighbours} | CASES[case]
-    if case == "groups":
-        columns: dict[str, Any] = {f"c{j}": {} for j in range(P)}
-        facts["columns"] = columns | {"ward": {"levels": ["A", "B"]}}
-    request = requested(tmp_path, **facts)
+    of_people(table).to_csv(tmp_path / "table.csv", index=False)
+    request = requested(tmp_path, **{"neighbours": neighbours} | CASES[case])
     planned = read_plan(request).guarantee
     bundle = released(request)
     (charge,) = Context.default().ledger.charges("toy")
@@ -267,8 +274,22 @@ def published(folder: Path, tables: Sequence[pd.DataFrame], **facts: Any) -> lis
 
 
 @pytest.mark.parametrize("kept", [True, False, None], ids=["in the metric", "stopped", "by rule"])
+@pytest.mark.parametrize(
+    ("case", "neighbours"),
+    [
+        ("rows", "replace-one"),
+        ("rows", "add-remove"),
+        ("persons", "add-remove"),
+        ("groups", "replace-one"),
+        ("groups", "add-remove"),
+    ],
+)
 def test_everything_follows_from_what_was_drawn(
-    kept: bool | None, tmp_path: Path, decide: Callable[[bool], None]
+    case: str,
+    neighbours: str,
+    kept: bool | None,
+    tmp_path: Path,
+    decide: Callable[[bool], None],
 ) -> None:
     """Decision, names of files, ids and every byte are the same for another table."""
     if kept is not None:
@@ -276,10 +297,12 @@ def test_everything_follows_from_what_was_drawn(
     other = correlated(seed=1) ** 3 * 1e3
     other.iloc[::7, 2] = np.inf
     other.iloc[::5, 1] = np.nan
-    independent = pd.DataFrame(
-        np.random.default_rng(2).standard_t(1, size=(ROWS, P)), columns=list(other)
-    )
-    first, *others = published(tmp_path, [with_holes(correlated()), other, independent])
+    cells = np.random.default_rng(2).standard_t(1, size=(ROWS, P))
+    independent = pd.DataFrame(cells, columns=list(other))
+    if neighbours == "add-remove":
+        independent = independent[:1234]
+    tables = [of_people(each) for each in (with_holes(correlated()), other, independent)]
+    first, *others = published(tmp_path, tables, **{"neighbours": neighbours} | CASES[case])
     assert first.keys() >= {"release/metric.npy", "release/missing_cells.npy"}
     assert "release/whitened.npy" in first or not kept
     assert others == [first, first]
@@ -319,3 +342,13 @@ def test_rows_far_out_do_not_stop_a_release(tmp_path: Path) -> None:
     values = np.linalg.eigvalsh(bundle.whitening.metric)
     assert values[0] > 1e-3 * values[-1] > 0
     assert math.isfinite(bundle.evidence.raw.sum())
+
+
+def test_metric_with_too_many_digits_is_refused_before_a_later_charge(tmp_path: Path) -> None:
+    correlated().to_csv(tmp_path / "table.csv", index=False)
+    bundle = released(requested(tmp_path))
+    assert ReleasedMetric.of(bundle) is not None
+    assert bundle.whitening is not None
+    forged = replace(bundle.whitening, metric=bundle.whitening.metric * (1 + 2.0**-40))
+    with raises(families.SCALING, release="v1-r1"):
+        ReleasedMetric.of(replace(bundle, whitening=forged))

@@ -16,6 +16,7 @@ from benchmarks.throughput.jobs import (
     estimation,
     gram,
     inputs,
+    metric,
     noise,
     parquet,
     parts,
@@ -75,6 +76,17 @@ def test_costs_of_a_block_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_releases_in_the_metric_sum_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "home"))
+    with metric.job(Cell("metric", 5000, 4), tmp_path) as contenders:
+        for contender in contenders.values():
+            sums, further = contender.run()  # type: ignore[misc]
+            assert [part.rows for part in sums.part_sums] == [5000]
+            assert set(further) == {"lost"}
+
+
 def test_problems_have_the_same_solutions_by_processes(tmp_path: Path) -> None:
     with problems.job(Cell("problems", 3, 6), tmp_path) as found:
         together = found[problems.BY_PROCESSES].run()

@@ -32,7 +32,8 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
         asked = inputs.request(folder, of, _MECHANISM, version, **more)
         return make_plan(Context.default(), read_request(asked))
 
-    declared, private = plan("declared"), plan("private", scaling="private")
+    one_stage = {"kind": "private", "stages": 1}
+    declared, private = plan("declared"), plan("private", scaling=one_stage)
 
     def estimated() -> Any:
         counts = accumulate(private)

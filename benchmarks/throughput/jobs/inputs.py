@@ -23,6 +23,15 @@ def table(rows: int, columns: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal((columns, rows))
 
 
+def chain(rows: int, columns: int, correlation: float = 0.9) -> Array:
+    """Draw cells whose neighbours in a row are correlated; see `table`."""
+    cells = table(rows, columns)
+    for k in range(1, columns):
+        cells[k] *= np.sqrt(1 - correlation**2)
+        cells[k] += correlation * cells[k - 1]
+    return cells
+
+
 def batches(cells: Array) -> Iterator[Array]:
     """Yield batches of rows of the size that a file reader yields."""
     step = max(1, _AT_ONCE // len(cells))

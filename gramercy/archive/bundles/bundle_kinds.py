@@ -128,10 +128,11 @@ class Whitening:
     def maps(self, facts: ReleaseSpec) -> bool:
         """Whether the metric has a moderate inverse, as one of published rows has."""
         values = np.linalg.eigvalsh(self.metric)
-        if not values[0] > _SMALLEST_RATIO * values[-1]:
-            return False
-        root = self.root_of(facts)
-        return root is None or bool((np.abs(root) < _LARGEST_ROOT).all())
+        radius = getattr(facts.normalisation, "radius", None) or math.inf
+        turned = radius if facts.scaling is None else facts.scaling.metric_radius or radius
+        return bool(
+            values[0] > _SMALLEST_RATIO * values[-1] and turned / radius < _LARGEST_ROOT * values[0]
+        )
 
 
 @dataclass(frozen=True)

@@ -623,7 +623,13 @@ class ReleasedMetric:
         shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
         turning = chain.turning(histograms[-1], facts, shown, of_pilot)
         radius = facts.scaling.metric_radius if facts.scaling else None
-        return cls(Metric(whitening.metric), turning.pilot, radius)
+        metric = Metric(whitening.metric)
+        try:
+            metric.units  # noqa: B018  before the charge
+        except ValueError:
+            reason = "the entries of its metric have too many digits"
+            raise _release_without_constants(facts.release, reason) from None
+        return cls(metric, turning.pilot, radius)
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:

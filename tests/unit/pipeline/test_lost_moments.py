@@ -240,7 +240,7 @@ def test_noise_is_that_of_the_stated_scale(tmp_path: Path) -> None:
 
 
 def test_one_charge_with_the_constants_of_another_release(tmp_path: Path) -> None:
-    """Lengths and lost moments are paid from the same mu."""
+    """Lengths, pilot and lost moments are paid from the same mu."""
     name = run_release(lost_request(tmp_path, MECHANISM | {"name": "marginals"}))
     keys: dict[str, Any] = {"request": {"scaling": {"from": name}, "version": "v2"}}
     plan = read_plan(lost_request(tmp_path, **keys))
@@ -250,13 +250,15 @@ def test_one_charge_with_the_constants_of_another_release(tmp_path: Path) -> Non
     assert scaling is not None
     assert (scaling.stages, calibration.added.stages) == ((), ())
     assert scaling.lost == pytest.approx(0.06 * (1 - scaling.lengths), rel=1e-12)
-    mus = [plan.mechanism.guarantee.mu, calibration.added.mu, calibration.lost.guarantee.mu]
+    assert calibration.pilot is not None
+    drawn = [plan.mechanism, calibration.pilot, calibration.lost]
+    mus = [calibration.added.mu, *(each.guarantee.mu for each in drawn)]
     assert np.hypot.reduce(mus) == pytest.approx(plan.guarantee.mu, rel=1e-12)
     assert plan.guarantee.mu >= np.hypot.reduce(mus) * (1 - 1e-15)
     place, bundle = published(tmp_path, **keys)
     charge = Context.default().ledger.charges("toy")[-1]
     assert charge.guarantee.mu == plan.guarantee.mu == bundle.manifest.guarantee.mu
-    (lengths,) = bundle.histograms
+    lengths, _ = bundle.histograms
     assert lengths.sd == calibration.added.lengths.sd
     assert lengths.count.sum() == pytest.approx(ROWS, abs=6 * lengths.sd * lengths.count.size)
     verify(place)
