@@ -67,8 +67,8 @@ class LinearRegression(Estimator):
     missing independently, as in `estimators.table_units`.
 
     The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
-    Gaussian noise. For other laws they use the largest standard deviation of the noise off the
-    diagonal; standard errors and quantiles follow the law itself.
+    Gaussian noise. They work in the metric in which the noise of the release is nearly so;
+    standard errors and quantiles follow its law itself.
     """
 
     name: Literal["regression"] = "regression"

@@ -22,6 +22,7 @@ from benchmarks.cells import Cell
 Lines = dict[tuple[str, float], dict[str, dict[str, float]]]
 COLUMNS = {
     "private": "Gramercy, private constants",
+    "one stage": "Gramercy, private constants, one stage",
     "declared": "Gramercy, bounds",
     "raw": "least squares, raw matrix",
     "denoised": "least squares, denoised matrix",
@@ -49,6 +50,7 @@ COMPONENT_COLUMNS = {
 }
 _FORMS = {
     "private": ("private", "regression"),
+    "one stage": ("private", "one stage"),
     "declared": ("declared", "regression"),
     "raw": ("private", "raw"),
     "denoised": ("private", "denoised"),
@@ -63,7 +65,7 @@ def regression_lines(results: Mapping[Cell, Result]) -> Lines:
         for key in COLUMNS:
             method, form = _FORMS.get(key, (key, None))
             result = results.get(Cell(*place, method))
-            if result is not None:
+            if result is not None and (form is None or form in result.scores):
                 here[key] = result.scores[form] if form else _only(result)
         if here:
             found[place] = here

@@ -60,8 +60,8 @@ class Method:
 REGRESSIONS: Mapping[str, Method] = {
     "private": Method(
         "Gramercy, private constants",
-        "`scaling: private` and the estimator `regression`, without folds; and least squares from "
-        "the same matrix, raw and denoised",
+        "`scaling: private` and the estimator `regression`, without folds; the same from releases "
+        "of the same samples in one stage; and least squares from the matrix, raw and denoised",
         regressions.private,
         releases=30,
     ),

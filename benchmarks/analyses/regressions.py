@@ -22,7 +22,7 @@ from gramercy.estimators.regression import inference
 from gramercy.pipeline.plan.calibration import FOLDS
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
-from tests.support.private_release import Scaled, clipped_moment
+from tests.support.private_release import Scaled
 
 Scores = dict[str, dict[str, float]]
 LEVEL = 0.95
@@ -30,15 +30,22 @@ _NORMAL = 1.959963984540054  # its quantile
 
 
 def private(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
-    """Gramercy's regression with private constants; least squares from the same matrices."""
-    releases, targets = [], []
+    """Gramercy's regression with private constants; least squares from the same matrices.
+
+    And the regression of releases of the same samples in one stage, without a pilot matrix.
+    """
+    releases, targets, plain = [], [], []
     for _ in range(times):
-        scaled = private_constants(population.sample(rng), epsilon, rng)
+        sample = population.sample(rng)
+        scaled = private_constants(sample, epsilon, rng)
         releases.append(scaled.release(rng))
         targets.append(clipped_coefficients(population, scaled))
+        one_stage = private_constants(sample, epsilon, rng, whitened=False)
+        plain.append(regression_of(one_stage.release(rng)))
     fits = [regression_of(each) for each in releases]
     ours = population.scores(fits) | clipped_coverage(fits, targets)
-    return {"regression": ours, **_from_matrices(population, releases)}
+    forms = _from_matrices(population, releases)
+    return {"regression": ours, "one stage": population.scores(plain), **forms}
 
 
 def declared(
@@ -103,7 +110,7 @@ def _facts(evidence: Evidence) -> list[ColumnFacts]:
 
 def clipped_coefficients(population: Population, scaled: Scaled) -> Array:
     """Least squares of the population's rows, clamped and clipped as in the release; shape (k,)."""
-    moment = clipped_moment(scaled.of(population.table.cells), scaled.radius)
+    moment = scaled.clipped_moment(population.table.cells)
     found = np.linalg.solve(moment[:-1, :-1], moment[:-1, -1])[1:]
     columns = (each for each in scaled.spec.columns if isinstance(each, ColumnFacts))
     scales = np.array([each.scale for each in columns])

@@ -18,7 +18,13 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.neighbours import Neighbours
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.private_release import DELTA, Scaled, clipped_moment, privately_scaled
+from tests.support.private_release import (
+    DELTA,
+    Scaled,
+    as_by_default,
+    clipped_moment,
+    privately_scaled,
+)
 
 
 def private_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
@@ -27,16 +33,24 @@ def private_release(table: Table, epsilon: float, rng: np.random.Generator) -> E
 
 
 def private_constants(
-    table: Table, epsilon: float, rng: np.random.Generator, folds: int = 1
+    table: Table,
+    epsilon: float,
+    rng: np.random.Generator,
+    folds: int = 1,
+    *,
+    whitened: bool = True,
 ) -> Scaled:
     """Private constants of a table, and its rows in scaled units.
+
+    `whitened`: whether there is a pilot matrix, in whose metric the last one is drawn if that pays.
 
     Raises
     ------
     ValueError
         If the noise is too large for private constants.
     """
-    scaled = privately_scaled(table.cells, table.columns, epsilon, rng, folds)
+    own = as_by_default if whitened else privately_scaled
+    scaled = own(table.cells, table.columns, epsilon, rng, folds)
     if scaled is None:
         raise ValueError(f"private constants need more rows than {table.n}")
     return scaled

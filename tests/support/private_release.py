@@ -81,6 +81,20 @@ class Scaled:
         """Other rows in the same units."""
         return _scaled(cells, self.spec.columns)
 
+    @property
+    def _metric(self) -> tuple[Array, Array, float]:
+        """The metric in which rows are clipped, what maps it back, and the radius in it."""
+        root = None if self.whitening is None else self.whitening.root_of(self.spec)
+        if self.whitening is None or root is None or self.spec.scaling is None:
+            identity = np.eye(len(self.rows.T))
+            return identity, identity, self.radius
+        return self.whitening.metric, root, self.spec.scaling.metric_radius or self.radius
+
+    def clipped_moment(self, cells: Array) -> Array:
+        """The second moment of other rows, clipped as in the release, in its units."""
+        metric, root, radius = self._metric
+        return congruence(root, clipped_moment(self.of(cells) @ metric, radius))
+
     def release(self, rng: Rng) -> Evidence:
         """Draw the noise of the matrices. Folds are blocks of consecutive rows."""
         return self.bundle(rng).evidence
@@ -89,12 +103,8 @@ class Scaled:
         """The release as a bundle; see `release`."""
         spec, n = self.spec, self.spec.dataset.rows
         calibration = calibrate(spec)
-        whitening, root = self.whitening, np.eye(len(self.rows.T))
-        of_metric = None if whitening is None else whitening.root_of(spec)
-        measured, radius = self.rows.T, self.radius
-        if whitening is not None and of_metric is not None and spec.scaling is not None:
-            root, radius = of_metric, spec.scaling.metric_radius or radius
-            measured = whitening.metric @ measured
+        whitening, (metric, root, radius) = self.whitening, self._metric
+        measured = metric @ self.rows.T
         rows = normalise(measured, Clip(radius=radius))
         blocks = np.array_split(rows, spec.folds, axis=1)
         noise = calibration.mechanism.law.sd_off_diagonal
@@ -115,7 +125,7 @@ class Scaled:
         )
         drawn = np.sum(sums, axis=0) / n
         raw = congruence(root, drawn)
-        if whitening is not None and of_metric is not None:
+        if whitening is not None and whitening.root_of(spec) is not None:
             whitening = replace(whitening, drawn=drawn)
         return ReleaseBundle(
             manifest=manifest,
