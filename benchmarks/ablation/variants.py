@@ -245,4 +245,7 @@ KEPT_FOR = {
     "column_constants _SIMILAR: always": "kept: narrow columns far from zero, without bounds",
     "column_constants _CHANCE: 9": "kept: columns without bounds",
     "column_scan _pooled: the last stage only": "kept: codes far out",
+    "whitening _LEAST: 0": "kept: large tables where few rows break a near-identity",
+    "whitening _SLACK: 1": "kept: coefficients",
+    "pilot without_noise: clipped eigenvalues": "kept: partial correlations",
 }

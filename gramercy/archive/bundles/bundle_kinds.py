@@ -508,7 +508,8 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if publication.has_matrix:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
-        size += (4 + spec.folds) * (entry * p * p + texts)
+        of_metric = 3 if spec.scaling is not None and spec.scaling.turned else 0
+        size += (4 + of_metric + spec.folds) * (entry * p * p + texts)
         if spec.has_histograms:  # maybe a matrix of missing cells
             size += 4 * (40 * p * p + texts)
     if spec.by is not None:

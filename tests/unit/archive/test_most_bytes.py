@@ -34,6 +34,7 @@ RELEASES: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "reports": (2_000, 40, {"mechanism": MECHANISM | {"name": "local"}}, {}),
     "marginals": (2_000, 60, {"mechanism": MECHANISM | {"name": "marginals"}}, {}),
     "private": (60_000, 5, {"scaling": "private", "normalisation": "clip"}, {"intercept": True}),
+    "pilot": (20_000, 60, {"scaling": "private"}, {"intercept": True}),
     "groups": (
         300,
         60,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from gramercy.estimators.components import Components
 from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.ridge import Ridge
-from gramercy.estimators.table_comparison import comparable
+from gramercy.estimators.table_comparison import comparable, over_time
 from gramercy.estimators.tuning.cross_validation import training_evidence
 from gramercy.estimators.tuning.stability import redraws
 from gramercy.reports.reader_notes import spectrum_of
@@ -128,6 +130,19 @@ def test_pool_with_a_plain_release_of_the_same_rows_keeps_the_small_directions()
     together, weights = pooled([release(), plain], same_rows=True)
     assert weights[0] > 0.9
     assert smallest(together)[0] == pytest.approx(smallest(release())[0], rel=0.1)
+
+
+def test_p_values_of_tables_in_one_metric_are_uniform_without_a_change() -> None:
+    rng, root = np.random.default_rng(3), np.linalg.cholesky(TRUTH).T
+    p_values = []
+    for _ in range(6):
+        cells = rng.normal(size=(ROWS, COLUMNS)) @ root
+        other = replace(scaled(), cells=cells, rows=scaled().of(cells)).release(rng)
+        found = over_time({"first": scaled().release(rng), "second": other}).changes
+        p_values.append(found.loc[found["kind"] != "standard deviation", "p_value"])
+    together = pd.concat(p_values)
+    assert 0.4 < together.mean() < 0.6
+    assert (together < 0.05).mean() < 0.1
 
 
 def test_spectrum_is_compared_with_noise_in_the_metric() -> None:
