@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ from gramercy.scaling.clipping_radius import RowLengths, clipping_radius, length
 from gramercy.scaling.whitening import Pilot, Turning
 from gramercy.schemas.evidence import (
     ROW_LENGTHS,
+    TURNED_LENGTHS,
     Evidence,
     Histogram,
     LostMatrix,
@@ -94,7 +95,8 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
         seen = table.lengths(source, edges, table.squares, counts.lengths)
         clip, lost = _normalisation(plan, seen)
         square = clip.length**2
-        weight, root = _clipped(source, plan, table, seen, clip)
+        clipped = _clipped(source, plan, table, seen, clip)
+        weight, root = clipped.weight, clipped.root
         kept = table.mean_product(table.rows, weight / square)
         noise, terms = noise_sum([NoiseTerm(plan.group_law, root)], plan.columns)
         law = lost_noise.matrix_law(count / lost.cut)
@@ -110,7 +112,8 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
             unit=False,
             radius=clip.length,
             present=(1.0,) * len(kept),
-            histograms=(seen,),
+            metric_radius=clipped.radius,
+            histograms=(seen, *clipped.lengths),
             lost=LostMatrix(
                 matrix=taken + square * draw(source, len(kept), law),
                 sd=square * law.sd_off_diagonal,
@@ -197,17 +200,27 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     return Clip(radius=radius), Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)
 
 
+@dataclass(frozen=True, eq=False)
+class _Clipped:
+    """How the units of the table are clipped."""
+
+    weight: Array  # of every unit
+    root: Array  # G of `Whitening.root_of`; the identity without a metric
+    radius: float | None = None  # in the metric; None without one
+    lengths: tuple[Histogram, ...] = ()  # in the metric
+
+
 def _clipped(
     source: Stream, plan: Plan, table: _PlainTable, lengths: Histogram, clip: Clip
-) -> tuple[Array, Array]:
-    """The weight of every unit, and G of `Whitening.root_of`: the identity in scaled columns."""
+) -> _Clipped:
+    """The units of the table, clipped in the metric of a simulated pilot if that pays."""
     pilot, counts = plan.calibration.pilot, plan.calibration.added
     square, count = clip.length**2, table.count
-    plain = np.minimum(1.0, square / table.squares), np.eye(plan.columns)
+    plain = _Clipped(np.minimum(1.0, square / table.squares), np.eye(plan.columns))
     if pilot is None or counts is None or counts.turned is None:
         return plain
     law = pilot.matrix_law(count)
-    moment = table.mean_product(table.rows, plain[0]) / square + draw(source, plan.columns, law)
+    moment = table.mean_product(table.rows, plain.weight) / square + draw(source, plan.columns, law)
     estimate = square * denoise(moment, law, unit=False)
     shown = Pilot(estimate, pilot.noise_of_sum(1) * square / count, clip.length, count)
     turning = Turning(shown, RowLengths(lengths.count, lengths.sd, lengths.lower, count))
@@ -219,4 +232,5 @@ def _clipped(
     if radius is None:
         return plain
     root = np.asarray(np.linalg.inv(metric) * (radius / clip.length), np.float64)
-    return np.minimum(1.0, radius**2 / squares), root
+    published = (replace(turned, column=TURNED_LENGTHS),)
+    return _Clipped(np.minimum(1.0, radius**2 / squares), root, radius, published)

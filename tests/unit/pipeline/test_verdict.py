@@ -110,7 +110,7 @@ def test_orange_plan_is_green_after_a_proposed_change(
         sizes[key] = orange.facts[key]
         changed = plan_verdict(private_plan(tmp_path, **sizes))
         assert changed.level == "green"
-        assert changed.facts["largest_error"] > 0.055  # and not by far more than needed
+        assert changed.facts["largest_error"] > 0.04  # and not by far more than needed
 
 
 def plain_table(rows: int, p: int, seed: int) -> Any:
