@@ -119,8 +119,11 @@ def _directions(plan: Plan) -> dict[str, str]:
     if not plan.share_of_pilot:
         return {}
     spent = f"{100 * plan.share_of_pilot:.0f} % of the squared mu"
+    scaling = plan.spec.scaling
+    own = scaling is not None and scaling.pilot
+    pilot = "a pilot matrix looks for them" if own else "those of that release"
     return {
-        "directions": f"a pilot matrix looks for them ({spent}). If its metric pays, the matrix is "
+        "directions": f"{pilot} ({spent}). If its metric pays, the matrix is "
         "drawn in it: the errors of entries below are then upper bounds on average, and those of "
         "coefficients much smaller"
     }

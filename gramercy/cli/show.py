@@ -95,11 +95,12 @@ def _verdict(bundle: ReleaseBundle) -> dict[str, Text]:
 
 def _directions(facts: ReleaseManifest) -> dict[str, str]:
     """Whether the matrix was drawn in the metric of a pilot, if there is one."""
-    if facts.scaling is None or not facts.scaling.pilot:
+    if facts.scaling is None or not facts.scaling.turned:
         return {}
+    pilot = "the pilot" if facts.scaling.pilot else f"the pilot of {facts.scaling.release}"
     if facts.is_whitened:
-        return {"directions": "the matrix was drawn in the metric of the pilot"}
-    return {"directions": "the pilot showed none worth it: the matrix was drawn without a metric"}
+        return {"directions": f"the matrix was drawn in the metric of {pilot}"}
+    return {"directions": f"{pilot} showed none worth it: the matrix was drawn without a metric"}
 
 
 def _noise(bundle: ReleaseBundle) -> str:

@@ -159,6 +159,11 @@ def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
             f"{counts}; then {NOISE['gaussian-isotropic']} on a pilot matrix, and Gaussian noise "
             "on the counts of a histogram of row lengths in its metric"
         )
+    elif spec.scaling is not None and spec.scaling.turned:
+        counts = (
+            f"{counts}, and of a histogram of row lengths in the metric of release "
+            f"{spec.scaling.release}"
+        )
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
     if spec.is_whitened:
         on_matrix = f"{on_matrix} in that metric"
@@ -172,7 +177,7 @@ def _post_processing(spec: ReleaseSpec, publication: Publication, noise: NoiseLa
     if not publication.has_matrix:
         return "centres, scales and a clipping radius"
     constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
-    if spec.scaling is not None and spec.scaling.pilot:
+    if spec.scaling is not None and spec.scaling.turned:
         constants += "the metric of the pilot matrix, and whether it is used; "
     if spec.is_whitened:
         constants += "the matrix in scaled columns; "
