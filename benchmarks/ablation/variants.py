@@ -64,7 +64,7 @@ def _other_bias(factor: float) -> Callable[[float], float]:
 
 
 def _noisy_estimate(pilot: Gaussian, total: Array, _: int) -> Array:
-    """The pilot matrix with its noise, but for negative eigenvalues."""
+    """The pilot matrix with its noise, without negative eigenvalues."""
     return project(total, np.inf)
 
 

@@ -1,4 +1,4 @@
-"""Releases in the metric of a pilot matrix: whatever is forged and sealed again is refused.
+"""Releases in the metric of a pilot matrix: everything that is forged and sealed again is refused.
 
 Everything that does not follow from the forged number is left as it was, and the description lists
 the files as they are.

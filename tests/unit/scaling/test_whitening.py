@@ -95,7 +95,7 @@ def test_choices_follow_from_published_numbers() -> None:
 
 
 def test_a_table_without_correlations_loses_little() -> None:
-    """The metric is that of scaled rows but for noise, and so is the radius."""
+    """The metric is that of scaled rows within the noise, and so is the radius."""
     rows = rows_of(np.eye(10))
     turning = turning_of(rows, 1.0)
     radius = chosen(turning, rows, 1.0)
