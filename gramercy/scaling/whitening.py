@@ -19,7 +19,7 @@ from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
-_LEAST, _SLACK, _ROOT = 0.1, 1.25, math.sqrt(2)
+_LEAST, _SLACK, _ROOT = 0.1, 1.1, math.sqrt(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Turning:
         -----
         With rho the ratio of the typical noise off the diagonal to that of a release in the metric
         of scaled rows, which is tau relative to the mean square of a column, the radius with the
-        least ``b^2 lost + (rho tau)^2`` among those with rho <= 1 is taken, if this is at most 1.25
+        least ``b^2 lost + (rho tau)^2`` among those with rho <= 1 is taken, if this is at most 1.1
         times ``b^2 lost + tau^2`` of scaled rows; 1/n, the sampling error, is added to both.
         """
         q, n, plain_radius = len(metric), self.lengths.rows, self.pilot.radius
