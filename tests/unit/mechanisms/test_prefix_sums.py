@@ -1,0 +1,94 @@
+"""Weights of prefix sums, their exact encoding, and the noise of what is decoded."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gramercy.mechanisms.prefix_sums import WEIGHT_BITS, PrefixSums
+
+
+def noise(steps: int, last: int, width: int | None = None) -> float:
+    """The noise of a decoded sum, relative to that of one release with the same guarantee."""
+    sums = PrefixSums(steps)
+    return sums.spread(last, width) * float(np.sqrt(sums.squared_norm()))
+
+
+@pytest.mark.parametrize(
+    ("steps", "last", "width", "expected"),
+    [
+        (1, 1, None, 1.0),
+        (52, 52, None, 1.946),
+        (52, 52, 13, 2.109),
+        (52, 52, 1, 1.129),
+        (365, 365, None, 2.392),
+    ],
+)
+def test_noise_is_as_stated(steps: int, last: int, width: int | None, expected: float) -> None:
+    assert noise(steps, last, width) == pytest.approx(expected, rel=0.002)
+
+
+def test_noise_of_all_prefixes() -> None:
+    squares = [noise(52, t) ** 2 for t in range(1, 53)]
+    assert np.sqrt(np.mean(squares)) == pytest.approx(2.064, rel=0.002)
+
+
+def test_every_row_has_about_the_same_guarantee() -> None:
+    for steps in (1, 2, 52, 54, 366):
+        weights = PrefixSums(steps).weights
+        norms = (weights * weights).sum(axis=0)
+        assert norms.min() > 0.998 * norms.max()
+        assert PrefixSums(steps).squared_norm() == norms.max()
+        assert (np.triu(weights, 1) == 0).all()
+        assert (np.diag(weights) >= 1 << WEIGHT_BITS).all()
+
+
+def test_encoding_is_exact_beyond_64_bits() -> None:
+    sums = [np.array([3 * 10**18 + k, -(10**18)], dtype=object) for k in range(30)]
+    encoded = PrefixSums(52).encode(sums)
+    row = PrefixSums(52).weights[29]
+    assert encoded[0] == sum(int(w) * int(x[0]) for w, x in zip(row, sums, strict=False))
+    assert encoded[0] > 1 << 64
+
+
+def test_decoding_inverts_encoding() -> None:
+    prefix = PrefixSums(52)
+    sums = [np.array([10**19 + 7 * k, k**3], dtype=object) for k in range(52)]
+    decoded = prefix.decode([prefix.encode(sums[: t + 1]) for t in range(52)])
+    for each, exact in zip(decoded, sums, strict=True):
+        assert np.allclose(each, exact.astype(float), rtol=1e-13, atol=1e4)  # of 1e19
+
+
+def test_decoding_agrees_with_exact_fractions() -> None:
+    prefix, rng = PrefixSums(8), np.random.default_rng(1)
+    published = [np.array([int(x)], dtype=object) for x in rng.integers(-(1 << 62), 1 << 62, 8)]
+    exact: list[Fraction] = []
+    for row, each in zip(prefix.weights.tolist(), published, strict=True):
+        rest = Fraction(int(each[0])) - sum(w * x for w, x in zip(row, exact, strict=False))
+        exact.append(rest / row[len(exact)])
+    decoded = [float(each[0]) for each in prefix.decode(published)]
+    assert decoded == pytest.approx([float(x) for x in exact], rel=1e-13)
+
+
+def test_noise_of_decoded_sums_by_repetition() -> None:
+    prefix, rng = PrefixSums(13), np.random.default_rng(2)
+    white = [rng.standard_normal(20_000) for _ in range(13)]
+    decoded = prefix.decode(white)
+    for last, width in ((13, None), (13, 4), (7, 1)):
+        first = 0 if width is None else last - width
+        total = np.sum(decoded[first:last], axis=0)
+        assert total.std() == pytest.approx(prefix.spread(last, width), rel=0.03)
+    early, late = np.sum(decoded[:6], axis=0), np.sum(decoded[6:], axis=0)
+    expected = prefix.covariance((0, 6), (6, 13))
+    assert expected < 0
+    assert np.cov(early, late)[0, 1] == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize(("step", "growth"), [(0, 0.43), (38, 0.52), (51, 1.0)])
+def test_drawing_a_step_again_costs_a_part(step: int, growth: float) -> None:
+    prefix, draws = PrefixSums(52), [1] * 52
+    once = prefix.squared_norm(draws)
+    draws[step] += 1
+    assert (prefix.squared_norm(draws) - once) / once == pytest.approx(growth, abs=0.01)
