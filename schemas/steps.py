@@ -68,7 +68,7 @@ class Cumulative(Model):
                 raise families.PERIOD(
                     "'cumulative' needs the keys 'from' and 'steps': the budget is for the "
                     "lifetime of the data set.",
-                    "Write 'cumulative: {every: week, from: 2026-01-05, steps: 52}'.",
+                    "Write 'cumulative: {{every: week, from: 2026-01-05, steps: 52}}'.",
                 )
             return
         if has_window:
