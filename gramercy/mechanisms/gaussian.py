@@ -76,7 +76,7 @@ class Gaussian(Additive):
     @property
     def law(self) -> NoiseLaw:
         diagonal, off_diagonal = self._scales()
-        divisor = self.lattice.divisor
+        divisor = self.lattice.divisor * self.parameters.weight_unit
         return NoiseLaw(
             family=self.family,
             sd_diagonal=diagonal / divisor,
@@ -90,12 +90,17 @@ class Gaussian(Additive):
         noise = symmetric_matrix(upper, sampler.rounded_gaussian(diagonal, p))
         if not self.parameters.publishes_noisy_count:
             return noise, None
-        return noise, int(sampler.rounded_gaussian(self.scale / COUNT_WEIGHT, 1)[0])
+        scale = self.scale * self.parameters.weight_unit / COUNT_WEIGHT
+        return noise, int(sampler.rounded_gaussian(scale, 1)[0])
 
     def _scales(self) -> tuple[float, float]:
-        """Diagonal and off-diagonal scale in lattice units."""
-        diagonal = self.scale * self.lattice.squared_radius
+        """Diagonal and off-diagonal scale in the units of the published sum."""
+        diagonal = self._scale
         return diagonal, off_diagonal_scale(diagonal)
+
+    @property
+    def _scale(self) -> float:
+        return self.scale * self.lattice.squared_radius * self.parameters.weight_unit
 
 
 def target_mu(spec: MechanismSpec) -> float:
@@ -147,5 +152,4 @@ class GaussianIid(Gaussian):
         return cls(parameters, classical_scale(spec, 1.0 if spec.paper == "WX" else math.sqrt(2)))
 
     def _scales(self) -> tuple[float, float]:
-        scale = self.scale * self.lattice.squared_radius
-        return scale, scale
+        return self._scale, self._scale

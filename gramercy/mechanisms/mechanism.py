@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.histograms import ConstantsNoise
+from gramercy.mechanisms.prefix_sums import UNIT, PrefixSums
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -65,9 +66,16 @@ class PublicParameters:
     # whether one matrix for each of several groups of rows is published; a row that is replaced may
     # move to another group
     grouped: bool = False
+    # the steps of a cumulative series, of which every one publishes a weighted sum; None without
+    series: PrefixSums | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+
+    @property
+    def weight_unit(self) -> int:
+        """Units of a published sum in a unit of the lattice: those of the weights of a series."""
+        return 1 if self.series is None else UNIT
 
     @property
     def target_delta0(self) -> float | None:
@@ -352,13 +360,20 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
     The rows of a person, scaled so that their squared norms sum to at most 1, have the same bounds
     in any norm: their Gram matrix is an average of such x x^T and of zero, and the norm of a
     difference of averages is at most the largest norm of a difference.
+
+    In a cumulative series a row has a weight in every sum, so that all its sums together move by
+    that times the norm of its weights.
     """
     of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
     if parameters.neighbours.changed_units == 1:
-        return 1.0 + of_count
-    if parameters.grouped:
-        return 2.0 + 2 * of_count
-    return 2.0 if parameters.p > 1 else 1.0
+        once = 1.0 + of_count
+    elif parameters.grouped:
+        once = 2.0 + 2 * of_count
+    else:
+        once = 2.0 if parameters.p > 1 else 1.0
+    if parameters.series is None:
+        return once
+    return math.nextafter(once * parameters.series.squared_norm() / UNIT**2, math.inf)
 
 
 def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[Any]  # Python integers, which have any length
 
-WEIGHT_BITS = 12
+UNIT = 1 << 12  # weights are whole numbers in units of its inverse
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PrefixSums:
             c.append(c[-1] * (2 * k - 1) / (2 * k))
         weights = np.zeros((self.steps, self.steps), np.int64)
         for s in range(self.steps):
-            unit = math.ldexp(math.sqrt(h[self.steps] / h[self.steps - s]), WEIGHT_BITS)
+            unit = UNIT * math.sqrt(h[self.steps] / h[self.steps - s])
             weights[s:, s] = [round(unit * each) for each in c[: self.steps - s]]
         return weights
 

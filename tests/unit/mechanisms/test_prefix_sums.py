@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from gramercy.mechanisms.prefix_sums import WEIGHT_BITS, PrefixSums
+from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
+from gramercy.mechanisms.mechanism import PublicParameters
+from gramercy.mechanisms.prefix_sums import UNIT, PrefixSums
+from gramercy.schemas.neighbours import Neighbours
 
 
 def noise(steps: int, last: int, width: int | None = None) -> float:
@@ -42,7 +46,7 @@ def test_every_row_has_about_the_same_guarantee() -> None:
         assert norms.min() > 0.998 * norms.max()
         assert PrefixSums(steps).squared_norm() == norms.max()
         assert (np.triu(weights, 1) == 0).all()
-        assert (np.diag(weights) >= 1 << WEIGHT_BITS).all()
+        assert (np.diag(weights) >= UNIT).all()
 
 
 def test_encoding_is_exact_beyond_64_bits() -> None:
@@ -92,3 +96,26 @@ def test_drawing_a_step_again_costs_a_part(step: int, growth: float) -> None:
     once = prefix.squared_norm(draws)
     draws[step] += 1
     assert (prefix.squared_norm(draws) - once) / once == pytest.approx(growth, abs=0.01)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("mechanism", [Gaussian, GaussianIid])
+def test_a_series_is_charged_for_all_sums_of_a_row(
+    mechanism: type[Gaussian], neighbours: Neighbours
+) -> None:
+    """Each sum moves by the row's weight; together, by at most mu times the noise."""
+    counts = neighbours is Neighbours.ADD_REMOVE
+    public = PublicParameters(4, 10_000, neighbours, counts, series=PrefixSums(52))
+    spec = mechanism.spec.model_validate({"name": mechanism.name, "mu": 0.5, "delta": 1e-6})
+    series = mechanism.from_spec(spec, public)
+    once = mechanism.from_spec(spec, replace(public, series=None))
+    assert series.guarantee.mu <= 0.5
+    norm = (PrefixSums(52).weights[:, 30] ** 2).sum() ** 0.5 / UNIT
+    assert series.scale / once.scale == pytest.approx(norm, rel=1e-3)
+    drawn = [series.perturb(np.zeros((4, 4), dtype=object), 0) for _ in range(400)]
+    sd = np.std([each.gram[0, 1] for each in drawn]) / (series.lattice.divisor * UNIT)
+    assert sd == pytest.approx(series.law.sd_off_diagonal, rel=0.2)
+    if counts:
+        assert np.std([each.rows for each in drawn]) == pytest.approx(
+            UNIT * (series.sd_rows or 0), rel=0.2
+        )
