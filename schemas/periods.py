@@ -226,10 +226,15 @@ class DatePeriod(Model):
 
 
 class SelectedPeriod(DatePeriod):
-    """A column of dates with the period of one version, which a reader of the table needs."""
+    """A column of dates with the period of one version, which a reader of the table needs.
+
+    `starts`: of a cumulative series, the first day of each step, of the length `span`, and the
+    first day after all.
+    """
 
     span: Span
     label: str
+    starts: tuple[datetime.date, ...] = ()
 
 
 def _with_text_keys(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Which rows belong to a period of the data, decided by the date in each row alone.
+"""Which rows belong to a period of the data or a step of it, by the date in each row alone.
 
 Every row belongs to at most one period of a data set, independently of all other rows, so that the
-releases of several periods compose in parallel. A cell that is not a date belongs to no period.
+releases of several periods compose in parallel. A cell that is not a date belongs to no period. The
+steps of a cumulative series are intervals of days within one period.
 
 Dates are those of Arrow; times with a zone, which are instants; times without one, which are read
 as times of the declared zone; and text in ISO 8601, with or without time and offset from UTC. Text
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.periods import LABEL_PATTERNS, SelectedPeriod, Span, days_of
+from gramercy.schemas.periods import LABEL_PATTERNS, SelectedPeriod, Span, days_of, label_of
 from gramercy.tables.formats.values import IS_TEXT, decoded
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -41,10 +43,12 @@ _ISO = (
 class PeriodFilter:
     """Recognises the rows of one period: an index for `tables.formats.values.Lookup`."""
 
-    # span, label: the period
+    # span, label: the period; with steps, the span is theirs
     span: Span
     label: str
     timezone: str  # the zone in which its days begin
+    # the first day of each step of a series, and the first one after all; empty for the period
+    starts: tuple[datetime.date, ...] = ()
 
     @classmethod
     def of(cls, contract: Contract) -> tuple[str, PeriodFilter] | None:
@@ -54,12 +58,12 @@ class PeriodFilter:
         if not isinstance(contract.period, SelectedPeriod):  # it would mix rows of all periods
             raise ValueError
         chosen = contract.period
-        return chosen.column, cls(chosen.span, chosen.label, chosen.timezone)
+        return chosen.column, cls(chosen.span, chosen.label, chosen.timezone, chosen.starts)
 
     def indices(self, column: pa.Array) -> NDArray[np.float64]:
-        """1 where a cell is a date in the period, 0 where it is another date, else NaN.
+        """The number of the step, from 1, in which a cell is a date; 0 for other dates, else NaN.
 
-        Each cell is read by itself, and no cell raises an error. Shape (rows,).
+        Without steps, the period is the only one. Each cell is read by itself, and no cell raises an error. Shape (rows,).
         """
         kind = column.type
         if pa.types.is_dictionary(kind):
@@ -78,31 +82,32 @@ class PeriodFilter:
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
             unit = _UNITS[kind.unit if pa.types.is_timestamp(kind) else "ms"]
-            start, end = self._instants if has_zone else self._seconds
-            return _codes(column.cast(pa.int64()), (unit * start, unit * end))
+            starts = self._instants if has_zone else self._seconds
+            return _codes(column.cast(pa.int64()), [unit * start for start in starts])
         if self.span == "year" and any(is_number(kind) for is_number in _IS_NUMBER):
             years = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             return np.where(np.isnan(years), np.nan, years == float(self.label))
         return np.full(len(column), np.nan)
 
     @property
-    def _days(self) -> tuple[int, int]:
-        """The first day, and the first day after the period; in days since 1970."""
+    def _days(self) -> list[int]:
+        """The first day of each step, and the first one after all; in days since 1970."""
+        if self.starts:
+            return [(start - _EPOCH).days for start in self.starts]
         days = days_of(self.span, self.label)
         if days is None:
-            return 0, 0  # no such period: it has no rows
+            return [0, 0]  # no such period: it has no rows
         first, last = days
-        return (first - _EPOCH).days, (last - _EPOCH).days + 1
+        return [(first - _EPOCH).days, (last - _EPOCH).days + 1]
 
     @property
-    def _seconds(self) -> tuple[int, int]:
-        """Its start and end as times of its own zone, in seconds since 1970."""
-        start, end = self._days
-        return start * _DAY, end * _DAY
+    def _seconds(self) -> list[int]:
+        """The same as times of its own zone, in seconds since 1970."""
+        return [day * _DAY for day in self._days]
 
     @property
-    def _instants(self) -> tuple[int, int]:
-        """Its start and end as instants, in seconds since 1970 in UTC."""
+    def _instants(self) -> list[int]:
+        """The same as instants, in seconds since 1970 in UTC."""
         zone, instants = zoneinfo.ZoneInfo(self.timezone), list[int]()
         for day in self._days:
             try:
@@ -111,7 +116,7 @@ class PeriodFilter:
                 instants.append(round(begins.timestamp()))
             except OverflowError:  # the end of the year 9999
                 instants.append(day * _DAY)
-        return instants[0], instants[1]
+        return instants
 
     def _of_text(self, text: pa.Array) -> NDArray[np.float64]:
         short = pc.less_equal(pc.binary_length(text), _LONGEST)
@@ -133,20 +138,41 @@ class PeriodFilter:
         is_instant = _filled(pc.not_equal(sign, ""))
         size = 3600 * _numbers(parts, "hours") + 60 * _numbers(parts, "minutes")
         offset = np.where(_filled(pc.equal(sign, "-")), -size, size)
-        start, end = np.where(is_instant[:, None], self._instants, self._seconds).T
-        within = exists & (time - offset >= start) & (time - offset < end)
-        within |= _filled(pc.equal(text, self.label))
-        return np.where(exists | is_label, within.astype(np.float64), np.nan)
+        time -= offset
+        codes = np.where(is_instant, _steps(time, self._instants), _steps(time, self._seconds))
+        codes[~exists] = 0.0
+        for label, number in self._labels.items():
+            codes[_filled(pc.equal(text, label))] = number
+        return np.where(exists | is_label, codes, np.nan)
+
+    @property
+    def _labels(self) -> dict[str, int]:
+        """The number of each step by its label; a week belongs to the period of its first day."""
+        if not self.starts:
+            return {self.label: 1}
+        numbers = {label_of(self.span, day): k for k, day in enumerate(self.starts[:-1], 1)}
+        days = {label: days_of(self.span, label) or (None, None) for label in numbers}
+        return {
+            label: number
+            for label, number in numbers.items()
+            if days[label][0] == self.starts[number - 1]
+        }
 
 
-def _codes(numbers: pa.Array, interval: tuple[int, int]) -> NDArray[np.float64]:
-    """1 where a whole number is in the interval [start, end), 0 where not, NaN where missing."""
+def _codes(numbers: pa.Array, starts: Sequence[int]) -> NDArray[np.float64]:
+    """The number of the step that has a whole number, 0 if none has it, NaN where missing."""
     numbers = numbers.cast(pa.int64())
-    start, end = (pa.scalar(max(_LEAST, min(_MOST, each)), pa.int64()) for each in interval)
-    within = pc.and_(pc.greater_equal(numbers, start), pc.less(numbers, end))
-    codes = pc.fill_null(within.cast(pa.uint8()).cast(pa.float64()), np.nan)
-    array: NDArray[np.float64] = codes.to_numpy(zero_copy_only=False)
-    return array
+    present = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
+    codes = _steps(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False), starts)
+    return np.where(present, codes, np.nan)
+
+
+def _steps(numbers: NDArray[np.int64], starts: Sequence[int]) -> NDArray[np.float64]:
+    """The same for an array; step k has the numbers in [starts[k - 1], starts[k])."""
+    edges = np.array([max(_LEAST, min(_MOST, each)) for each in starts], np.int64)
+    codes = np.searchsorted(edges, numbers, side="right")
+    codes[codes == edges.size] = 0
+    return codes.astype(np.float64)
 
 
 def _filled(answers: pa.Array) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from gramercy.scaling.column_constants import Grid
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.periods import Span, label_of, last_complete
+from gramercy.schemas.steps import Cumulative
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.period_filter import PeriodFilter
@@ -227,3 +228,31 @@ def test_any_text_is_in_one_period_at_most(span: Span) -> None:
     assert (np.nansum(codes, axis=0) <= 1).all()
     assert (np.isnan(codes).any(axis=0) == np.isnan(codes).all(axis=0)).all()
     assert np.nansum(codes) > 100
+
+
+def test_steps_of_a_series_are_disjoint_and_fill_their_window() -> None:
+    """Every cell is in one step of one window, or in none; as text, date and instant alike."""
+    days = [datetime.date(2026, 12, 20) + datetime.timedelta(k) for k in range(30)]
+    texts = pa.array([f"{day.isoformat()}T23:59:59" for day in days])
+    for window, first in (("2026", 1), ("2027", 1)):
+        steps = Cumulative(every="week").series("year", window)
+        period = PeriodFilter("week", window, "UTC", steps.starts)
+        expected = [float(steps.step_of(day) or 0) for day in days]
+        assert period.indices(texts).tolist() == expected
+        assert period.indices(pa.array(days, pa.date32())).tolist() == expected
+        noon = pa.array([datetime.datetime.combine(day, datetime.time(12)) for day in days])
+        assert period.indices(noon).tolist() == expected
+        assert max(expected) >= first
+
+
+def test_a_label_of_a_week_belongs_to_the_window_of_its_first_day() -> None:
+    labels = pa.array(["2026-W52", "2026-W53", "2027-W01", "2026-W00", "2026", None])
+    found = {
+        window: PeriodFilter(
+            "week", window, "UTC", Cumulative(every="week").series("year", window).starts
+        ).indices(labels)
+        for window in ("2026", "2027")
+    }
+    assert found["2026"][:3].tolist() == [52, 53, 0]
+    assert found["2027"][:3].tolist() == [0, 0, 2]
+    assert np.isnan(found["2026"][4:]).all()
