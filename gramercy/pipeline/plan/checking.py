@@ -177,7 +177,7 @@ class _Counts:
         ):
             if period is not None:  # its codes are first
                 self.rows_without_date += int(np.isnan(batch[0]).sum())
-                batch = batch[1:, batch[0] == 1]  # noqa: PLW2901
+                batch = batch[1:, batch[0] > 0]  # noqa: PLW2901
             if not batch.shape[1]:
                 continue
             allowed = min(most - self.rows, batch.shape[1])

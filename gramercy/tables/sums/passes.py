@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from gramercy.common.metric import Metric
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
@@ -108,7 +110,8 @@ def read_to_workers(
     persons
         Index of persons, if they are protected. Indices are then the first row of a batch.
     draw
-        Draws randomness for a number of rows, which the worker receives after the batch.
+        Draws randomness for a number of rows, which the worker receives after the batch. Without
+        it, workers receive the step of each row, from 0, if the contract's period has steps.
     by
         A column of levels that is not in the contract, and becomes the last row of a batch.
 
@@ -140,9 +143,13 @@ def read_to_workers(
             form = (list(columns.items()), keep_malformed)
             read = source.kept.batches(form, malformed, read)
         for cells in read:
-            batch = cells if period is None else cells[1:, cells[0] == 1]
+            batch, part = cells, list[Any]()
+            if period is not None:
+                within = cells[0] > 0
+                batch = cells[1:, within]
+                part = [cells[0, within].astype(np.int64) - 1] if period[1].starts else []
             rows = batch.shape[1]
-            add_batch(batch, *([] if draw is None else [draw(rows)]))
+            add_batch(batch, *(part if draw is None else [draw(rows)]))
             rows_read += rows
             on_rows(rows)
             if rows_read + malformed.dropped > limit:  # the table may be endless

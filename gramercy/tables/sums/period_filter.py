@@ -63,7 +63,8 @@ class PeriodFilter:
     def indices(self, column: pa.Array) -> NDArray[np.float64]:
         """The number of the step, from 1, in which a cell is a date; 0 for other dates, else NaN.
 
-        Without steps, the period is the only one. Each cell is read by itself, and no cell raises an error. Shape (rows,).
+        Without steps, the period is the only one. Each cell is read by itself, and no cell raises
+        an error. Shape (rows,).
         """
         kind = column.type
         if pa.types.is_dictionary(kind):

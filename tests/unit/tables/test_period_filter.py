@@ -20,10 +20,11 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.scaling.column_constants import Grid
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.periods import Span, label_of, last_complete
+from gramercy.schemas.periods import SelectedPeriod, Span, label_of, last_complete
 from gramercy.schemas.steps import Cumulative
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.source import open_source
+from gramercy.tables.sums.exact_sums import Parts
 from gramercy.tables.sums.period_filter import PeriodFilter
 from gramercy.tables.sums.streaming import accumulate
 from tests.support.factories import contract_facts
@@ -158,7 +159,7 @@ FACTS = contract_facts("t.csv", rows=10, p=2) | {
     "budget": {"epsilon": 1.0, "delta": 1e-6, "per": "month"},
     "period": {"column": "visited"},
 }
-LATTICE = Lattice(2, 12)
+LATTICE, LATTICE_OF_3 = Lattice(2, 12), Lattice(3, 12)
 GRID = Grid(np.array([-5.0, 0.0, 5.0]))
 
 
@@ -256,3 +257,32 @@ def test_a_label_of_a_week_belongs_to_the_window_of_its_first_day() -> None:
     assert found["2026"][:3].tolist() == [52, 53, 0]
     assert found["2027"][:3].tolist() == [0, 0, 2]
     assert np.isnan(found["2026"][4:]).all()
+
+
+def test_sums_of_steps_are_those_of_their_rows_alone(tmp_path: Path) -> None:
+    """One pass gives the sum of every step so far, and no other row changes it."""
+    path = tmp_path / "t.csv"
+    stream = np.random.default_rng(3)
+    first = datetime.date(2026, 1, 1)
+    days = [first + datetime.timedelta(int(k)) for k in stream.integers(0, 400, 300)]
+    lines = [f"{stream.normal():.3f},{day},{stream.normal():.3f}" for day in days]
+    path.write_text("\n".join(["c0,visited,c1", *lines, "1,,1", "x"]) + "\n")
+    facts = FACTS | {"source": str(path), "budget": FACTS["budget"] | {"per": "year"}}
+    contract = Contract.model_validate(facts).for_version("2026")
+    series = Cumulative(every="month").series("year", "2026")
+    for upto in (1, 7, 12):
+        starts = series.starts[: upto + 1]
+        period = SelectedPeriod(column="visited", span="month", label="2026", starts=starts)
+        stepped = contract.model_copy(update={"period": period})
+        read = accumulate(open_source(str(path)), stepped, Unit(), LATTICE_OF_3, parts=Parts(upto))
+        assert len(read.part_sums) == upto
+        for month, part in enumerate(read.part_sums, 1):
+            monthly = Contract.model_validate(FACTS | {"source": str(path)})
+            alone = accumulate(
+                open_source(str(path)),
+                monthly.for_version(f"2026-{month:02}"),
+                Unit(),
+                LATTICE_OF_3,
+            )
+            assert part.rows == alone.rows
+            assert (part.gram == alone.gram).all()
