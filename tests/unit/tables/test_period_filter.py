@@ -159,7 +159,7 @@ FACTS = contract_facts("t.csv", rows=10, p=2) | {
     "budget": {"epsilon": 1.0, "delta": 1e-6, "per": "month"},
     "period": {"column": "visited"},
 }
-LATTICE, LATTICE_OF_3 = Lattice(2, 12), Lattice(3, 12)
+LATTICE = Lattice(2, 12)
 GRID = Grid(np.array([-5.0, 0.0, 5.0]))
 
 
@@ -267,22 +267,23 @@ def test_sums_of_steps_are_those_of_their_rows_alone(tmp_path: Path) -> None:
     days = [first + datetime.timedelta(int(k)) for k in stream.integers(0, 400, 300)]
     lines = [f"{stream.normal():.3f},{day},{stream.normal():.3f}" for day in days]
     path.write_text("\n".join(["c0,visited,c1", *lines, "1,,1", "x"]) + "\n")
-    facts = FACTS | {"source": str(path), "budget": FACTS["budget"] | {"per": "year"}}
+    own = {"source": str(path), "intercept": False}
+    facts = FACTS | own | {"budget": FACTS["budget"] | {"per": "year"}}
     contract = Contract.model_validate(facts).for_version("2026")
     series = Cumulative(every="month").series("year", "2026")
     for upto in (1, 7, 12):
         starts = series.starts[: upto + 1]
         period = SelectedPeriod(column="visited", span="month", label="2026", starts=starts)
         stepped = contract.model_copy(update={"period": period})
-        read = accumulate(open_source(str(path)), stepped, Unit(), LATTICE_OF_3, parts=Parts(upto))
+        read = accumulate(open_source(str(path)), stepped, Unit(), LATTICE, parts=Parts(upto))
         assert len(read.part_sums) == upto
         for month, part in enumerate(read.part_sums, 1):
-            monthly = Contract.model_validate(FACTS | {"source": str(path)})
+            monthly = Contract.model_validate(FACTS | own)
             alone = accumulate(
                 open_source(str(path)),
                 monthly.for_version(f"2026-{month:02}"),
                 Unit(),
-                LATTICE_OF_3,
+                LATTICE,
             )
             assert part.rows == alone.rows
             assert (part.gram == alone.gram).all()
