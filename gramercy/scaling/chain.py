@@ -172,14 +172,14 @@ class ConstantsChain:
             The sum of rows of the unit ball without its noise, shape (q, q), and the standard
             deviation of the noise off the diagonal.
         """
-        radius, seen = _radius(spec), self._seen(lengths)
+        radius, seen = spec.radius or math.nan, self._seen(lengths)
         square = radius * radius / seen.rows
         return Turning(Pilot(total * square, noise * square, radius, seen.rows), seen)
 
     def turning_again(self, lengths: Histogram, spec: ReleaseSpec, pilot: Pilot) -> Turning:
         """The same with the pilot matrix of another release; see `turning`."""
         seen = self._seen(lengths)
-        return Turning(replace(pilot, radius=_radius(spec), rows=seen.rows), seen)
+        return Turning(replace(pilot, radius=spec.radius or math.nan, rows=seen.rows), seen)
 
     def _seen(self, lengths: Histogram) -> RowLengths:
         """What row lengths say, with the number of rows by all counts."""
@@ -210,7 +210,7 @@ class ConstantsChain:
         spec = self.scaled
         seen, q = self._seen(lengths), len(spec.names)
         p = q - int(spec.intercept)
-        known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
+        known = spec.radius if self.stage == 0 else None
         radius = _kept_if_near(known or clipping_radius(seen, q, p, noise), near)
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
@@ -247,10 +247,6 @@ _PERSONS_ROOM = 16.0
 
 def _kept_if_near(radius: float, near: float | None) -> float:
     return near if near is not None and 1 / _NEAR <= radius / near <= _NEAR else radius
-
-
-def _radius(spec: ReleaseSpec) -> float:
-    return getattr(spec.normalisation, "radius", None) or math.nan
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:

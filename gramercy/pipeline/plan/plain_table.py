@@ -193,8 +193,8 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     spec, calibration = plan.spec, plan.calibration
     q = len(spec.names)
     seen = RowLengths(lengths.count, lengths.sd, lengths.lower, float(spec.dataset.count))
-    noise, known = calibration.noise_of_sum(spec), getattr(spec.normalisation, "radius", None)
-    radius = known or clipping_radius(seen, q, q - 1, noise)
+    noise = calibration.noise_of_sum(spec)
+    radius = spec.radius or clipping_radius(seen, q, q - 1, noise)
     cut = lost_cut(seen, radius, q - 1, calibration.noise_of_lost_sum(spec) or 0.0)
     intercept = radius / 2 / math.sqrt(spec.dataset.rows / spec.dataset.count)
     return Clip(radius=radius), Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)

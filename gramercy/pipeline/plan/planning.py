@@ -141,9 +141,8 @@ class Plan:
     @property
     def row_normalisation(self) -> Unit | Clip | Whole:
         """How rows are normalised in the passes over the table."""
-        scaling = self.spec.scaling
-        if self.metric is not None and scaling is not None:
-            return Clip(radius=scaling.metric_radius)
+        if self.metric is not None:
+            return Clip(radius=self.spec.metric_radius)
         return row_normalisation(self.spec)
 
     @property
@@ -622,14 +621,13 @@ class ReleasedMetric:
         of_pilot = calibration.pilot.noise_of_sum(1)
         shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
         turning = chain.turning(histograms[-1], facts, shown, of_pilot)
-        radius = facts.scaling.metric_radius if facts.scaling else None
         metric = Metric(whitening.metric)
         try:
             metric.units  # noqa: B018  before the charge
         except ValueError:
             reason = "the entries of its metric have too many digits"
             raise _release_without_constants(facts.release, reason) from None
-        return cls(metric, turning.pilot, radius)
+        return cls(metric, turning.pilot, facts.metric_radius)
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:
@@ -644,7 +642,7 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
     facts = source.manifest
     noise = calibrate(facts).noise_of_sum(facts)
     chain, histograms = replayed(facts, source.histograms, noise)
-    own = getattr(facts.normalisation, "radius", None) if facts.publication.has_matrix else None
+    own = facts.radius if facts.publication.has_matrix else None
     constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec), near=own)
     if spec.scaling is None or constants.scaling is None:
         raise TypeError("the constants of this release are declared")

@@ -467,8 +467,7 @@ def _whiten(
     of_sum = plan.calibration.noise_of_sum(spec)
     spec = chain.whitened(spec, turning, histogram, metric.matrix, of_sum, near)
     whitening = Whitening(pilot, metric.matrix)
-    kept = spec.scaling is not None and spec.scaling.metric_radius is not None
-    plan = replace(turned if kept else plan, spec=spec, calibration=calibrate(spec))
+    plan = replace(turned if spec.is_whitened else plan, spec=spec, calibration=calibrate(spec))
     return plan, histogram, whitening
 
 
