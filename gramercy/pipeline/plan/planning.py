@@ -582,9 +582,9 @@ def shares_of_released_constants(
 ) -> Shares | None:
     """What a release with the constants of another one spends on all but its matrix.
 
-    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. Its matrix is
-    drawn as that of the other release: in the metric of its pilot matrix, if there is one. If the
-    other one has no matrix, it has its own pilot matrix. Without `source`, in one stage.
+    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. If the other
+    release has a pilot matrix, row lengths in its metric decide whether the matrix is drawn in it;
+    if that has no matrix at all, there is a pilot of its own. Without `source`, in one stage.
     """
     mechanism_type = registry[spec.mechanism["name"]]
     if not mechanism_type.takes_private_constants or issubclass(mechanism_type.spec, PureSpec):
