@@ -153,11 +153,12 @@ class ConstantsChain:
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths over `lengths_of`."""
-        return _lengths(self.stage + 1, ROW_LENGTHS, lengths_of(self.scaled), counts, sd)
+        edges = lengths_of(self.scaled)
+        return Histogram.of_lengths(self.stage + 1, ROW_LENGTHS, edges, counts, sd)
 
     def turned_histogram(self, edges: Array, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths in the metric of the pilot matrix."""
-        return _lengths(self.stage + 2, TURNED_LENGTHS, edges, counts, sd)
+        return Histogram.of_lengths(self.stage + 2, TURNED_LENGTHS, edges, counts, sd)
 
     def turning(self, lengths: Histogram, spec: ReleaseSpec, total: Array, noise: float) -> Turning:
         """What a pilot matrix shows.
@@ -184,7 +185,7 @@ class ConstantsChain:
     def _seen(self, lengths: Histogram) -> RowLengths:
         """What row lengths say, with the number of rows by all counts."""
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
-        return RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
+        return RowLengths.of(lengths, chain.rows)
 
     def clipped(
         self,
@@ -231,7 +232,7 @@ class ConstantsChain:
         near: float | None = None,
     ) -> ReleaseSpec:
         """The facts of the release with the radius in the metric, if it pays; see `clipped`."""
-        seen = RowLengths(turned.count, turned.sd, turned.lower, turning.pilot.rows)
+        seen = RowLengths.of(turned, turning.pilot.rows)
         radius = turning.radius(seen, metric, noise)
         if spec.scaling is None:
             return spec
@@ -289,11 +290,6 @@ def replayed(
     if lengths.count.shape != lengths_of(chain.scaled).shape:
         raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
-
-
-def _lengths(stage: int, name: str, lower: Array, counts: Counts, sd: float) -> Histogram:
-    upper = np.append(lower[1:], np.nan)
-    return Histogram(stage, name, lower, upper, (None,) * counts.size, counts, sd)
 
 
 def _histogram(
