@@ -234,7 +234,8 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         facts, divisor = bundle.manifest, mechanism.lattice.divisor
-        check_lattice(path, bundle.drawn * facts.rows.value * divisor)
+        drawn = bundle.drawn + facts.noise.mean * np.eye(len(bundle.raw))
+        check_lattice(path, drawn * facts.rows.value * divisor)
         if bundle.root is not None:  # parts are published in scaled units, with rounding errors
             return
         for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
