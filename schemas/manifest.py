@@ -315,8 +315,8 @@ class ReleaseManifest(ReleaseSpec):
     groups
         Numbers of rows that the matrices of groups were divided by; empty without groups.
     calibration, guarantee, noise
-        Computed from the facts above; `noise` is the law of the noise on the
-        matrix as drawn.
+        Computed from the facts above; `noise` is the law of the noise on the matrix
+        as drawn.
     lost, missing
         How the matrices of lost moments and of missing cells were published; null without them.
     trace_bound

@@ -33,7 +33,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
-    without_noise,
+    turning_of,
 )
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
@@ -618,9 +618,7 @@ class ReleasedMetric:
         if calibration.pilot is None or whitening is None or whitening.pilot is None:
             return None
         chain, histograms = replayed(facts, source.histograms, calibration.noise_of_sum(facts))
-        of_pilot = calibration.pilot.noise_of_sum(1)
-        shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
-        turning = chain.turning(histograms[-1], facts, shown, of_pilot)
+        turning = turning_of(calibration.pilot, whitening.pilot, chain, histograms[-1], facts)
         metric = Metric(whitening.metric)
         try:
             metric.units  # noqa: B018  before the charge

@@ -52,7 +52,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
-    without_noise,
+    turning_of,
 )
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
@@ -453,8 +453,7 @@ def _whiten(
     mechanism = plan.calibration.pilot
     if mechanism is not None:
         pilot = _draw_pilot(plan, mechanism, data)
-        shown = without_noise(mechanism, pilot, spec.dataset.count)
-        turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
+        turning = turning_of(mechanism, pilot, chain, lengths, spec)
         metric = Metric.near(turning.metric)
     elif plan.released is not None:
         turning = chain.turning_again(lengths, spec, plan.released.pilot)
