@@ -184,7 +184,7 @@ class LengthLosses:
         return LengthLosses(*(factor * each for each in astuple(self)))
 
     def at_most(self, others: LengthLosses) -> LengthLosses:
-        """The same, where rows that are hardly seen, or not at all, lose no more than others say."""
+        """The same, where rows that are hardly seen, or hidden, lose no more than others say."""
         return replace(
             self,
             cautious=min(self.cautious, others.cautious),
