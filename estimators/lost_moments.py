@@ -273,6 +273,7 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
 
 
 _USUAL_SPREAD = 0.15  # kappa; on real tables .03 to .2, where clipping was measured
+_ABOVE = 1.25  # the largest eigenvalue of noise exceeds its edge by less
 
 
 def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovariance]:
@@ -282,7 +283,9 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     have the variances kappa l_i l_j, as those of a matrix of a few rows would: two nearly collinear
     columns lost nearly the same. Each is shrunk by the noise of the lost matrix. kappa is that of
     the differences beyond the noise, less a standard deviation of its error, at most 1. Errors are
-    at least those of .15: where the noise hides differences, there may be usual ones.
+    at least those of .15: where the noise hides differences, there may be usual ones. Rows of
+    another kind may have lost in directions in which the others hardly vary: what exceeds the noise
+    of all directions there is kept.
 
     `expected`: positive semidefinite, shape (p, p). `noise`: standard deviation of the lost matrix.
     """
@@ -294,10 +297,31 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     length = max(float(np.linalg.norm(weights)), 1e-300)
     beyond = float(weights @ (moved[pairs] ** 2 - square)) / length - math.sqrt(2) * square
     kappa = float(np.clip(beyond / length, 0.0, 1.0))
-    shrunk = congruence(axes, moved * kappa * products / (kappa * products + square))
+    hidden = square / (kappa * products + square)
+    unlike, directions = _unlike(moved * hidden, noise * hidden)
     kappa = max(kappa, _USUAL_SPREAD)
     unknown = 1 / (1 + kappa * products / square)
-    return shrunk, EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+    errors = EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+    of_others = noise * congruence(axes, directions), noise * np.eye(len(values))
+    gain = moved * (1 - hidden) + unlike
+    return congruence(axes, gain), EntryCovariance((*errors.products, of_others))
+
+
+def _unlike(rest: Array, noise: Array) -> tuple[Array, Array]:
+    """What rows of another kind lost, in the few directions in which it exceeds all noise.
+
+    Of symmetric noise with a component of size l in one direction, the largest eigenvalue is
+    l + p s^2 / l, if it exceeds 2 s sqrt(p), which noise alone hardly does. Also, the projection on
+    the directions. Benaych-Georges and Nadakuditi (2011), Theorem 2.1.
+
+    `noise`: standard deviations by entry, shape (p, p).
+    """
+    square = float((noise**2).sum(axis=1).max())  # p s^2, or more
+    values, vectors = np.linalg.eigh(rest)
+    seen = np.abs(values) > _ABOVE * 2 * math.sqrt(square)
+    values, vectors = values[seen], vectors[:, seen]
+    sizes = (values + np.sign(values) * np.sqrt(values**2 - 4 * square)) / 2
+    return (vectors * sizes) @ vectors.T, vectors @ vectors.T
 
 
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
