@@ -147,7 +147,7 @@ def test_bins_of_all_stages_bound_a_tail() -> None:
     assert np.mean(covered) > 0.88
 
 
-def test_noise_of_one_stage_is_no_tail_that_never_ends() -> None:
+def test_noise_of_one_stage_does_not_make_an_endless_tail() -> None:
     """Without bounds, noise in a bin of large numbers would be a second moment of any size."""
     for seed in (1000, 1001, 1002):
         stream = np.random.default_rng(seed)
