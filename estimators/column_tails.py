@@ -17,6 +17,7 @@ from gramercy.schemas.request_parts import TailFacts
 Array = NDArray[np.float64]
 
 _LEAST_WIDTH = 1e-9  # relative: the narrow bin of zero may have no width in scaled units
+_APART = 8.0  # times the median of the bounds by all stages
 _RARE = 0.025  # expected cells beyond the end of a tail
 
 
@@ -75,9 +76,11 @@ class ColumnTails:
 def _of_stages(found: Sequence[tuple[float, float, float, float]]) -> Array:
     """The four moments by all stages: the last one has most bins where the cells are.
 
-    The bins of others may show more of a tail, so bounds are averages.
+    The bins of others may show more of a tail, so bounds are averages. One that is many times the
+    others is noise, which looks like a tail that never ends.
     """
-    last, average = np.array(found[-1]), np.mean(found, axis=0)
+    last = np.array(found[-1])
+    average = np.minimum(found, _APART * np.median(found, axis=0)).mean(axis=0)
     bound = np.array([False, True, False, True])
     moments: Array = np.where(bound, np.maximum(average, last), last)
     return moments

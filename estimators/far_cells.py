@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.scaling.column_constants import Grid
+from gramercy.scaling.column_constants import UNBOUNDED, Grid
 from gramercy.scaling.column_scan import ColumnScan, NoisyCells, Stage
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts
@@ -42,8 +42,8 @@ class FarCells:
     def of(cls, evidence: Evidence, column: ColumnFacts) -> FarCells:
         """The run on either side that adds most; zeros if none exceeds the noise.
 
-        The bin at a bound needs less evidence than others: bounds are often declared for the sake
-        of a code, and there is one such bin, but there are many runs.
+        The bin at a declared bound needs less evidence than others: bounds are often declared for
+        the sake of a code, and there is one such bin, but there are many runs.
         """
         nothing = cls(0.0, 0.0, 0.0)
         cells = noisy_cells(evidence, column.name)
@@ -55,27 +55,39 @@ class FarCells:
         above, below = low >= _FAR, high <= -_FAR
         inwards = slice(None, None, -1)
         sides = (
-            cls._run(cells, np.flatnonzero(above), low[above], high[above]),
             cls._run(
-                cells, np.flatnonzero(below)[inwards], -high[below][inwards], -low[below][inwards]
+                cells,
+                np.flatnonzero(above),
+                low[above],
+                high[above],
+                declared=cells.edges[-1] < UNBOUNDED,
+            ),
+            cls._run(
+                cells,
+                np.flatnonzero(below)[inwards],
+                -high[below][inwards],
+                -low[below][inwards],
+                declared=cells.edges[0] > -UNBOUNDED,
             ),
         )
         return max((*filter(None, sides), nothing), key=lambda each: each.least)
 
     @classmethod
     def _run(
-        cls, cells: NoisyCells, bins: NDArray[np.int64], low: Array, high: Array
+        cls, cells: NoisyCells, bins: NDArray[np.int64], low: Array, high: Array, declared: bool
     ) -> FarCells | None:
-        """`bins`: those of one side from inside to outside; `low`, `high`: their distances."""
+        """`bins`: those of one side from inside to outside; `low`, `high`: their distances.
+
+        `declared`: whether the last bin is at a declared bound.
+        """
         counts, variances = (
             np.concatenate([[0.0], np.cumsum(each[bins])])
             for each in (cells.counts, cells.deviations**2)
         )
         first, last = np.triu_indices(len(counts), 1)
         sums, sd = counts[last] - counts[first], np.sqrt(variances[last] - variances[first])
-        needed = np.where(
-            first == len(bins) - 1, _AT_BOUND, _SEEN + _GAP * np.maximum(first - 1, 0)
-        )
+        at_bound = (first == len(bins) - 1) & declared
+        needed = np.where(at_bound, _AT_BOUND, _SEEN + _GAP * np.maximum(first - 1, 0))
         seen = np.flatnonzero(sums >= needed * sd)
         if not seen.size:
             return None

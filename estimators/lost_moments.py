@@ -16,9 +16,9 @@ the spread of the differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,64 +55,69 @@ _POINTS = 8  # of a bin
 
 @dataclass(frozen=True)
 class ClippedLengths:
-    """The published lengths of scaled rows, and what clipping takes from rows of a length.
+    """A published histogram of the lengths of rows, and what clipping takes from rows in its bins.
 
-    If rows are clipped in another metric, that a row is long there is taken to mean that it is long
-    in scaled units: lengths of equal rank belong together. No other pairs lose more.
+    If rows are clipped in another metric, there are two. By the lengths of scaled rows, a row that
+    is long is taken to be long in the metric as well: lengths of equal rank belong together, and no
+    other pairs lose more. By the lengths in the metric, squares in scaled units are in proportion.
     """
 
-    lengths: RowLengths  # of scaled rows
-    radius: float
-    turned: RowLengths | None  # in the metric in which rows are clipped; None in scaled units
+    lengths: RowLengths
+    squares: Array  # of scaled rows, shape (bins, points)
+    shares: Array  # of a row's square that clipping takes away; as `squares`
 
     @classmethod
-    def of(cls, evidence: Evidence, rows: float) -> ClippedLengths | None:
-        """The lengths of a release; None if they are not published."""
-        lengths, turned = evidence.lengths, evidence.turned_lengths
-        if lengths is None or evidence.radius is None:
-            return None
-        if evidence.metric_radius is None or turned is None:
-            return cls(_row_lengths(lengths, rows), evidence.radius, None)
-        return cls(_row_lengths(lengths, rows), evidence.metric_radius, _row_lengths(turned, rows))
+    def of(cls, evidence: Evidence, rows: float) -> tuple[ClippedLengths, ...]:
+        """Of scaled rows, and in the metric of clipping if it is another; empty without any."""
+        if evidence.lengths is None or evidence.radius is None:
+            return ()
+        scaled = _row_lengths(evidence.lengths, rows)
+        points = _points(scaled)
+        if evidence.metric_radius is None or evidence.turned_lengths is None:
+            return (cls(scaled, points**2, _clipped_share(points, evidence.radius)),)
+        turned, radius = _row_lengths(evidence.turned_lengths, rows), evidence.metric_radius
+        of_ranks, own = _of_equal_rank(scaled, turned), _points(turned)
+        in_proportion = scaled.power / turned.power * own**2
+        return (
+            cls(scaled, points**2, _clipped_share(of_ranks, radius)),
+            cls(turned, in_proportion, _clipped_share(own, radius)),
+        )
 
-    @cached_property
-    def points(self) -> Array:
-        """Lengths of scaled rows, shape (bins, points)."""
-        return _points(self.lengths)
-
-    @cached_property
-    def shares(self) -> Array:
-        """The share of a row's square that clipping takes away, by its length; as `points`."""
-        lengths = self.points if self.turned is None else self._turned_points(self.turned)
-        return 1 - np.minimum(self.radius**2 / np.maximum(lengths, 1e-12) ** 2, 1.0)
-
-    @cached_property
+    @property
     def losses(self) -> Array:
         """What is lost of the mean square of the rows in each bin."""
-        losses: Array = (self.shares * self.points**2).mean(axis=1)
+        losses: Array = (self.shares * self.squares).mean(axis=1)
         return losses
 
     @property
     def tail(self) -> ContinuedTail | None:
-        """The lengths of scaled rows beyond those that are seen."""
+        """The lengths beyond those that are seen."""
         return _tail(self.lengths)
 
-    def _turned_points(self, turned: RowLengths) -> Array:
-        """The lengths in the metric of clipping that have the ranks of `points`.
 
-        Beyond the longest rows, both are longer by the same factor.
-        """
-        ours, theirs = (_with_tail(each) for each in (self.lengths, turned))
-        above = np.cumsum(np.repeat(ours[::-1] / _POINTS, _POINTS))
-        places = _points(turned).ravel()[::-1]
-        ranks = np.cumsum(np.repeat(theirs[::-1] / _POINTS, _POINTS))
-        middle = above - np.repeat(ours[::-1] / _POINTS, _POINTS) / 2
-        matched = places[np.minimum(np.searchsorted(ranks, middle), len(places) - 1)]
-        scaled = self.points.ravel()[::-1]
-        first = int(np.argmax(middle > 0))
-        farther = matched[first] * scaled / scaled[first]
-        matched = np.where(np.arange(len(scaled)) < first, farther, matched)
-        return matched[::-1].reshape(self.points.shape)
+def _clipped_share(lengths: Array, radius: float) -> Array:
+    """The share of a row's square that clipping takes away, by its length."""
+    share: Array = 1 - np.minimum(radius**2 / np.maximum(lengths, 1e-12) ** 2, 1.0)
+    return share
+
+
+def _of_equal_rank(scaled: RowLengths, turned: RowLengths) -> Array:
+    """The lengths in a metric that have the ranks of the points of scaled lengths.
+
+    Beyond the longest rows, both are longer by the same factor.
+    """
+    points = _points(scaled)
+    ours, theirs = (_with_tail(each) for each in (scaled, turned))
+    above = np.cumsum(np.repeat(ours[::-1] / _POINTS, _POINTS))
+    places = _points(turned).ravel()[::-1]
+    ranks = np.cumsum(np.repeat(theirs[::-1] / _POINTS, _POINTS))
+    middle = above - np.repeat(ours[::-1] / _POINTS, _POINTS) / 2
+    matched = places[np.minimum(np.searchsorted(ranks, middle), len(places) - 1)]
+    lengths = points.ravel()[::-1]
+    first = int(np.argmax(middle > 0))
+    farther = matched[first] * lengths / lengths[first]
+    matched = np.where(np.arange(len(lengths)) < first, farther, matched)
+    return matched[::-1].reshape(points.shape)
 
 
 def _row_lengths(histogram: Histogram, rows: float) -> RowLengths:
@@ -159,10 +164,10 @@ class LengthLosses:
 
     @classmethod
     def of(cls, clipped: ClippedLengths, cut: float, lost: LostMatrix) -> LengthLosses:
-        """The losses of a release; `cut`: the largest Frobenius norm of what a row loses."""
+        """The losses by a histogram; `cut`: the largest Frobenius norm of what a row loses."""
         lengths, losses, tail = clipped.lengths, clipped.losses, clipped.tail
         weights = lengths.weights()
-        together = clipped.points**2 + lost.rows_per_unit * (lost.intercept**2 - 1)
+        together = clipped.squares + lost.rows_per_unit * (lost.intercept**2 - 1)
         norms = (clipped.shares * together).mean(axis=1)
         kept = np.clip(cut / np.maximum(norms, 1e-12), 0.0, 1.0)
         unseen = np.where(np.cumsum(weights[::-1])[::-1] > 0, 0.0, losses)
@@ -178,17 +183,26 @@ class LengthLosses:
         """The losses in another unit."""
         return LengthLosses(*(factor * each for each in astuple(self)))
 
-    def of_part(self, share: float, lost: LostMatrix, weight: float) -> LengthLosses:
-        """The losses of a group that is this share of the rows, by the trace of its lost matrix.
+    def at_most(self, others: LengthLosses) -> LengthLosses:
+        """The same, where rows that are hardly seen, or hidden, lose no more than others say."""
+        return replace(
+            self,
+            cautious=min(self.cautious, others.cautious),
+            hidden=min(self.hidden, others.hidden),
+            hidden_most=min(self.hidden_most, others.hidden_most),
+        )
 
-        They are at most those of all rows over the share. `weight`: of the group's rows, lost.
+    def of_part(self, largest: float, lost: LostMatrix, weight: float) -> LengthLosses:
+        """The losses of a group of rows, by the trace of its lost matrix.
+
+        `largest`: ratio to the losses of all rows. `weight`: of the group's rows, lost.
         """
         trace, p = float(np.trace(lost.matrix[1:, 1:])), len(lost.matrix) - 1
         within = max(self.seen - self.beyond - weight, 1e-12)
         noise = math.sqrt(2 * p) * lost.sd
         trust = within**2 / (within**2 + noise**2)
-        ratio = float(np.clip(1 + trust * (trace / within - 1), 0.0, 1 / share))
-        most = float(np.clip((trace + _SURE * noise) / within, ratio, 1 / share))
+        ratio = float(np.clip(1 + trust * (trace / within - 1), 0.0, largest))
+        most = float(np.clip((trace + _SURE * noise) / within, ratio, largest))
         return LengthLosses(
             ratio * self.seen,
             ratio * self.beyond,
@@ -259,6 +273,7 @@ def _shrunk(observed: Array, expected: Array, noise: float) -> tuple[Array, floa
 
 
 _USUAL_SPREAD = 0.15  # kappa; on real tables .03 to .2, where clipping was measured
+_ABOVE = 1.25  # the largest eigenvalue of noise exceeds its edge by less
 
 
 def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovariance]:
@@ -268,7 +283,9 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     have the variances kappa l_i l_j, as those of a matrix of a few rows would: two nearly collinear
     columns lost nearly the same. Each is shrunk by the noise of the lost matrix. kappa is that of
     the differences beyond the noise, less a standard deviation of its error, at most 1. Errors are
-    at least those of .15: where the noise hides differences, there may be usual ones.
+    at least those of .15: where the noise hides differences, there may be usual ones. Rows of
+    another kind may have lost in directions in which the others hardly vary: what exceeds the noise
+    of all directions there is kept.
 
     `expected`: positive semidefinite, shape (p, p). `noise`: standard deviation of the lost matrix.
     """
@@ -280,10 +297,31 @@ def _gain(lost: Array, expected: Array, noise: float) -> tuple[Array, EntryCovar
     length = max(float(np.linalg.norm(weights)), 1e-300)
     beyond = float(weights @ (moved[pairs] ** 2 - square)) / length - math.sqrt(2) * square
     kappa = float(np.clip(beyond / length, 0.0, 1.0))
-    shrunk = congruence(axes, moved * kappa * products / (kappa * products + square))
+    hidden = square / (kappa * products + square)
+    unlike, directions = _unlike(moved * hidden, noise * hidden)
     kappa = max(kappa, _USUAL_SPREAD)
     unknown = 1 / (1 + kappa * products / square)
-    return shrunk, EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+    errors = EntryCovariance.in_axes(axes * np.sqrt(math.sqrt(kappa) * values), unknown)
+    of_others = noise * congruence(axes, directions), noise * np.eye(len(values))
+    gain = moved * (1 - hidden) + unlike
+    return congruence(axes, gain), EntryCovariance((*errors.products, of_others))
+
+
+def _unlike(rest: Array, noise: Array) -> tuple[Array, Array]:
+    """What rows of another kind lost, in the few directions in which it exceeds all noise.
+
+    Of symmetric noise with a component of size l in one direction, the largest eigenvalue is
+    l + p s^2 / l, if it exceeds 2 s sqrt(p), which noise alone hardly does. Also, the projection on
+    the directions. Benaych-Georges and Nadakuditi (2011), Theorem 2.1.
+
+    `noise`: standard deviations by entry, shape (p, p).
+    """
+    square = float((noise**2).sum(axis=1).max())  # p s^2, or more
+    values, vectors = np.linalg.eigh(rest)
+    seen = np.abs(values) > _ABOVE * 2 * math.sqrt(square)
+    values, vectors = values[seen], vectors[:, seen]
+    sizes = (values + np.sign(values) * np.sqrt(values**2 - 4 * square)) / 2
+    return (vectors * sizes) @ vectors.T, vectors @ vectors.T
 
 
 def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
@@ -296,7 +334,7 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     units, radius, lost = table_units(evidence), evidence.radius, evidence.lost
     counted = _counted(evidence)
     lengths = ClippedLengths.of(evidence, counted)
-    if lost is None or units is None or lengths is None or radius is None:
+    if lost is None or units is None or not lengths or radius is None:
         return None
     if weight_lost(evidence.raw, evidence.deviations):
         return None
@@ -306,10 +344,12 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     divisor = 1.0 if evidence.declared is None else counted / rows
     per_unit = _rows_per_unit(evidence.raw[0, 0] * radius**2 / divisor, _divided(lost, divisor))
     square = radius**2 / divisor / per_unit
-    losses = LengthLosses.of(lengths, lost.cut * radius**2, lost).times(1 / per_unit)
+    of_lengths = [
+        LengthLosses.of(each, lost.cut * radius**2, lost).times(1 / per_unit) for each in lengths
+    ]
     lost = _divided(lost, divisor * per_unit)
     weight = float(np.clip(evidence.raw[0, 0] * square, _LEAST_WEIGHT, 1.0))
-    losses = losses.of_part(min(rows * divisor / counted, 1.0), lost, 1 - weight)
+    losses = _by_all(of_lengths, 1 / min(rows * divisor / counted, 1.0), lost, 1 - weight)
     clamped = moments_of(
         evidence.raw * square,
         evidence.repaired * square,
@@ -324,6 +364,22 @@ def clipped_moments(evidence: Evidence) -> ClippedMoments | None:
     )
     clamped = replace(clamped, lost=clamped.lost.times(radius**2 / square))
     return clamped.with_tails(ColumnTails.of(evidence))
+
+
+def _by_all(
+    losses: Sequence[LengthLosses], largest: float, lost: LostMatrix, weight: float
+) -> LengthLosses:
+    """The losses of a group by all histograms; see `LengthLosses.of_part`.
+
+    What is seen is that by the lengths of scaled rows. A row that noise may hide must be hidden in
+    the metric as well, where it is longer than the radius.
+    """
+    bound, *others = losses
+    of_part = bound.of_part(largest, lost, weight)
+    for each in others:
+        farthest = largest * max(bound.seen / max(each.seen, 1e-12), 1.0)
+        of_part = of_part.at_most(each.of_part(farthest, lost, weight))
+    return of_part
 
 
 def _reach(evidence: Evidence) -> Array:

@@ -436,7 +436,7 @@ def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
         first.dataset.id == second.dataset.id
         and first.publication.has_matrix
         and all(getattr(first, key) == getattr(second, key) for key in keys)
-        and all(each.scaling is None or each.scaling.metric_radius is None for each in both)
+        and not any(each.is_whitened for each in both)
         and len(penalties) == 1
     )
 

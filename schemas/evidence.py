@@ -418,7 +418,7 @@ class Histogram:
         Stage of the release's histograms, from 1. The last stage has the published marginals, and
         the row lengths have a stage of their own after it.
     column
-        Name of the table column, or `ROW_LENGTHS`.
+        Name of the table column, or one of `ALL_LENGTHS`.
     lower, upper
         Bounds of each bin, shape (bins,): a bin has the cells from `lower` up to, but not
         including, `upper`. NaN for a bin of a level, for the last bin of a column, which counts
@@ -438,6 +438,15 @@ class Histogram:
     level: tuple[str | None, ...]
     count: NDArray[np.int64]
     sd: float
+
+    @classmethod
+    def of_lengths(
+        cls, stage: int, name: str, edges: Array, count: NDArray[np.int64], sd: float
+    ) -> Histogram:
+        """A histogram of lengths, of which the last bin is unbounded."""
+        return cls(
+            stage, name, edges, np.append(edges[1:], np.nan), (None,) * count.size, count, sd
+        )
 
 
 def last_stage(histograms: Sequence[Histogram]) -> tuple[Histogram, ...]:

@@ -38,7 +38,7 @@ from gramercy.schemas.facts import (
 from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, FurtherRows, Lost, Missing
+from gramercy.schemas.normalisation import AnyNormalisation, Clip, FurtherRows, Lost, Missing
 from gramercy.schemas.publications import Publication, ReleaseKind, publications
 from gramercy.schemas.request import MAX_FOLDS
 from gramercy.schemas.request_parts import ScalingFacts
@@ -189,14 +189,13 @@ class ReleaseSpec(Model):
         Half of the radius stands for the intercept. Of persons, whose rows are clipped together, it
         is divided by the root of their mean number.
         """
-        unit = getattr(self.normalisation, "radius", None)
+        unit = self.radius
         if self.scaling is None or self.scaling.cut is None or unit is None:
             return None
         rows = self.dataset.rows / self.dataset.count
         intercept = unit / 2 / math.sqrt(rows) if self.intercept else 0.0
-        radius = self.scaling.metric_radius or unit
         return Lost(
-            radius=radius,
+            radius=self.metric_radius or unit,
             unit=unit,
             cut=self.scaling.cut,
             intercept=intercept,
@@ -209,10 +208,9 @@ class ReleaseSpec(Model):
 
         Of persons, the indicators are divided by the root of their mean number of rows.
         """
-        scaling, radius = self.scaling, getattr(self.normalisation, "radius", None)
+        scaling, radius = self.scaling, self.metric_radius or self.radius
         if scaling is None or scaling.missing_cut is None or radius is None:
             return None
-        radius = scaling.metric_radius or radius
         columns = tuple(k for k, share in enumerate(scaling.present or ()) if share < 1)
         indicator = math.sqrt(self.dataset.count / self.dataset.rows)
         cut = scaling.missing_cut
@@ -255,9 +253,27 @@ class ReleaseSpec(Model):
         return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
+    def radius(self) -> float | None:
+        """Radius at which rows are clipped in scaled units; None if they are not, or not yet.
+
+        With a radius in a metric, the unit of the matrix.
+        """
+        return self.normalisation.radius if isinstance(self.normalisation, Clip) else None
+
+    @property
+    def metric_radius(self) -> float | None:
+        """Radius in the metric of a pilot matrix; None if the matrix is not drawn in it."""
+        return None if self.scaling is None else self.scaling.metric_radius
+
+    @property
+    def has_metric(self) -> bool:
+        """Whether row lengths in a metric are published, which decide whether it is used."""
+        return self.scaling is not None and self.scaling.turned > 0
+
+    @property
     def is_whitened(self) -> bool:
         """Whether the matrix was drawn in the metric of a pilot matrix."""
-        return self.scaling is not None and self.scaling.metric_radius is not None
+        return self.metric_radius is not None
 
     @property
     def largest_norm(self) -> float:
@@ -299,8 +315,8 @@ class ReleaseManifest(ReleaseSpec):
     groups
         Numbers of rows that the matrices of groups were divided by; empty without groups.
     calibration, guarantee, noise
-        Computed from the facts above; `noise` is the law of the noise on the
-        matrix as drawn.
+        Computed from the facts above; `noise` is the law of the noise on the matrix
+        as drawn.
     lost, missing
         How the matrices of lost moments and of missing cells were published; null without them.
     trace_bound

@@ -118,9 +118,9 @@ def _compare_numbers(
         return
     terminal.say(terminal.bold(earlier.name), " and ", terminal.bold(later.name))
     terminal.say(
-        f"Their constants differ, so means, standard deviations and correlations are compared, as "
-        f"of different rows: {len(differing)} of {len(found.table())} differ (false discovery "
-        "rate 0.05)."
+        f"Their constants differ, or rows were clipped in a metric. So means, standard deviations "
+        f"and correlations are compared, as of different rows: {len(differing)} of "
+        f"{len(found.table())} differ (false discovery rate 0.05)."
     )
     table = Table("number", "column", "with", "change", "standard error", "p", box=None)
     for each in differing.head(20).itertuples():

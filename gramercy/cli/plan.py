@@ -31,6 +31,7 @@ from gramercy.pipeline.plan.forecast import (
     rank_mechanisms,
 )
 from gramercy.pipeline.plan.planning import (
+    Plan,
     load_contract,
     make_plan,
     release_spec,
@@ -39,7 +40,7 @@ from gramercy.pipeline.plan.planning import (
 )
 from gramercy.pipeline.plan.request_files import dated_request, read_request
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.series import planned_series
+from gramercy.pipeline.plan.series import planned_series, withdrawn_constants
 from gramercy.pipeline.publish.expectations import save_suite
 
 
@@ -92,11 +93,7 @@ def plan(
     if compare:
         _compare(context, undated, json)
     elif planned is not None:
-        preview, series = preview_budget(context, planned), planned_series(context, planned)
-        if json:
-            terminal.print_json(plan_facts(planned, preview, series))
-        else:
-            print_plan(planned, preview, series)
+        _show(context, planned, json)
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
     if expectations is not None:
@@ -104,6 +101,16 @@ def plan(
         with write_errors("--expectations", expectations):
             save_suite(contract, expectations)
         terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
+
+
+def _show(context: Context, planned: Plan, json: bool) -> None:
+    preview, series = preview_budget(context, planned), planned_series(context, planned)
+    if json:
+        terminal.print_json(plan_facts(planned, preview, series))
+    else:
+        print_plan(planned, preview, series)
+    if (warning := withdrawn_constants(context, planned)) is not None:
+        terminal.warn(warning)
 
 
 def _compare(context: Context, undated: Request, json: bool) -> None:

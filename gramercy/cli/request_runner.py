@@ -33,6 +33,7 @@ from gramercy.pipeline.plan.checking import (
 )
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.plan.series import withdrawn_constants
 from gramercy.pipeline.plan.verdict import useless
 from gramercy.pipeline.progress import is_terminal
 from gramercy.pipeline.publish.internal_record import page_path, read_record
@@ -79,6 +80,8 @@ def publish_request(
         print_plan(planned, preview)
     elif (warning := period_warning(planned, preview)) is not None:
         terminal.warn(warning)
+    if (withdrawn := withdrawn_constants(context, planned)) is not None:
+        terminal.warn(withdrawn)
     check_preview(planned, preview)  # before Prefect starts
     if budget_effect(planned, preview).kind == "charged":
         start_ahead()  # while the steward reads

@@ -74,11 +74,6 @@ class Metric:
     def _bits(self) -> int:
         return _unit_bits(self.matrix)
 
-    @property
-    def inverse(self) -> Array:
-        """The inverse of A, which maps second moments of y to those of z; shape (q, q)."""
-        return np.asarray(np.linalg.inv(self.matrix), np.float64)
-
 
 def congruence(linear: Array, matrix: Array) -> Array:
     """L S L^T, exactly symmetric."""

@@ -42,7 +42,7 @@ def directions(release: ReleaseBundle) -> Directions | None:
     scaling = facts.scaling
     if root is None or scaling is None or not facts.intercept or not matrix[0, 0] > 0:
         return None
-    square = (getattr(facts.normalisation, "radius", None) or math.nan) ** 2
+    square = (facts.radius or math.nan) ** 2
     means = matrix[0, 1:] / matrix[0, 0]
     about_means = matrix[1:, 1:] - matrix[0, 0] * np.outer(means, means)
     values, vectors = np.linalg.eigh(about_means)

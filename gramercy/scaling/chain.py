@@ -153,11 +153,12 @@ class ConstantsChain:
 
     def length_histogram(self, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths over `lengths_of`."""
-        return _lengths(self.stage + 1, ROW_LENGTHS, lengths_of(self.scaled), counts, sd)
+        edges = lengths_of(self.scaled)
+        return Histogram.of_lengths(self.stage + 1, ROW_LENGTHS, edges, counts, sd)
 
     def turned_histogram(self, edges: Array, counts: Counts, sd: float) -> Histogram:
         """The published histogram of row lengths in the metric of the pilot matrix."""
-        return _lengths(self.stage + 2, TURNED_LENGTHS, edges, counts, sd)
+        return Histogram.of_lengths(self.stage + 2, TURNED_LENGTHS, edges, counts, sd)
 
     def turning(self, lengths: Histogram, spec: ReleaseSpec, total: Array, noise: float) -> Turning:
         """What a pilot matrix shows.
@@ -172,19 +173,19 @@ class ConstantsChain:
             The sum of rows of the unit ball without its noise, shape (q, q), and the standard
             deviation of the noise off the diagonal.
         """
-        radius, seen = _radius(spec), self._seen(lengths)
+        radius, seen = spec.radius or math.nan, self._seen(lengths)
         square = radius * radius / seen.rows
         return Turning(Pilot(total * square, noise * square, radius, seen.rows), seen)
 
     def turning_again(self, lengths: Histogram, spec: ReleaseSpec, pilot: Pilot) -> Turning:
         """The same with the pilot matrix of another release; see `turning`."""
         seen = self._seen(lengths)
-        return Turning(replace(pilot, radius=_radius(spec), rows=seen.rows), seen)
+        return Turning(replace(pilot, radius=spec.radius or math.nan, rows=seen.rows), seen)
 
     def _seen(self, lengths: Histogram) -> RowLengths:
         """What row lengths say, with the number of rows by all counts."""
         chain = self._counting([(float(lengths.count.sum()), lengths.count.size)], lengths.sd)
-        return RowLengths(lengths.count, lengths.sd, lengths.lower, chain.rows)
+        return RowLengths.of(lengths, chain.rows)
 
     def clipped(
         self,
@@ -210,7 +211,7 @@ class ConstantsChain:
         spec = self.scaled
         seen, q = self._seen(lengths), len(spec.names)
         p = q - int(spec.intercept)
-        known = getattr(spec.normalisation, "radius", None) if self.stage == 0 else None
+        known = spec.radius if self.stage == 0 else None
         radius = _kept_if_near(known or clipping_radius(seen, q, p, noise), near)
         update: dict[str, Any] = {"normalisation": Clip(radius=radius)}
         if lost_noise is not None and spec.scaling is not None:
@@ -231,7 +232,7 @@ class ConstantsChain:
         near: float | None = None,
     ) -> ReleaseSpec:
         """The facts of the release with the radius in the metric, if it pays; see `clipped`."""
-        seen = RowLengths(turned.count, turned.sd, turned.lower, turning.pilot.rows)
+        seen = RowLengths.of(turned, turning.pilot.rows)
         radius = turning.radius(seen, metric, noise)
         if spec.scaling is None:
             return spec
@@ -247,10 +248,6 @@ _PERSONS_ROOM = 16.0
 
 def _kept_if_near(radius: float, near: float | None) -> float:
     return near if near is not None and 1 / _NEAR <= radius / near <= _NEAR else radius
-
-
-def _radius(spec: ReleaseSpec) -> float:
-    return getattr(spec.normalisation, "radius", None) or math.nan
 
 
 def lengths_of(spec: ReleaseSpec) -> NDArray[np.float64]:
@@ -293,11 +290,6 @@ def replayed(
     if lengths.count.shape != lengths_of(chain.scaled).shape:
         raise ValueError
     return chain, [*recomputed, chain.length_histogram(lengths.count, lengths.sd)]
-
-
-def _lengths(stage: int, name: str, lower: Array, counts: Counts, sd: float) -> Histogram:
-    upper = np.append(lower[1:], np.nan)
-    return Histogram(stage, name, lower, upper, (None,) * counts.size, counts, sd)
 
 
 def _histogram(

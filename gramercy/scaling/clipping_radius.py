@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramercy.scaling.column_constants import binary_logarithm
 from gramercy.scaling.runs import SEEN, centred, seen_bins
+from gramercy.schemas.evidence import Histogram
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -60,6 +61,11 @@ class RowLengths:
     sd: float  # standard deviation of the noise of a count
     edges: Array  # see `length_edges`
     rows: float  # number of rows or persons
+
+    @classmethod
+    def of(cls, published: Histogram, rows: float) -> RowLengths:
+        """What a published histogram says of this number of rows or persons."""
+        return cls(published.count, published.sd, published.lower, rows)
 
     @property
     def ends(self) -> tuple[Array, Array]:

@@ -69,7 +69,7 @@ def whitening_pays(n: int, p: int, mu: float) -> bool:
 
     With more noise it shows no direction.
     """
-    return n * mu / math.sqrt(p) >= LEAST_WHITENED
+    return _strength(n, p, mu) >= LEAST_WHITENED
 
 
 def shares_of_known_constants(n: int, p: int, mu: float) -> Shares:

@@ -119,19 +119,17 @@ class Whitening:
 
         G with S = G Y G^T, in the units of the released matrix; None if none were.
         """
-        scaling, radius = facts.scaling, getattr(facts.normalisation, "radius", None)
-        if scaling is None or scaling.metric_radius is None or radius is None:
+        if facts.metric_radius is None or facts.radius is None:
             return None
-        root: Array = np.linalg.inv(self.metric) * (scaling.metric_radius / radius)
-        return root
+        root = np.linalg.inv(self.metric) * (facts.metric_radius / facts.radius)
+        return np.asarray(root, np.float64)
 
     def maps(self, facts: ReleaseSpec) -> bool:
         """Whether the metric has a moderate inverse, as one of published rows has."""
-        values = np.linalg.eigvalsh(self.metric)
-        radius = getattr(facts.normalisation, "radius", None) or math.inf
-        turned = radius if facts.scaling is None else facts.scaling.metric_radius or radius
+        values, radius = np.linalg.eigvalsh(self.metric), facts.radius or math.inf
+        largest = (facts.metric_radius or radius) / radius
         return bool(
-            values[0] > _SMALLEST_RATIO * values[-1] and turned / radius < _LARGEST_ROOT * values[0]
+            values[0] > _SMALLEST_RATIO * values[-1] and largest < _LARGEST_ROOT * values[0]
         )
 
 
@@ -232,8 +230,8 @@ class ReleaseBundle:
             trace=facts.trace_bound,
             divisor=self._divisor,
             rows_sd=facts.rows.sd,
-            radius=getattr(facts.normalisation, "radius", None),
-            metric_radius=facts.scaling.metric_radius if facts.scaling else None,
+            radius=facts.radius,
+            metric_radius=facts.metric_radius,
             present=self._present_shares,
             histograms=self.histograms,
             lost=self._lost_matrix,
@@ -298,8 +296,7 @@ class ReleaseBundle:
             return None
         matrix, p = self.further["missing"], len(self.raw)
         root = np.eye(p) if self.root is None else self.root
-        unit = getattr(self.manifest.normalisation, "radius", None) or math.nan
-        of_products = unit / math.sqrt(rows.cut) / rows.indicator
+        of_products = (self.manifest.radius or math.nan) / math.sqrt(rows.cut) / rows.indicator
         sd = facts.noise.sd_off_diagonal
         names, sources = facts.columns, self.manifest.source_columns
         places = {column.name: k for k, column in enumerate(sources) if column is not None}
@@ -445,7 +442,7 @@ def read_release(folder: Path) -> ReleaseBundle:
     ]
     scaling, whitening = manifest.scaling, None
     if scaling is not None and scaling.turned:
-        drawn = matrices.pop() if scaling.metric_radius is not None else None
+        drawn = matrices.pop() if manifest.is_whitened else None
         metric = matrices.pop()
         whitening = Whitening(matrices.pop() if scaling.pilot else None, metric, drawn)
         if not whitening.maps(manifest):
@@ -487,7 +484,7 @@ def _check_rows_size(folder: Path) -> None:
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
     if manifest.scaling is not None and manifest.has_histograms:
-        stages, turned = len(manifest.scaling.stages), manifest.scaling.turned > 0
+        stages, turned = len(manifest.scaling.stages), manifest.has_metric
         return read_histograms(folder, manifest.columns, stages, turned=turned)
     if not manifest.publication.has_matrix:
         raise wordings.not_histograms(str(folder / MARGINALS))
@@ -508,7 +505,7 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if publication.has_matrix:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
-        of_metric = 3 if spec.scaling is not None and spec.scaling.turned else 0
+        of_metric = 3 if spec.has_metric else 0
         size += (4 + of_metric + spec.folds) * (entry * p * p + texts)
         if spec.has_histograms:  # maybe a matrix of missing cells
             size += 4 * (40 * p * p + texts)
@@ -541,7 +538,7 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     scaling = manifest.scaling
     if scaling is not None and scaling.turned:
         pilot = [PILOT] if scaling.pilot else []
-        drawn = [WHITENED] if scaling.metric_radius is not None else []
+        drawn = [WHITENED] if manifest.is_whitened else []
         columns |= dict.fromkeys([*pilot, METRIC, *drawn], names)
     return columns
 

@@ -101,14 +101,13 @@ def _rows(spec: ReleaseSpec) -> str:
 
 def _normalised(spec: ReleaseSpec) -> str:
     """How the length of a row is bounded."""
-    if not spec.is_whitened or spec.scaling is None:
+    if spec.metric_radius is None or spec.radius is None:
         return f"each row is {spec.normalisation.stated(spec.largest_norm)}"
-    square = spec.normalisation.length**2  # type: ignore[union-attr]
     return (
         f"each row z becomes A z, with the published metric A, is clipped to l2 norm "
-        f"{spec.scaling.metric_radius:g}, and is divided by it; the matrix of these rows is mapped "
-        f"back to scaled columns and divided by {square:.6g} (multiply the matrix by it to return "
-        "to centred and scaled columns)"
+        f"{spec.metric_radius:g}, and is divided by it; the matrix of these rows is mapped "
+        f"back to scaled columns and divided by {spec.radius**2:.6g} (multiply the matrix by it "
+        "to return to centred and scaled columns)"
     )
 
 
@@ -177,7 +176,7 @@ def _post_processing(spec: ReleaseSpec, publication: Publication, noise: NoiseLa
     if not publication.has_matrix:
         return "centres, scales and a clipping radius"
     constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
-    if spec.scaling is not None and spec.scaling.turned:
+    if spec.has_metric:
         constants += "the metric of the pilot matrix, and whether it is used; "
     if spec.is_whitened:
         constants += "the matrix in scaled columns; "
@@ -414,9 +413,9 @@ def noise_description(manifest: ReleaseManifest) -> str:
 
 def _mapped_noise(manifest: ReleaseManifest) -> str:
     """The noise of a matrix that was drawn in a metric, in scaled columns."""
-    if not manifest.is_whitened or manifest.scaling is None:
+    if manifest.metric_radius is None:
         return ""
-    radii = f"{manifest.scaling.metric_radius:g} / {manifest.normalisation.length:g}"  # type: ignore[union-attr]
+    radii = f"{manifest.metric_radius:g} / {manifest.radius:g}"
     return (
         f" With E this noise, the second moment has the noise G E Gᵀ, where G is {radii} times the "
         "inverse of the metric; folds and groups likewise."

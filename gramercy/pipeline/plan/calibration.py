@@ -27,9 +27,12 @@ from gramercy.mechanisms.mechanism import (
     SensitivityBounds,
     squared_sensitivity,
 )
+from gramercy.scaling.chain import ConstantsChain
 from gramercy.scaling.shares import shares
+from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import (
     MAX_ENTRIES,
     ColumnFacts,
@@ -286,6 +289,14 @@ def without_noise(pilot: Gaussian, total: Array, count: int) -> Array:
     """The sum over rows of the unit ball from a noisy one; positive semidefinite, shape (q, q)."""
     estimate: Array = denoise(total / count, pilot.matrix_law(count), unit=False) * count
     return estimate
+
+
+def turning_of(
+    pilot: Gaussian, total: Array, chain: ConstantsChain, lengths: Histogram, spec: ReleaseSpec
+) -> Turning:
+    """What a noisy pilot matrix shows; see `ConstantsChain.turning`."""
+    estimate = without_noise(pilot, total, spec.dataset.count)
+    return chain.turning(lengths, spec, estimate, pilot.noise_of_sum(1))
 
 
 def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> None:

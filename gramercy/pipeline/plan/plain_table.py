@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -92,7 +92,7 @@ def _releases(plan: Plan) -> Iterator[Evidence]:
     edges = length_edges(plan.columns, table.longest)
     count = spec.dataset.count / (1 if spec.by is None else len(spec.by.levels))
     for _ in range(_DRAWS):
-        seen = table.lengths(source, edges, table.squares, counts.lengths)
+        seen = table.lengths(source, ROW_LENGTHS, edges, table.squares, counts.lengths)
         clip, lost = _normalisation(plan, seen)
         square = clip.length**2
         clipped = _clipped(source, plan, table, seen, clip)
@@ -154,14 +154,13 @@ class _PlainTable:
         return math.sqrt(float(self.squares.max()))
 
     def lengths(
-        self, source: Stream, edges: Array, squares: Array, law: HistogramNoise
+        self, source: Stream, name: str, edges: Array, squares: Array, law: HistogramNoise
     ) -> Histogram:
         """The published histogram of lengths, whose squares are given."""
         bins = np.searchsorted(edges, np.sqrt(squares), side="right") - 1
         exact = np.bincount(bins, minlength=edges.size) * (self.count / len(squares))
         counted = np.rint(exact + law.sd * source.standard_normal(edges.size))
-        upper, levels = np.append(edges[1:], np.nan), (None,) * edges.size
-        return Histogram(1, ROW_LENGTHS, edges, upper, levels, counted.astype(np.int64), law.sd)
+        return Histogram.of_lengths(1, name, edges, counted.astype(np.int64), law.sd)
 
     def mean_product(self, rows: Array, weight: Array) -> Array:
         """The weighted second moment: the mean over units of sums over their rows."""
@@ -192,9 +191,9 @@ def _normalisation(plan: Plan, lengths: Histogram) -> tuple[Clip, Lost]:
     """The radius and the cut that the lengths of rows give, if the radius is not known."""
     spec, calibration = plan.spec, plan.calibration
     q = len(spec.names)
-    seen = RowLengths(lengths.count, lengths.sd, lengths.lower, float(spec.dataset.count))
-    noise, known = calibration.noise_of_sum(spec), getattr(spec.normalisation, "radius", None)
-    radius = known or clipping_radius(seen, q, q - 1, noise)
+    seen = RowLengths.of(lengths, float(spec.dataset.count))
+    noise = calibration.noise_of_sum(spec)
+    radius = spec.radius or clipping_radius(seen, q, q - 1, noise)
     cut = lost_cut(seen, radius, q - 1, calibration.noise_of_lost_sum(spec) or 0.0)
     intercept = radius / 2 / math.sqrt(spec.dataset.rows / spec.dataset.count)
     return Clip(radius=radius), Lost(radius=radius, unit=radius, cut=cut, intercept=intercept)
@@ -223,14 +222,14 @@ def _clipped(
     moment = table.mean_product(table.rows, plain.weight) / square + draw(source, plan.columns, law)
     estimate = square * denoise(moment, law, unit=False)
     shown = Pilot(estimate, pilot.noise_of_sum(1) * square / count, clip.length, count)
-    turning = Turning(shown, RowLengths(lengths.count, lengths.sd, lengths.lower, count))
+    turning = Turning(shown, RowLengths.of(lengths, count))
     metric = turning.metric
     squares = table.squares_of(table.rows @ metric)
-    turned = table.lengths(source, turning.edges(metric, table.longest), squares, counts.turned)
-    seen = RowLengths(turned.count, turned.sd, turned.lower, count)
-    radius = turning.radius(seen, metric, plan.calibration.noise_of_sum(plan.spec))
+    edges = turning.edges(metric, table.longest)
+    turned = table.lengths(source, TURNED_LENGTHS, edges, squares, counts.turned)
+    noise = plan.calibration.noise_of_sum(plan.spec)
+    radius = turning.radius(RowLengths.of(turned, count), metric, noise)
     if radius is None:
         return plain
     root = np.asarray(np.linalg.inv(metric) * (radius / clip.length), np.float64)
-    published = (replace(turned, column=TURNED_LENGTHS),)
-    return _Clipped(np.minimum(1.0, radius**2 / squares), root, radius, published)
+    return _Clipped(np.minimum(1.0, radius**2 / squares), root, radius, (turned,))

@@ -33,7 +33,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
-    without_noise,
+    turning_of,
 )
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.scaling.chain import replayed, starting_facts
@@ -141,9 +141,8 @@ class Plan:
     @property
     def row_normalisation(self) -> Unit | Clip | Whole:
         """How rows are normalised in the passes over the table."""
-        scaling = self.spec.scaling
-        if self.metric is not None and scaling is not None:
-            return Clip(radius=scaling.metric_radius)
+        if self.metric is not None:
+            return Clip(radius=self.spec.metric_radius)
         return row_normalisation(self.spec)
 
     @property
@@ -583,9 +582,9 @@ def shares_of_released_constants(
 ) -> Shares | None:
     """What a release with the constants of another one spends on all but its matrix.
 
-    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. Its matrix is
-    drawn as that of the other release: in the metric of its pilot matrix, if there is one. If the
-    other one has no matrix, it has its own pilot matrix. Without `source`, in one stage.
+    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. If the other
+    release has a pilot matrix, row lengths in its metric decide whether the matrix is drawn in it;
+    if that has no matrix at all, there is a pilot of its own. Without `source`, in one stage.
     """
     mechanism_type = registry[spec.mechanism["name"]]
     if not mechanism_type.takes_private_constants or issubclass(mechanism_type.spec, PureSpec):
@@ -619,17 +618,14 @@ class ReleasedMetric:
         if calibration.pilot is None or whitening is None or whitening.pilot is None:
             return None
         chain, histograms = replayed(facts, source.histograms, calibration.noise_of_sum(facts))
-        of_pilot = calibration.pilot.noise_of_sum(1)
-        shown = without_noise(calibration.pilot, whitening.pilot, facts.dataset.count)
-        turning = chain.turning(histograms[-1], facts, shown, of_pilot)
-        radius = facts.scaling.metric_radius if facts.scaling else None
+        turning = turning_of(calibration.pilot, whitening.pilot, chain, histograms[-1], facts)
         metric = Metric(whitening.metric)
         try:
             metric.units  # noqa: B018  before the charge
         except ValueError:
             reason = "the entries of its metric have too many digits"
             raise _release_without_constants(facts.release, reason) from None
-        return cls(metric, turning.pilot, radius)
+        return cls(metric, turning.pilot, facts.metric_radius)
 
 
 def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpec:
@@ -644,7 +640,7 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
     facts = source.manifest
     noise = calibrate(facts).noise_of_sum(facts)
     chain, histograms = replayed(facts, source.histograms, noise)
-    own = getattr(facts.normalisation, "radius", None) if facts.publication.has_matrix else None
+    own = facts.radius if facts.publication.has_matrix else None
     constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec), near=own)
     if spec.scaling is None or constants.scaling is None:
         raise TypeError("the constants of this release are declared")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gramercy.archive.bundles.bundle_kinds import describe_release
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, shares_of_released_constants
-from gramercy.schemas import families
+from gramercy.schemas import families, wordings
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.request_parts import ScalingFacts
 
@@ -87,3 +87,14 @@ def common_constants(series: Series) -> Notice:
         saved=saved,
         line=line,
     )
+
+
+def withdrawn_constants(context: Context, plan: Plan) -> Notice | None:
+    """A warning if the constants of a plan are those of a release that was withdrawn."""
+    scaling = plan.spec.scaling
+    if scaling is None or scaling.release is None:
+        return None
+    other = describe_release(context.archive, plan.contract.id, scaling.release)
+    if other.withdrawn is None:
+        return None
+    return wordings.release_withdrawn(scaling.release, other.withdrawn)

@@ -52,7 +52,7 @@ from gramercy.pipeline.plan.calibration import (
     calibrate,
     guarantee_facts,
     row_normalisation,
-    without_noise,
+    turning_of,
 )
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
@@ -234,7 +234,8 @@ class SecondMomentPublisher(Publisher[Additive]):
 
     def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         facts, divisor = bundle.manifest, mechanism.lattice.divisor
-        check_lattice(path, bundle.drawn * facts.rows.value * divisor)
+        drawn = bundle.drawn + facts.noise.mean * np.eye(len(bundle.raw))
+        check_lattice(path, drawn * facts.rows.value * divisor)
         if bundle.root is not None:  # parts are published in scaled units, with rounding errors
             return
         for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
@@ -452,8 +453,7 @@ def _whiten(
     mechanism = plan.calibration.pilot
     if mechanism is not None:
         pilot = _draw_pilot(plan, mechanism, data)
-        shown = without_noise(mechanism, pilot, spec.dataset.count)
-        turning = chain.turning(lengths, spec, shown, mechanism.noise_of_sum(1))
+        turning = turning_of(mechanism, pilot, chain, lengths, spec)
         metric = Metric.near(turning.metric)
     elif plan.released is not None:
         turning = chain.turning_again(lengths, spec, plan.released.pilot)
@@ -467,8 +467,7 @@ def _whiten(
     of_sum = plan.calibration.noise_of_sum(spec)
     spec = chain.whitened(spec, turning, histogram, metric.matrix, of_sum, near)
     whitening = Whitening(pilot, metric.matrix)
-    kept = spec.scaling is not None and spec.scaling.metric_radius is not None
-    plan = replace(turned if kept else plan, spec=spec, calibration=calibrate(spec))
+    plan = replace(turned if spec.is_whitened else plan, spec=spec, calibration=calibrate(spec))
     return plan, histogram, whitening
 
 

@@ -36,7 +36,7 @@ from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.pipeline.plan.calibration import calibrate, without_noise
+from gramercy.pipeline.plan.calibration import calibrate, turning_of
 from gramercy.pipeline.plan.planning import (
     ReleasedMetric,
     constants_of_release,
@@ -141,11 +141,10 @@ def _check_metric(
         raise wordings.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
     if pilot is None or whitening.pilot is None:
         return spec
-    path, of_pilot = place / f"{PILOT}.npy", pilot.noise_of_sum(1)
-    check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * math.sqrt(2) * of_pilot)
+    path, sd = place / f"{PILOT}.npy", math.sqrt(2) * pilot.noise_of_sum(1)
+    check_entries(path, whitening.pilot, most_rows(facts.rows) + 60 * sd)
     check_lattice(path, whitening.pilot * pilot.lattice.divisor)
-    shown = without_noise(pilot, whitening.pilot, spec.dataset.count)
-    turning = chain.turning(lengths, spec, shown, of_pilot)
+    turning = turning_of(pilot, whitening.pilot, chain, lengths, spec)
     recomputed = Metric.near(turning.metric)
     near = np.abs(of_metric - recomputed.matrix).max()
     if not near <= 2 * stated.step + _OF_METRIC * np.abs(recomputed.matrix).max():

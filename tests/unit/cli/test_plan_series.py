@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.schemas import families
 from tests.support.factories import (
     read_plan,
@@ -65,3 +66,17 @@ def test_single_release_has_no_series(tmp_path: Path, capsys: pytest.CaptureFixt
     assert Context.default().archive.releases() == []
     laplace = {"mechanism": {"name": "laplace", "epsilon": 4.0, "delta": 1e-6}}
     assert run_json("plan", request(tmp_path, "%Y", **laplace), capsys=capsys)["series"] is None
+
+
+def test_constants_of_a_withdrawn_release_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run_release(request(tmp_path, "2020-01"))
+    place = request(tmp_path, "2020-02", scaling={"from": first})
+    warning = f"{families.WITHDRAWN.code}: {first} "
+    assert warning not in run_command("plan", place, capsys=capsys)[2]
+    withdraw(Context.default(), "toy", first, "another table")
+    code, _, errors = run_command("plan", place, capsys=capsys)
+    assert code == 0
+    assert warning in errors
+    assert "another table" in errors

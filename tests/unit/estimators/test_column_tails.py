@@ -145,3 +145,14 @@ def test_bins_of_all_stages_bound_a_tail() -> None:
         truth = cells.std(axis=0)
         covered += ((low <= truth) & (truth <= high))[:4].tolist()
     assert np.mean(covered) > 0.88
+
+
+def test_noise_of_one_stage_does_not_make_an_endless_tail() -> None:
+    """Without bounds, noise in a bin of large numbers would be a second moment of any size."""
+    for seed in (1000, 1001, 1002):
+        stream = np.random.default_rng(seed)
+        cells = stream.normal(size=(20_000, 15))
+        scaled = in_memory(cells, numeric_columns([None] * 15), 1.0, stream)
+        assert scaled is not None
+        tails = ColumnTails.of(scaled.release(stream))
+        assert tails.square_most.max() < 2

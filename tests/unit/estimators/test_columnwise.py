@@ -123,7 +123,7 @@ def test_invalid_problems_are_refused() -> None:
 
 
 def test_correlation_matrix_of_a_denoised_matrix() -> None:
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.1, sd_off_diagonal=0.07)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.1, sd_off_diagonal=0.1 / math.sqrt(2))
     repaired = np.array([[0.49, 0.2, 0.0], [0.2, 0.24, 0.0], [0.0, 0.0, 0.0]])
     found, root = correlation_matrix(Evidence(repaired, repaired, law, 100.0))
     np.testing.assert_allclose(root, np.sqrt([0.5, 0.25, 0.01]), rtol=1e-14)

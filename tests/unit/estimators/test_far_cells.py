@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from gramercy.estimators.accuracy.clipped_accuracy import ClippedAccuracy
@@ -10,8 +13,10 @@ from gramercy.estimators.far_cells import FarCells
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.table_entries import table_deviations, table_means
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import ROW_LENGTHS, Evidence
 from gramercy.schemas.facts import ColumnFacts
+from tests.support.private_release import numeric_columns
+from tests.support.private_release import privately_scaled as in_memory
 from tests.support.simulated_release import privately_scaled
 
 Array = NDArray[np.float64]
@@ -68,3 +73,23 @@ def test_noise_within_wide_bounds_is_seldom_taken_for_cells() -> None:
         found += [FarCells.of(evidence, each).least > 0 for each in facts]
     assert len(found) == 60
     assert sum(found) <= 2
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_last_bin_needs_little_evidence_at_a_declared_bound_only(*, declared: bool) -> None:
+    """The last of the bins without bounds is as any other: there is no code at 2^40."""
+    stream = np.random.default_rng(9)
+    cells, limits = stream.normal(size=(ROWS, 3)), (-1e6, 1e6) if declared else None
+    scaled = in_memory(cells, numeric_columns([limits] * 3), 1.0, stream)
+    assert scaled is not None
+    evidence = scaled.release(stream)
+    histograms = list(evidence.histograms)
+    for k, each in enumerate(histograms):
+        count = each.count.copy()
+        count[1:-2] = np.where(np.abs(each.lower[1:-2]) < 1e3, count[1:-2], 0)
+        count[0], count[-2] = 0, round(1.9 * each.sd)
+        histograms[k] = each if each.column == ROW_LENGTHS else replace(each, count=count)
+    column = evidence.columns[1]
+    assert isinstance(column, ColumnFacts)
+    found = FarCells.of(replace(evidence, histograms=tuple(histograms)), column)
+    assert (found.least > 0) == declared

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.about_means import about_means
 from gramercy.estimators.components import Components
 from gramercy.estimators.input_matrix import with_diagonal_floor
+from gramercy.estimators.lost_moments import clipped_moments
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.table_comparison import comparable, over_time
@@ -153,3 +154,20 @@ def test_spectrum_is_compared_with_noise_in_the_metric() -> None:
 def test_rows_that_are_clipped_in_metrics_of_their_own_are_not_compared_by_entry() -> None:
     bundle = scaled().bundle(np.random.default_rng(2))
     assert not comparable(bundle.manifest, bundle.manifest)
+
+
+def test_rows_that_may_be_long_must_be_long_in_the_metric() -> None:
+    """Noise in one histogram of lengths does not make clipping hide what the other shows."""
+    evidence = release()
+    lengths = evidence.lengths
+    assert lengths is not None
+    count = lengths.count.copy()
+    count[-1] = round(2.8 * lengths.sd)
+    histograms = tuple(
+        replace(each, count=count) if each is lengths else each for each in evidence.histograms
+    )
+    moments = clipped_moments(replace(evidence, histograms=histograms))
+    assert moments is not None
+    above = np.triu_indices(COLUMNS, 1)
+    assert moments.variance_shift[1].max() < 0.5
+    assert moments.correlation_bias[above].mean() < 0.2

@@ -34,7 +34,7 @@ from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.facts import LevelsFacts
-from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Clip
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
@@ -89,26 +89,22 @@ def verify(place: Path) -> tuple[str, ...]:
     return verify_release(archive, "toy", place.parent.name, None).checks
 
 
-def further_rows(
-    spec: ReleaseSpec,
-    cells: pd.DataFrame,
-    persons: Array | None = None,
-    metric: Array | None = None,
-) -> Array:
+def further_rows(bundle: ReleaseBundle, cells: pd.DataFrame, persons: Array | None = None) -> Array:
     """Rows with the indicators of their missing cells, by the plain formula; (rows, columns)."""
-    assert isinstance(spec.normalisation, Clip)
+    spec, radius = bundle.manifest, bundle.manifest.radius
     assert spec.scaling is not None
     assert spec.scaling.missing_cut is not None
-    radius, cut = spec.normalisation.length, spec.scaling.missing_cut
+    assert radius is not None
+    cut = spec.scaling.missing_cut
     rows = [np.ones(len(cells))]
     for facts in spec.columns:
         assert not isinstance(facts, LevelsFacts)
         clamped = cells[facts.name].clip(facts.lower, facts.upper).to_numpy()
         rows.append(np.nan_to_num((clamped - facts.centre) / facts.scale))
     x = np.array(rows).T
-    if spec.scaling.metric_radius is not None:
-        assert metric is not None
-        x, radius = x @ metric, spec.scaling.metric_radius
+    if spec.metric_radius is not None:
+        assert bundle.whitening is not None
+        x, radius = x @ bundle.whitening.metric, spec.metric_radius
     x *= np.minimum(1.0, radius / np.linalg.norm(x, axis=1))[:, None] / radius
     m = cells[list(HOLES)].isna().to_numpy().astype(np.float64)
     if persons is not None:
@@ -150,7 +146,7 @@ def test_evidence_says_which_cells_are_missing_together(
     assert missing is not None
     assert [bundle.manifest.names[k] for k in missing.columns] == list(HOLES)
     persons = np.arange(ROWS) % PERSONS if kind == "persons" else None
-    y = further_rows(facts, table(), persons, bundle.whitening and bundle.whitening.metric)
+    y = further_rows(bundle, table(), persons)
     expected = y.T @ y / facts.rows.value
     found = bundle.further["missing"]
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.trace(expected))
@@ -265,7 +261,7 @@ def test_later_release_with_the_same_constants_has_its_own(tmp_path: Path) -> No
     place, scaled = published(tmp_path, request=keys)
     missing = scaled.evidence.missing
     assert missing is not None
-    y = further_rows(scaled.manifest, table())
+    y = further_rows(scaled, table())
     expected = (y.T @ y)[P:, P:] / ROWS
     assert np.abs(missing.together - expected).max() < 8 * missing.sd
     verify(place)
@@ -284,7 +280,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         total += bundle.groups[k].further["missing"] * rows
         if not changes:
             own = table()[(table()["ward"] == ("C" if k == 2 else name)).to_numpy()]
-            y = further_rows(facts, own)
+            y = further_rows(bundle, own)
             expected = (y.T @ y)[P:, P:] / rows
             assert np.abs(missing.together - expected).max() < 8 * missing.sd
     whole = bundle.evidence.missing
@@ -297,7 +293,7 @@ def test_every_group_has_its_own(tmp_path: Path, changes: dict[str, Any]) -> Non
         math.sqrt(3) * own_missing.sd * facts.groups[0].rows.value
     )
     if changes:
-        y = further_rows(facts, table(), np.arange(ROWS) % PERSONS)
+        y = further_rows(bundle, table(), np.arange(ROWS) % PERSONS)
         expected = (y.T @ y)[P:, P:] / facts.rows.value
         assert np.abs(whole.together - expected).max() < 8 * whole.sd
 

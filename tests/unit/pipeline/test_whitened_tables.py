@@ -97,7 +97,7 @@ def clipped_rows(bundle: ReleaseBundle, frame: pd.DataFrame, persons: bool) -> A
         squares = pd.Series((weights * lengths / radius) ** 2)
         together = squares.groupby(frame["who"]).transform("sum").to_numpy()
         weights /= np.sqrt(np.maximum(together, 1))
-    unit = getattr(facts.normalisation, "radius", None)
+    unit = facts.radius
     assert unit is not None
     rows: Array = scaled * weights[:, None] / unit
     return rows

@@ -26,7 +26,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of a release whose last column is nearly the sum of the first two."""
     folder = tmp_path_factory.mktemp("whitened")
     table = np.random.default_rng(0).normal(size=(ROWS, P))
-    table[:, -1] = table[:, 0] + table[:, 1] + 0.05 * table[:, -1]
+    table[:, -1] = table[:, 0] + table[:, 1] + 0.08 * table[:, -1]
     names = [f"c{k}" for k in range(P)]
     pd.DataFrame(table, columns=names).to_csv(folder / "table.csv", index=False)
     with home_at(folder / "home") as home:
@@ -62,7 +62,8 @@ def test_noise_in_a_direction_is_that_of_the_released_matrix(whitened: ReleaseBu
     found, root, matrix = directions(whitened), whitened.root, whitened.repaired
     assert found is not None
     assert root is not None
-    radius = whitened.manifest.normalisation.radius  # type: ignore[union-attr]
+    radius = whitened.manifest.radius
+    assert radius is not None
     means = matrix[0, 1:] / matrix[0, 0]
     about = matrix[1:, 1:] - matrix[0, 0] * np.outer(means, means)
     values, vectors = np.linalg.eigh(about)
@@ -73,7 +74,7 @@ def test_noise_in_a_direction_is_that_of_the_released_matrix(whitened: ReleaseBu
         drawn = [v @ root @ goe(stream, P + 1, sd) @ root.T @ v for _ in range(4000)]
         assert found.noise[k] == pytest.approx(radius**2 * np.std(drawn), rel=0.06)
     # The direction that varies least has far less noise than without a metric.
-    assert found.noise[-1] < 0.1 * found.plain
+    assert found.noise[-1] < 0.15 * found.plain
     assert found.seen == (P, P - 1)
 
 

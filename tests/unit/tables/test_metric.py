@@ -167,6 +167,7 @@ def test_a_row_does_not_depend_on_its_batch(seed: int) -> None:
     assert ((whole.astype(np.int64) ** 2).sum(axis=0) <= LATTICE.squared_radius).all()
 
 
+@pytest.mark.slow
 def test_compiled_pass_gives_the_same_rows() -> None:
     metric, cells = Metric.near(a_matrix(3)), some_cells(3, 3000)
     plain, quick = Repairs.zeros(4), Repairs.zeros(4)

@@ -152,13 +152,13 @@ def test_any_order_batch_threads_and_partitions_give_the_same_integers(
 ) -> None:
     """Also rows that are read alone, and compiled code: a row has its integers by itself."""
     monkeypatch.setattr("gramercy.tables.sums.row_transform.is_loaded", lambda _: False)
-    path, table = tmp_path / "t.parquet", frame(200)
+    path, table = tmp_path / "t.parquet", frame(80)
     shuffled = table.sample(frac=1, random_state=1)
     expected = summed(table, path, groups, **changes)
     if not changes and groups is ONE_PART:
-        alone = [summed(table[k : k + 1], path) for k in range(60)]
+        alone = [summed(table[k : k + 1], path) for k in range(20)]
         total = {name: [reduce(add, (each[name][0] for each in alone))] for name in expected}
-        assert equal(total, summed(table[:60], path))
+        assert equal(total, summed(table[:20], path))
     for limit in (1 << 60, 1):
         monkeypatch.setattr("gramercy.tables.sums.row_transform._LARGE", limit)
         for size, threads in ((None, 1), (1, 3)):
@@ -170,7 +170,7 @@ def test_any_order_batch_threads_and_partitions_give_the_same_integers(
                 again = summed(shuffled, path, groups, threads, **rows, **changes)
                 assert equal(again, expected)
         parts = []
-        for k, part in enumerate((table[:120], table[120:121], table[121:])):
+        for k, part in enumerate((table[:40], table[40:41], table[41:])):
             part.to_parquet(tmp_path / f"part{k}.parquet", index=False)
             parts.append(open_source(str(tmp_path / f"part{k}.parquet")))
         for name, job in jobs(contract(path, len(table), **changes), groups, None).items():
