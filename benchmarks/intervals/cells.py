@@ -31,7 +31,7 @@ KINDS = (
 ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
 RELEASES, QUICK_RELEASES = {2000: 30, 20_000: 30, 200_000: 8}, 6
 QUICK = ("three columns",)
-MEASURED = "27 November 2026, before the last change of the bounds of correlations"
+MEASURED = "27 November 2026"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ ROWS, EPSILONS = (2000, 20_000, 200_000), (1.0, 4.0)
 DRAWS, QUICK_DRAWS = {2000: 5, 20_000: 5, 200_000: 3}, 1
 QUICK = ("normal", "10 % lognormal", "codes")
 POPULATION = 200_000
-MEASURED = "27 November 2026, before the last change of the bounds of correlations"
+MEASURED = "27 November 2026"
 
 
 @dataclass(frozen=True)

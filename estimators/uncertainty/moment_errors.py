@@ -95,6 +95,7 @@ def means(evidence: Evidence, indicator: int) -> Means | None:
 
 
 MIN_POWER = 2.0  # standard deviations of the noise that a column's diagonal entry must exceed
+_ROUNDING = 1e-9  # a denoised variance below this share of the noisy one is zero
 _MIN_WEIGHT = 5.0  # and that the intercept's diagonal entry must exceed
 
 
@@ -123,8 +124,9 @@ class MomentErrors:
     def clear_columns(self) -> NDArray[np.bool_]:
         """The columns whose variance exceeds the noise, shape (q,)."""
         noise_sd = np.sqrt(np.maximum(np.diag(self.noise.variance(len(self.matrix))), 0.0))
-        clear: NDArray[np.bool_] = np.diag(self.matrix) > MIN_POWER * noise_sd
-        return clear & (np.diag(self.denoised) > 0)
+        noisy, denoised = np.diag(self.matrix), np.diag(self.denoised)
+        clear: NDArray[np.bool_] = noisy > MIN_POWER * noise_sd
+        return clear & (denoised > _ROUNDING * noisy)
 
     def mapped(self, linear: Array) -> MomentErrors:
         """The errors of L S L^T, for L of shape (k, q)."""

@@ -239,3 +239,13 @@ def test_partial_correlations_of_noisy_moments_follow_their_error() -> None:
     off = ~np.eye(5, dtype=bool)
     expected = np.sqrt(lasso.errors.variance(lasso.errors.estimate)[1])
     np.testing.assert_allclose(drawn.std(axis=0)[off], expected[off], rtol=0.05)
+
+
+def test_a_denoised_variance_of_rounding_errors_is_zero() -> None:
+    """Of a column that denoising removes, the errors of a change of metric may be left."""
+    raw = np.diag([1.0, 0.5, 0.5, 1.0])
+    repaired = np.diag([1.0, 1e-31, 1e-31, 1.0])
+    repaired[1, 2] = repaired[2, 1] = -1.4e-31
+    law = family_law("gaussian-isotropic", 0.05, 4)
+    found = Discoveries().fit(Evidence(raw, repaired, law, 100.0, unit=False, trace=8.0))
+    assert found.edges is None or not found.edges[1:3].any()

@@ -161,6 +161,11 @@ def counts_of_scaled_rows(own: Content, _: Content) -> None:
     own.histograms[-1] = replace(turned, count=counts)
 
 
+def other_radius(own: Content, _: Content) -> None:
+    assert own.manifest.metric_radius is not None
+    own.scaling(metric_radius=1.1 * own.manifest.metric_radius)
+
+
 def stays_plain(own: Content, _: Content) -> None:
     own.scaling(metric_radius=None)
     del own.matrices[WHITENED]
@@ -211,7 +216,7 @@ FORGERIES: dict[str, tuple[Callable[[Content, Content], None], set[str]]] = {
     "projected that does not follow": (entry(PROJECTED, 1e-4), {PROJECTED}),
     "huge lost": (constant("lost_moments", 1e308), {"lost_moments"}),
     "lost of zeros": (scaled("lost_moments", 0.0), {"lost_moments"}),
-    "other radius": (lambda own, _: own.scaling(metric_radius=4.0), {LISTED}),
+    "other radius": (other_radius, {LISTED}),
     "huge radius": (lambda own, _: own.scaling(metric_radius=1e300), {METRIC}),
     "tiny radius": (lambda own, _: own.scaling(metric_radius=1e-300), {LISTED}),
     "no radius": (stays_plain, {LISTED}),
