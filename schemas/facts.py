@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -10,9 +11,20 @@ from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.column import level_names
 from gramercy.schemas.ledger_history import Anchor
-from gramercy.schemas.model import Delta, Epsilon, Label, Model, NotNegative, Positive, Real, Slug
+from gramercy.schemas.model import (
+    Delta,
+    Digest,
+    Epsilon,
+    Label,
+    Model,
+    NotNegative,
+    Positive,
+    Real,
+    Slug,
+)
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.periods import Per
+from gramercy.schemas.steps import MOST_STEPS, StepDays, StepSpan
 
 
 class DatasetFacts(Model):
@@ -99,6 +111,53 @@ class PeriodFacts(Model):
     label: Label
     column: str | None = None
     timezone: str | None = None
+
+
+class EarlierStep(Model):
+    """A release of an earlier step, from which later ones are decoded: its id and digest."""
+
+    release: Label
+    sha256: Digest
+
+
+class CumulativeFacts(Model):
+    """The step of a cumulative series that a release publishes.
+
+    Parameters
+    ----------
+    every, lag
+        From the request: the length of a step, and days from its end to its publication.
+    starts
+        The first day of each step, and the first day after the series.
+    step
+        The number of this step, t, from 1.
+    weights
+        Weights of the steps so far in what this one publishes, in units of 2^-12: row t of W.
+    draws
+        How often each step so far was drawn, up to this draw; empty in a plan.
+    earlier
+        The releases of the steps before this one; empty in a plan.
+    rows
+        The number of rows of each step so far; empty if it is private, and in a plan.
+    """
+
+    every: StepSpan
+    lag: Annotated[int, Field(strict=True, ge=0)] = 0
+    starts: Annotated[tuple[datetime.date, ...], Field(min_length=2, max_length=MOST_STEPS + 1)]
+    step: Annotated[int, Field(strict=True, ge=1, le=MOST_STEPS)]
+    weights: tuple[Annotated[int, Field(strict=True, ge=0)], ...]
+    draws: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = ()
+    earlier: tuple[EarlierStep, ...] = ()
+    rows: tuple[Annotated[int, Field(strict=True, ge=0)], ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of the series, T."""
+        return len(self.starts) - 1
+
+    def days(self, window: str) -> StepDays:
+        """The steps of the series; `window` is the period of the budget, or empty."""
+        return StepDays(self.every, self.starts, window)
 
 
 class RowsFacts(Model):

@@ -23,6 +23,7 @@ from gramercy.schemas.facts import (
     BudgetFacts,
     CalibrationFacts,
     ColumnFacts,
+    CumulativeFacts,
     DatasetFacts,
     FurtherFacts,
     GroupFacts,
@@ -69,6 +70,7 @@ Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what 
 # Keys that are left out where they have no value.
 _OPTIONAL = [
     "period",
+    "cumulative",
     "scaling",
     "by",
     "groups",
@@ -94,6 +96,8 @@ class ReleaseSpec(Model):
         are not.
     period
         The period of the data; null with a budget for the lifetime of the data set.
+    cumulative
+        The step of a cumulative series, of which the matrix is the sum so far; null without.
     scaling
         How the columns' centres and scales and the clipping radius were chosen; null if they are
         declared.
@@ -120,6 +124,7 @@ class ReleaseSpec(Model):
     by: LevelsFacts | None = None
     budget: BudgetFacts
     period: PeriodFacts | None = None
+    cumulative: CumulativeFacts | None = None
     scaling: ScalingFacts | None = None
     missing_codes: dict[str, tuple[Real, ...]] = Field(default_factory=dict)
     selection: RowSelection | None = None

@@ -32,6 +32,7 @@ from gramercy.schemas.request_parts import (
     Scaling,
     ScalingFacts,
 )
+from gramercy.schemas.steps import Cumulative
 
 MAX_FOLDS = 20
 
@@ -98,6 +99,10 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         Column of levels by which the rows are grouped: one matrix for each level is published, and
         one for all other rows, at the price of one matrix of all rows. The matrices have the other
         columns.
+    cumulative
+        Steps of a growing table, such as ``week``, each of which publishes the sum of all rows so
+        far; all steps in the window of the budget together have the guarantee of the request. The
+        version is the label of the step, such as ``2026-W05``; see `Cumulative`.
     engine
         Engine that reads and sums the table, ``local`` or ``{kind: dask, scheduler: ADDRESS}``. It
         does not change the release, and two requests that differ only in it are the same.
@@ -120,6 +125,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     estimates: tuple[EstimateT, ...] = ()
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     by: Annotated[str, Field(min_length=1)] | None = None
+    cumulative: Cumulative | None = None
     engine: Engine = LocalEngine()
     timezone: TimeZone = "UTC"
     period: Label | None = None
@@ -227,6 +233,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             facts["folds"] = self.folds
         if self.by is not None:
             facts["by"] = self.by
+        if self.cumulative is not None:
+            facts["cumulative"] = self.cumulative.model_dump(mode="json")
         if scaling is not None:
             facts["scaling"] = scaling.model_dump(include={"kind", "rule", "release", "sha256"})
             facts["scaling"] |= self.scaling.model_dump(include={"share"})

@@ -17,7 +17,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, Whitening
 from gramercy.common.metric import Metric, congruence
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.gdp import gdp_mu
-from gramercy.pipeline.plan.calibration import calibrate, without_noise
+from gramercy.pipeline.plan.calibration import calibrate, row_normalisation, without_noise
 from gramercy.pipeline.plan.planning import (
     ReleasedMetric,
     constants_of_release,
@@ -224,7 +224,7 @@ def _turned(
         mechanism = calibration.pilot
         assert mechanism is not None
         of_pilot = mechanism.noise_of_sum(1)
-        total = _gram(normalise(scaled.rows.T, scaled.spec.normalisation), of_pilot, rng)
+        total = _gram(normalise(scaled.rows.T, row_normalisation(scaled.spec)), of_pilot, rng)
         shown = without_noise(mechanism, total, scaled.spec.dataset.count)
         turning = chain.turning(lengths, scaled.spec, shown, of_pilot)
         metric, near = Metric.near(turning.metric), None

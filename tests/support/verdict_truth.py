@@ -92,7 +92,8 @@ class VerdictTruth:
 
 def correlations(cells: Array) -> Array:
     """Pearson correlations of the rows in which both cells are present; NaN if they are few."""
-    return pd.DataFrame(cells).corr(min_periods=_FEW).to_numpy(dtype=np.float64)
+    found: Array = pd.DataFrame(cells).corr(min_periods=_FEW).to_numpy(dtype=np.float64)
+    return found
 
 
 def _largest(errors: Array, pairs: NDArray[np.bool_]) -> float:

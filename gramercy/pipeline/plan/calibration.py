@@ -27,6 +27,7 @@ from gramercy.mechanisms.mechanism import (
     SensitivityBounds,
     squared_sensitivity,
 )
+from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.scaling.shares import shares
 from gramercy.scaling.whitening import Turning
@@ -390,6 +391,7 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         if spec.scaling is None or not spec.scaling.stages
         else (*spec.scaling.stages, spec.scaling.lengths),
         grouped=spec.by is not None,
+        series=None if spec.cumulative is None else PrefixSums(spec.cumulative.steps),
     )
 
 
