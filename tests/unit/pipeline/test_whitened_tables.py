@@ -133,12 +133,12 @@ def test_noise_is_spherical_in_the_metric(tmp_path: Path, kind: str) -> None:
     bundle = published(name)
     facts, evidence = bundle.manifest, bundle.evidence
     rows = clipped_rows(bundle, frame, "persons" in keys)
-    assert 0.7 < score(bundle, evidence.raw, rows.T @ rows / facts.rows.value, facts.noise) < 1.3
+    assert 0.5 < score(bundle, evidence.raw, rows.T @ rows / facts.rows.value, facts.noise) < 1.6
     groups = {key: frame["ward"] == key for key in "AB"}
     groups["(other)"] = frame["ward"] == "C"
     for (group, own), each in zip(evidence.groups, facts.groups, strict=True):
         part, law = rows[groups[group]], facts.group_noise(each.rows.value)
-        assert 0.6 < score(bundle, own.raw, part.T @ part / own.rows, law) < 1.4
+        assert 0.5 < score(bundle, own.raw, part.T @ part / own.rows, law) < 1.6
     if evidence.folds:
         k = len(evidence.folds)
         moments = [each.moment * each.rows for each in evidence.folds]
@@ -150,7 +150,7 @@ def test_noise_is_spherical_in_the_metric(tmp_path: Path, kind: str) -> None:
         of_noise = k * facts.noise.deviations(len(spread)) ** 2
         of_sampling = k / ROWS * ((of_rows**2).T @ of_rows**2 / ROWS - sampled**2)
         ratio = np.mean((spread / (of_noise + of_sampling))[above])
-        assert 0.5 < ratio < 1.6
+        assert 0.25 < ratio < 2.5  # of about 45 independent squares
     assert any(each.startswith("agreement") for each in verified(name))
 
 
@@ -178,7 +178,7 @@ def test_missing_cells_are_corrected_in_scaled_columns(tmp_path: Path, remove: A
     bundle = published(name)
     rows, evidence, missing = clipped_rows(bundle, frame, False), bundle.evidence, bundle.manifest
     exact = rows.T @ rows / ROWS
-    assert 0.7 < score(bundle, evidence.raw, exact, missing.noise) < 1.3
+    assert 0.5 < score(bundle, evidence.raw, exact, missing.noise) < 1.6
     of_missing = evidence.missing
     assert of_missing is not None
     holes = [j - 1 for j in of_missing.columns]
@@ -266,7 +266,7 @@ def test_later_releases_are_drawn_in_the_same_metric(tmp_path: Path) -> None:
     name = release(tmp_path, frame, request=keys)
     later = published(name)
     rows = clipped_rows(later, frame, False)
-    assert 0.7 < score(later, later.raw, rows.T @ rows / ROWS, later.manifest.noise) < 1.3
+    assert 0.5 < score(later, later.raw, rows.T @ rows / ROWS, later.manifest.noise) < 1.6
     assert first.whitening is not None
     assert later.whitening is not None
     assert np.array_equal(first.whitening.metric, later.whitening.metric)
@@ -317,5 +317,5 @@ def test_after_histograms_alone_a_release_has_its_own_pilot(tmp_path: Path) -> N
     rows = clipped_rows(bundle, table(), False)
     assert bundle.whitening is not None
     assert bundle.whitening.pilot is not None
-    assert 0.7 < score(bundle, bundle.raw, rows.T @ rows / ROWS, bundle.manifest.noise) < 1.3
+    assert 0.5 < score(bundle, bundle.raw, rows.T @ rows / ROWS, bundle.manifest.noise) < 1.6
     verified(name)
