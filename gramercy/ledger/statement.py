@@ -66,9 +66,9 @@ class Charge:
             "state": self.state.value,
             "reason": self.reason,
             "sha256": self.sha256,
-            "series": self.series.series if self.series else None,
             "step": self.series.step if self.series else None,
             "steps": self.series.steps if self.series else None,
+            "series": self.series.series if self.series else None,
         }
 
     @property
