@@ -155,6 +155,16 @@ class CumulativeFacts(Model):
         """Number of steps of the series, T."""
         return len(self.starts) - 1
 
+    @property
+    def summed(self) -> int:
+        """The number of the step up to which rows are summed; in a plan, the last one."""
+        return len(self.draws) or self.steps
+
+    @property
+    def all_draws(self) -> tuple[int, ...]:
+        """How often each step is drawn, if the later ones are drawn once."""
+        return self.draws + (1,) * (self.steps - len(self.draws))
+
     def days(self, window: str) -> StepDays:
         """The steps of the series; `window` is the period of the budget, or empty."""
         return StepDays(self.every, self.starts, window)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from gramercy.mechanisms.mechanism import (
     SensitivityBounds,
     squared_sensitivity,
 )
-from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.mechanisms.prefix_sums import UNIT, PrefixSums
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.scaling.shares import shares
 from gramercy.scaling.whitening import Turning
@@ -37,6 +38,7 @@ from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import (
     MAX_ENTRIES,
     ColumnFacts,
+    CumulativeFacts,
     GuaranteeFacts,
     LevelsFacts,
     check_group_names,
@@ -391,8 +393,17 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         if spec.scaling is None or not spec.scaling.stages
         else (*spec.scaling.stages, spec.scaling.lengths),
         grouped=spec.by is not None,
-        series=None if spec.cumulative is None else PrefixSums(spec.cumulative.steps),
+        **_series_parameters(spec.cumulative),
     )
+
+
+def _series_parameters(facts: CumulativeFacts | None) -> dict[str, Any]:
+    """What mechanisms take of a cumulative series."""
+    if facts is None:
+        return {}
+    series = PrefixSums(facts.steps)
+    draws = facts.all_draws if facts.draws else ()
+    return {"series": series, "draws": draws, "spread": UNIT * series.spread(facts.summed)}
 
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
