@@ -21,6 +21,7 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, describe_releas
 from gramercy.archive.bundles.encoded_file import Encoded
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.estimators.column_tails import ColumnTails
@@ -28,7 +29,6 @@ from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     Calibration,

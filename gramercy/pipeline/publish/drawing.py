@@ -39,6 +39,7 @@ from gramercy.archive.bundles.number_files import (
 )
 from gramercy.archive.seal.bundle import file_digest
 from gramercy.common.metric import Metric, congruence
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
@@ -48,7 +49,6 @@ from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Additive, Mechanism, RowWise
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import (
     calibrate,
