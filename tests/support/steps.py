@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.pipeline.publish.drawing import release_manifest
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.facts import (
