@@ -192,10 +192,9 @@ def fields(path: Path) -> list[dict[str, str]]:
 
 
 def _type_of(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind) and kind.scale == 0:
-        return "integer"
-    is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    return "number" if is_number else "string"
+    """Of long integers as well it is not "integer": frictionless reads at most 28 digits of one."""
+    kinds = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    return "number" if any(is_kind(kind) for is_kind in kinds) else "string"
 
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!|~#]")

@@ -197,7 +197,7 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
 
 
 def _series_cells(facts: ReleaseManifest) -> dict[str, Any]:
-    """The place of a release in a cumulative series, and what decodes its numbers, if it has one."""
+    """The place of a release in a cumulative series, and what decodes its numbers."""
     series = facts.cumulative
     if series is None:
         return {}
