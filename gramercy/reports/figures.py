@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from gramercy.common.plotting import ACCENT, FAINT, INK, WARM, figure
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.spectrum import Spectrum
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.reports.directions import Directions
 from gramercy.reports.steps import delays
 from gramercy.schemas.facts import GuaranteeFacts

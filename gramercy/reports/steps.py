@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.periods import leading_label

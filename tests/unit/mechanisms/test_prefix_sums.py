@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gramercy.common.prefix_sums import UNIT, PrefixSums
 from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
 from gramercy.mechanisms.mechanism import PublicParameters
-from gramercy.mechanisms.prefix_sums import UNIT, PrefixSums
 from gramercy.schemas.neighbours import Neighbours
 
 

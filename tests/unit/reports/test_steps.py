@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
-from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.reports.reader_notes import Note, verdict_note
 from gramercy.reports.release_report import release_page
 from gramercy.reports.steps import StepNoise, changed_rows, delays, earlier_steps
