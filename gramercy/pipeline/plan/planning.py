@@ -728,8 +728,9 @@ def _left_out(contract: Contract, names: set[str]) -> Iterator[str]:
     """The columns that no pattern stands for."""
     if contract.person_column is not None:
         yield contract.person_column
-    if contract.period is not None:
-        yield contract.period.column
+    for dates in (contract.period, contract.dates):
+        if dates is not None:
+            yield dates.column
     for excluded in contract.exclude:
         yield from [excluded] if excluded in names else filter(_matcher(excluded), names)
 
