@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
+from gramercy.common.prefix_sums import UNIT, PrefixSums
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.histograms import ConstantsNoise
-from gramercy.mechanisms.prefix_sums import UNIT, PrefixSums
 from gramercy.schemas import families
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gramercy import mechanisms
 from gramercy.common.lattice import row_lattice
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
 from gramercy.mechanisms.accounting.gdp import gaussian_scale, gdp_mu, subtract_down
@@ -27,7 +28,6 @@ from gramercy.mechanisms.mechanism import (
     SensitivityBounds,
     squared_sensitivity,
 )
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.scaling.chain import ConstantsChain
 from gramercy.scaling.shares import shares
 from gramercy.scaling.whitening import Turning

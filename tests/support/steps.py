@@ -1,0 +1,69 @@
+"""Steps of a cumulative series in memory: their public facts, and numbers with seeded noise."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from gramercy.common.prefix_sums import PrefixSums
+from gramercy.pipeline.publish.drawing import release_manifest
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.facts import (
+    BudgetFacts,
+    ColumnFacts,
+    CumulativeFacts,
+    DatasetFacts,
+    EarlierStep,
+    LevelsFacts,
+)
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.neighbours import Neighbours
+from gramercy.schemas.normalisation import Clip
+
+MONDAY = datetime.date(2026, 1, 5)
+
+
+def step_spec(step: int = 2, steps: int = 4, **changes: Any) -> ReleaseSpec:
+    """The facts of a step of a series of weeks, of a table of three columns."""
+    starts = tuple(MONDAY + k * datetime.timedelta(days=7) for k in range(steps + 1))
+    weights = PrefixSums(steps).weights[step - 1, :step]
+    facts: dict[str, Any] = {
+        "dataset": DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=400),
+        "columns": tuple(
+            ColumnFacts(name=f"c{k}", lower=-5.0, upper=5.0, centre=0.0, scale=5.0)
+            for k in range(3)
+        ),
+        "intercept": True,
+        "neighbours": Neighbours.ADD_REMOVE,
+        "privacy_unit": "row",
+        "normalisation": Clip(radius=1.5),
+        "mechanism": {"name": "gaussian", "epsilon": 2.0, "delta": 1e-6},
+        "budget": BudgetFacts.of(Budget(epsilon=2.0, delta=1e-6)),
+        "cumulative": CumulativeFacts(
+            every="week",
+            starts=starts,
+            step=step,
+            weights=tuple(weights.tolist()),
+            draws=(1,) * step,
+            earlier=tuple(
+                EarlierStep(release=f"w{k}-r1", sha256=f"{k}" * 64) for k in range(1, step)
+            ),
+        ),
+    }
+    return ReleaseSpec(**facts | changes)
+
+
+GROUPED = {"by": LevelsFacts(name="ward", levels=(1.0, 2.0))}
+
+
+def step_manifest(spec: ReleaseSpec, release: str = "w2-r1") -> ReleaseManifest:
+    """A manifest with 300 rows, all in the first group if there are groups."""
+    groups = [[300.0], [0.0], [0.0]][: spec.groups_count]
+    return release_manifest(
+        spec,
+        release=release,
+        published="2026-11-01",
+        row_counts=[300.0],
+        group_counts=groups if spec.by else (),
+        versions={},
+    )
