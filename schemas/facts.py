@@ -155,6 +155,31 @@ class CumulativeFacts(Model):
         """Number of steps of the series, T."""
         return len(self.starts) - 1
 
+    @property
+    def summed(self) -> int:
+        """The number of the step up to which rows are summed; in a plan, the last one."""
+        return len(self.draws) or self.steps
+
+    @property
+    def all_draws(self) -> tuple[int, ...]:
+        """How often each step is drawn, if the later ones are drawn once."""
+        return self.draws + (1,) * (self.steps - len(self.draws))
+
+    @property
+    def first_day(self) -> datetime.date:
+        """The first day whose rows are in the sum."""
+        return self.starts[0]
+
+    @property
+    def last_day(self) -> datetime.date:
+        """The last day whose rows are in the sum."""
+        return self.starts[self.step] - datetime.timedelta(days=1)
+
+    @property
+    def in_words(self) -> str:
+        """Which rows are in the sum: those of all days up to the end of the step."""
+        return f"step {self.step} of {self.steps}: rows from {self.first_day} to {self.last_day}"
+
     def days(self, window: str) -> StepDays:
         """The steps of the series; `window` is the period of the budget, or empty."""
         return StepDays(self.every, self.starts, window)

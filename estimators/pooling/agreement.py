@@ -63,12 +63,11 @@ def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None)
 
 
 def _number(facts: ReleaseSpec, number: str) -> int | None:
-    """The public number of rows or persons; of a step, that of all rows so far if it is public."""
-    steps = facts.cumulative
-    if steps is not None and steps.rows and number == "rows":
-        return sum(steps.rows)
-    found: int | None = getattr(facts.dataset, number)
-    return found
+    """The declared number of rows or persons; of a step, that of all rows so far."""
+    if facts.cumulative is not None and number == "rows":
+        return facts.public_count
+    declared: int | None = getattr(facts.dataset, number)
+    return declared
 
 
 def _check_series(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:

@@ -91,6 +91,13 @@ class PrefixSums:
             sums.append(rest / float(row[len(sums)]))
         return sums
 
+    def decode_so_far(self, encoded: Sequence[Integers]) -> Array:
+        """The sum over all of the steps so far; see `decode`."""
+        total, *others = self.decode(encoded)
+        for each in others:
+            total = total + each
+        return total
+
     def spread(self, last: int, width: int | None = None) -> float:
         """Standard deviation of the sum over some steps, relative to that of what a step publishes.
 
@@ -111,6 +118,23 @@ class PrefixSums:
         """
         a, b = (self._decoding[start:end].sum(axis=0) for start, end in (first, second))
         return float(a @ b)
+
+    def shares(self, step: int, first: int) -> Array:
+        """The share of a row in the sum over the steps so far, after each step; shape (T,).
+
+        A row that is there whenever it is read since its own step has a share of one. One that
+        is deleted has one minus the share that it would have if it were added then.
+
+        Parameters
+        ----------
+        step
+            The step of the row, from 1.
+        first
+            The step from which on the row is in the table, from 1: late, if it is after `step`.
+        """
+        weights = self.weights[first - 1 :, step - 1]
+        shares: Array = self._decoding.cumsum(axis=0)[:, first - 1 :] @ weights.astype(np.float64)
+        return shares
 
     @cached_property
     def _decoding(self) -> Array:

@@ -6,6 +6,7 @@ with publishing():
     from gramercy.ledger.budget_ledger import Ledger
     from gramercy.ledger.checks import check_budget, spent_failure
     from gramercy.ledger.integrity import Finding
+    from gramercy.ledger.series import SeriesCharge
     from gramercy.ledger.statement import BudgetChange, Charge, Statement
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Charge",
     "Finding",
     "Ledger",
+    "SeriesCharge",
     "Statement",
     "check_budget",
     "spent_failure",

@@ -35,6 +35,7 @@ from gramercy.ledger.database import (
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
+from gramercy.ledger.series import INCLUDED, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -296,13 +297,19 @@ class Ledger:
         fingerprint: str,
         *,
         instead_of: str | None = None,
+        series: SeriesCharge | None = None,
     ) -> Charge:
         """Charge a release, durably, or refuse; atomic. The first charge registers the data set.
 
         Parameters
         ----------
+        guarantee
+            Of the release; of a step, that of the whole window of its series, drawn once.
         instead_of
             The spent or withdrawn release of the same request that a new charge replaces.
+        series
+            The step of a cumulative series, if it is one. The first charge of a series is for its
+            whole window and registers its facts, the others are as `due` states.
         """
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
@@ -312,14 +319,50 @@ class Ledger:
             checks.verify_terms(db, contract)
             earlier = journal.find_charge(db, dataset, request)
             checks.check_not_charged(dataset, earlier, instead_of)
+            due, facts = guarantee, None
+            if series is not None:
+                charges = journal.series_charges(db, dataset, window, series.series)
+                checks.check_order(dataset, series, charges)
+                due = checks.due(dataset, series, guarantee, charges, instead_of)
+                facts = series.facts(first=not charges, included=due == INCLUDED)
             statement = journal.statement(db, dataset, window)
-            checks.check_budget(dataset, statement, guarantee)
+            checks.check_budget(dataset, statement, due)
             number = 1 + journal.charge_count(db, dataset)
-            total = statement.charged.plus(guarantee)
+            total = statement.charged.plus(due)
+            # An entry states a guarantee of more than 0: that of the series which includes it.
+            stated = guarantee if due == INCLUDED else due
             entry = Entry.reserved(
-                contract, version, request, number, guarantee, total, fingerprint
+                contract, version, request, number, stated, total, fingerprint, facts
             )
             return Charge.of([append(db, entry)])
+
+    def due(
+        self,
+        contract: Contract,
+        version: str,
+        guarantee: Guarantee,
+        series: SeriesCharge | None,
+        *,
+        instead_of: str | None = None,
+    ) -> Guarantee:
+        """What `charge` would charge, if the steps before were drawn; raises as it does.
+
+        The guarantee of a release, or of the whole window of a series before its first charge;
+        mu = 0 for a step that this charge includes; and for one that replaces a spent or withdrawn
+        release, the exact growth of the guarantee of the window.
+        """
+        if series is None:
+            return guarantee
+        charges = self.series_charges(contract, version, series)
+        return checks.due(contract.id, series, guarantee, charges, instead_of)
+
+    def series_charges(
+        self, contract: Contract, version: str, series: SeriesCharge
+    ) -> tuple[Charge, ...]:
+        """All charges of a series in the window of a version, oldest first."""
+        window = contract.window(version)
+        with self._reading() as db:
+            return tuple(journal.series_charges(db, contract.id, window, series.series))
 
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         """Record the new state of a release."""

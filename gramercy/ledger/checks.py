@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from gramercy.ledger import journal
 from gramercy.ledger.database import display_location, entries, location_of
 from gramercy.ledger.journal import has_budget, head_anchor, last_move, read, recorded_location
+from gramercy.ledger.series import SeriesAccount, SeriesCharge
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
@@ -166,6 +169,91 @@ def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | No
     """Refuse to charge a request twice, unless it replaces a spent or withdrawn release."""
     if earlier and not (earlier.state.is_closed and earlier.release == instead_of):
         raise spent_failure(dataset, earlier)
+
+
+def due(
+    dataset: str,
+    series: SeriesCharge,
+    guarantee: Guarantee,
+    charges: Sequence[Charge],
+    instead_of: str | None,
+) -> Guarantee:
+    """The charge of a step of a series, or a refusal.
+
+    Parameters
+    ----------
+    guarantee
+        Of the whole window, with every step drawn once.
+    charges
+        All charges of the series so far.
+    instead_of
+        The spent or withdrawn release of the step that a new charge replaces.
+    """
+    stated = series.stated
+    if not charges:
+        return guarantee
+    first, of_step = charges[0], dict[int, list[Charge]]()
+    for each in charges:
+        if each.series is not None:
+            of_step.setdefault(each.series.step, []).append(each)
+    same_terms = first.series is not None and first.series.terms == stated.terms
+    if not same_terms or first.guarantee != guarantee:
+        raise families.TERMS(
+            "The series of {release} was registered with other {what}.",
+            "Restore them: the charge of its whole window, mu={mu:.4g}, holds for the registered "
+            "steps, their dates and their noise only. Another series needs another window, or "
+            "other keys in the request and another charge.",
+            release=f"{dataset}/{first.release}",
+            what="noise" if same_terms else "dates of its steps, or another column of dates",
+            mu=first.guarantee.mu,
+        )
+    check_not_charged(dataset, journal.current(of_step.get(series.step, [])), instead_of)
+    for step in range(1, series.step):
+        earlier = journal.current(of_step.get(step, []))
+        if earlier is not None and not earlier.is_published:
+            raise _step_missing(dataset, earlier, series.step)
+    return SeriesAccount.of(
+        first.guarantee, [each.series for each in charges if each.series is not None]
+    ).price(series.step)
+
+
+def check_order(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:
+    """Refuse to charge a step before all steps before it are drawn."""
+    drawn = {each.series.step for each in charges if each.series is not None}
+    if missing := [step for step in range(1, series.step) if step not in drawn]:
+        raise families.PERIOD(
+            "Step {step} of the series of '{dataset}' is published after all steps before it: "
+            "step {missing} was not drawn.",
+            "Publish the steps in order: their rows so far are decoded from all of them.",
+            step=series.step,
+            dataset=dataset,
+            missing=missing[0],
+        )
+
+
+def _step_missing(dataset: str, earlier: Charge, step: int) -> SpentFailure:
+    """The error for a step that cannot be decoded, because an earlier one is not published."""
+    release, number = f"{dataset}/{earlier.release}", earlier.series.step if earlier.series else 0
+    if not earlier.state.is_closed:
+        return families.SPENT(
+            "Step {step} needs all steps before it, and step {earlier}, {release}, is not "
+            "published yet.",
+            "Repeat the request of version {version}: it is then finished, or recorded as spent.",
+            step=step,
+            earlier=number,
+            release=release,
+            version=earlier.version,
+        )
+    return families.SPENT(
+        "Step {step} needs all steps before it, and step {earlier}, {release}, was {state}.",
+        "Draw version {version} again under a new charge: add --new-charge to its request. "
+        "'gramercy plan' shows the charge.",
+        step=step,
+        earlier=number,
+        release=release,
+        state="withdrawn" if earlier.state is ChargeState.WITHDRAWN else "interrupted",
+        version=earlier.version,
+    )
 
 
 def check_transition(

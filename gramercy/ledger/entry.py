@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from gramercy.ledger.series import INCLUDED, SeriesStep
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
@@ -59,8 +60,8 @@ class Entry:
     release: str | None = None
     window: str | None = None
     request: str | None = None
-    # mu, delta0, pure: guarantee of a charge; `pure` is None where the charge is not pure
-    # epsilon-DP
+    # mu, delta0, pure: guarantee of a charge, or of the series whose charge includes it; `pure` is
+    # None where the charge is not pure epsilon-DP
     mu: float | None = None
     delta0: float | None = None
     pure: float | None = None
@@ -111,15 +112,21 @@ class Entry:
         guarantee: Guarantee,
         total: Total,
         fingerprint: str,
+        series: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """A charge: the data set's charge of this `number`, and the `total` including it."""
-        facts = {
+        """A charge: the data set's charge of this `number`, and the `total` including it.
+
+        `series`: the facts of a step, see `SeriesCharge.facts`. If the charge of the series
+        includes it, `guarantee` is that of the series.
+        """
+        facts: dict[str, Any] = {
             "version": version,
             "turn": number,
             "total": str(total),
             "fingerprint": fingerprint,
             "source": normalised_source(contract.source),
         }
+        facts |= series or {}
         return cls(
             "reserved",
             contract.id,
@@ -175,11 +182,37 @@ class Entry:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee that was charged; raises as `fact` does."""
+        return INCLUDED if self.is_included else self.stated_guarantee
+
+    @property
+    def is_included(self) -> bool:
+        """Whether it is a step that the charge of its series includes; raises as `fact` does."""
+        return self.series is not None and self.fact("included", bool)
+
+    @property
+    def stated_guarantee(self) -> Guarantee:
+        """The guarantee of a charge, or of the series that includes it; raises as `fact` does."""
         numbers = (self.mu, self.delta0, math.inf if self.pure is None else self.pure)
         if all(type(number) is float for number in numbers):
             with contextlib.suppress(ValueError):
                 return Guarantee(*numbers)  # type: ignore[arg-type]
         raise self._malformed()
+
+    @property
+    def series(self) -> SeriesStep | None:
+        """The step of a series that was charged, if it is one; raises as `fact` does."""
+        if not (isinstance(self._facts, dict) and self._facts.keys() & _SERIES):
+            return None
+        series, terms = self.fact("series", str), self.fact("terms", str)
+        with contextlib.suppress(ValueError):
+            return SeriesStep(series, self.fact("step", int), self.fact("steps", int), terms)
+        raise self._malformed()
+
+    @property
+    def registered_series(self) -> dict[str, Any] | None:
+        """The facts of a series that its first charge registers; raises as `fact` does."""
+        has_facts = isinstance(self._facts, dict) and "registered" in self._facts
+        return self.fact("registered", dict) if has_facts else None
 
     @property
     def budget(self) -> Budget:
@@ -218,6 +251,7 @@ class Entry:
         )
 
 
+_SERIES = {"registered", "included"} | {each.name for each in fields(SeriesStep)}
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]
 
 

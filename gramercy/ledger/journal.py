@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
 
 from pydantic import ValidationError
@@ -212,9 +212,20 @@ def state(db: Connection, dataset: str, release: str) -> ChargeState | None:
 
 def find_charge(db: Connection, dataset: str, request: str) -> Charge | None:
     """The charge of a request: the published one if there is one, otherwise the last."""
-    of_request = list(charges(db, dataset, entries.c.request == request))
+    return current(list(charges(db, dataset, entries.c.request == request)))
+
+
+def current(of_request: Sequence[Charge]) -> Charge | None:
+    """Of the charges of one request: the published one if there is one, otherwise the last."""
     published = (each for each in of_request if each.is_published)
     return next(published, of_request[-1] if of_request else None)
+
+
+def series_charges(db: Connection, dataset: str, window: str, series: str) -> list[Charge]:
+    """The charges of all steps of a series in one window, oldest first."""
+    states = (entries.c.window == window, entries.c.facts.contains(series, autoescape=True))
+    found = charges(db, dataset, entries.c.kind == ChargeState.RESERVED.value, *states)
+    return [each for each in found if each.series and each.series.series == series]
 
 
 def _entry_about_ledger(db: Connection, *, first: bool = False, last: bool = False) -> Entry:

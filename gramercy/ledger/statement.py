@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gramercy.ledger.entry import Entry
+from gramercy.ledger.series import SeriesStep
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -30,6 +31,7 @@ class Charge:
     state: ChargeState  # its present state
     sha256: str = ""  # digest of the sealed bundle; empty before it is sealed
     reason: str = ""  # why it is spent or withdrawn
+    series: SeriesStep | None = None  # the step of a cumulative series, if it is one
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Charge:
@@ -49,6 +51,7 @@ class Charge:
                 "",
             ),
             last.fact("reason", str) if state.is_closed else "",
+            first.series,
         )
 
     def facts(self) -> dict[str, Any]:
@@ -63,6 +66,9 @@ class Charge:
             "state": self.state.value,
             "reason": self.reason,
             "sha256": self.sha256,
+            "step": self.series.step if self.series else None,
+            "steps": self.series.steps if self.series else None,
+            "series": self.series.series if self.series else None,
         }
 
     @property

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from gramercy.common.plotting import ACCENT, FAINT, INK, WARM, figure
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.directions import Directions
+from gramercy.reports.steps import delays
 from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.steps import StepSpan
 
 Array = NDArray[np.float64]
 
@@ -53,6 +56,28 @@ def _true_positive_rate(
         return rates
     ratio = math.exp(min(pure_epsilon, 700.0))
     return np.minimum(rates, np.minimum(ratio * false_rates, 1 - (1 - false_rates) / ratio))
+
+
+@lru_cache(maxsize=8)  # all steps of a series have the same one
+def changed_rows(steps: int, every: StepSpan) -> Markup:
+    """The share of a row of the first step in each sum of a series, if it is late or deleted."""
+    sums, step = PrefixSums(steps), np.arange(1, steps + 1)
+    title = "Share of a row in the sum so far, after each step: added late, and deleted."
+    with figure("corrections", title, 6.4, 3.2) as drawing:
+        axes = drawing.axes
+        for delay in delays(steps, every):
+            share = sums.shares(1, 1 + delay)
+            line: Any = {"drawstyle": "steps-post", "linewidth": 1.8}
+            after, since = f"{delay} {every}{'s' * (delay > 1)}", slice(delay, None)
+            axes.plot(step[since], share[since], color=ACCENT, **line)
+            axes.plot(step[since], 1 - share[since], color=WARM, linestyle="--", **line)
+            for text, value in (("added", share[-1]), ("deleted", 1 - share[-1])):
+                beside: Any = {"textcoords": "offset points", "va": "center", "color": INK}
+                axes.annotate(f"{text} after {after}", (steps, value), (5, 0), **beside)
+        axes.set(xlim=(1, steps), ylim=(0, 1), ylabel="share of the row")
+        axes.set_xlabel(f"{every} of the series")
+        axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
+    return drawing.svg
 
 
 def noise_by_direction(found: Directions) -> Markup:

@@ -104,6 +104,29 @@ _simulated: dict[str, CorrelationAccuracy | None] = {}
 
 def accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     """How far the correlations of a release, or the entries of its matrix, can be used."""
+    return [_if_rows_stay(bundle.manifest, each) for each in _accuracy_notes(bundle, spectrum)]
+
+
+def _if_rows_stay(facts: ReleaseManifest, note: Note) -> Note:
+    """A note without green where later readings may have found other rows in earlier steps.
+
+    Nothing that is published says how many rows were added late, corrected or deleted, and each of
+    them counts in part; see `PrefixSums.shares`.
+    """
+    step = facts.cumulative
+    if note.level != "good" or step is None or step.step == 1:
+        return note
+    notice = families.READING(
+        "{sentence} That is so if no rows of earlier steps were added, corrected or deleted after "
+        "their step: they count in part.",
+        "The section 'A step of a series' has the shares; the curator knows how many there are.",
+        sentence=note.plain or note.text,
+    )
+    head = f"{note.head}, if rows did not change"
+    return replace(warning(head, notice), numbers=note.numbers, facts=note.facts)
+
+
+def _accuracy_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     facts = bundle.manifest
     if not facts.names:
         return []
@@ -152,7 +175,7 @@ def verdict_note(bundle: ReleaseBundle) -> Note | None:
         return None
     bounded = ClippedAccuracy.of(bundle.evidence) if facts.publication.is_moment else None
     if bounded is not None:
-        return bounded_note(bounded, bundle.evidence)
+        return _if_rows_stay(facts, bounded_note(bounded, bundle.evidence))
     eigenvalues = spectrum_of(bundle)
     return next(iter(accuracy_notes(bundle, eigenvalues)), None)
 

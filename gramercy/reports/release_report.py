@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramercy.archive.bundles.bundle_kinds import EstimateBundle, ReleaseBundle, stems
+from gramercy.archive.store.layout import INDEX
 from gramercy.common.notation import significant
 from gramercy.common.pictures import FEWEST, heat_map
 from gramercy.estimators.tuning.stability import DRAWS
@@ -40,6 +41,7 @@ from gramercy.reports.reader_notes import (
     spectrum_of,
 )
 from gramercy.reports.rendering import links_from, manifest_parameters, navigation, render
+from gramercy.reports.steps import StepNoise, changed_rows, earlier_steps
 
 
 class ReportedRelease:
@@ -106,6 +108,25 @@ def _page_facts(release: ReleaseBundle) -> dict[str, Any]:
         "attack": facts.neighbours.attack(facts.privacy_unit),
         "attacker": figures.attacker(facts.guarantee),
         "parameters": manifest_parameters(facts),
+    }
+
+
+def _step(reported: ReportedRelease) -> dict[str, Any] | None:
+    """Which rows a step of a series adds up, and what rows do that change later."""
+    facts = reported.facts
+    step = facts.cumulative
+    if step is None:
+        return None
+    link = links_from(facts.dataset.id, facts.release, "reports", "id")
+    return {
+        "step": step,
+        "noise": StepNoise.of(step),
+        "earlier": [
+            (label, link(f"{facts.dataset.id}/{release}/{INDEX}"))
+            for label, release in earlier_steps(facts)
+        ],
+        "changed": [*changed_rows(step.steps, step.every)],
+        "changed_rows": figures.changed_rows(step.steps, step.every),
     }
 
 
@@ -191,6 +212,7 @@ def _preprocessing(reported: ReportedRelease) -> dict[str, Any]:
 # The sections of the page in their order. Each fills the template of its name in
 # `templates/release`, or is left out if it has no facts.
 SECTIONS: Mapping[str, Section] = {
+    "step": _step,
     "columns": lambda reported: {} if reported.own else None,
     "row_groups": lambda reported: (
         {"row_groups": groups, "most_pictures": MOST_PICTURES}

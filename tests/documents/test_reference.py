@@ -38,6 +38,12 @@ def test_reference_is_up_to_date() -> None:
     assert not stale, "run 'python docs/generate.py'"
 
 
+def test_pictures_are_up_to_date() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["pictures"]()
+    stale = [name for name, text in drawn if (ROOT / "docs" / name).read_text("utf-8") != text]
+    assert not stale, "run 'python docs/pictures.py'"
+
+
 def test_reference_covers_the_public_interface() -> None:
     text = "\n".join(written().values())
     commands = typer.main.get_group(app).commands

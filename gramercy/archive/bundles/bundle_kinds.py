@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.card import card_page
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
@@ -158,6 +159,8 @@ class ReleaseBundle:
     whitening: Whitening | None = None  # the pilot matrix and its metric, if any
     group: str | None = None  # name of the group of rows; None for all rows
     first_step: int = 0  # of a cumulative series, the number of steps whose rows are left out
+    # of a step of a cumulative series, what it published of every group, or of all rows
+    encoded: tuple[Encoded, ...] = ()
 
     @cached_property
     def root(self) -> Array | None:
@@ -356,6 +359,7 @@ class ReleaseBundle:
             size=self.group_sizes[index],
             whole=self,
             group=group.level,
+            encoded=self.encoded[index : index + 1],
         )
 
     @property
@@ -419,7 +423,7 @@ def write_release(
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
 ) -> None:
-    """Write a release into a folder that is empty, except for published rows."""
+    """Write a release into a folder that is empty, except for published rows and a step's sums."""
     if groups:
         write_groups(folder, manifest, groups)
     if histograms:
@@ -482,6 +486,7 @@ def read_release(folder: Path) -> ReleaseBundle:
         groups,
         further,
         whitening=whitening,
+        encoded=read_encoded(folder, manifest),
     )
 
 
@@ -526,6 +531,8 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if spec.by is not None:
         of_missing = 4 if spec.has_histograms else 0
         size += spec.groups_count * (1 + of_missing + spec.folds) * 40 * p * p + texts
+    if spec.cumulative is not None:
+        size += spec.groups_count * 24 * (p * p // 2 + p + 1) + texts
     if spec.scaling is not None:
         size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
     if publication.row_columns is not None:
@@ -582,7 +589,8 @@ def _release_files(manifest: ReleaseManifest) -> list[str]:
     groups = [GROUPS] if manifest.groups else []
     if manifest.groups and manifest.missing is not None:
         groups.append(GROUP_FILES["missing"])
-    return [*([rows] if rows else []), *files, *groups, *histograms, CARD]
+    encoded = [] if manifest.cumulative is None else [ENCODED]
+    return [*([rows] if rows else []), *files, *groups, *encoded, *histograms, CARD]
 
 
 @dataclass(frozen=True)

@@ -119,3 +119,18 @@ def test_a_series_is_charged_for_all_sums_of_a_row(
         assert np.std([each.rows for each in drawn]) == pytest.approx(
             UNIT * (series.sd_rows or 0), rel=0.2
         )
+
+
+def test_shares_of_rows_are_those_of_readings_that_differ() -> None:
+    """A row of step 3 that is added at step 5, and one that is deleted then, decoded directly."""
+    sums = PrefixSums(9)
+    for is_late in (True, False):
+        encoded = []
+        for reading in range(1, 10):
+            is_there = reading >= 3 and (reading >= 5) == is_late
+            steps = [np.array([int(is_there and step == 3)]) for step in range(1, reading + 1)]
+            encoded.append(sums.encode(steps))
+        found = np.cumsum([float(each[0]) for each in sums.decode(encoded)])
+        share = sums.shares(3, 5)
+        np.testing.assert_allclose(found[4:], share[4:] if is_late else 1 - share[4:], atol=1e-12)
+    assert sums.shares(3, 3) == pytest.approx([0, 0, 1, 1, 1, 1, 1, 1, 1])

@@ -1,0 +1,105 @@
+"""The charges of a cumulative series: one for its whole window, none for its later steps.
+
+A step that is drawn again is charged what it adds to the largest sum of squared weights of a row,
+exactly. The rule is stated in docs/privacy.md, "The ledger".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.schemas.model import digest
+from gramercy.schemas.steps import MOST_STEPS
+
+INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
+
+
+@dataclass(frozen=True)
+class SeriesStep:
+    """What every charge of a step states about its series."""
+
+    series: str  # digest of the request that all steps share, with the window
+    step: int  # number of the step, from 1
+    steps: int  # number of steps of the series, T
+    terms: str  # digest of the facts that must not change within the window
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.step <= self.steps <= MOST_STEPS:
+            raise ValueError("a step is not in its series")
+
+
+@dataclass(frozen=True)
+class SeriesCharge:
+    """A step to be charged, and the facts of its series, which the first charge registers."""
+
+    series: str  # digest of the request that all steps share, with the window
+    step: int  # number of the step, from 1
+    every: str  # length of a step: `day`, `week`, `month` or `quarter`
+    # when the steps begin, and the series ends: one more than steps; UTC, ISO 8601
+    boundaries: tuple[str, ...]
+    column: str  # the column whose dates give the step of a row; empty if names of files do
+    kind: str  # type of that column, or `files`
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The facts that must not change within the window."""
+        return {
+            "every": self.every,
+            "boundaries": list(self.boundaries),
+            "column": self.column,
+            "kind": self.kind,
+        }
+
+    @property
+    def stated(self) -> SeriesStep:
+        """What every charge of the step states."""
+        steps = len(self.boundaries) - 1
+        return SeriesStep(self.series, self.step, steps, digest(self.terms))
+
+    def facts(self, *, first: bool, included: bool) -> dict[str, Any]:
+        """The facts of its entry: the first one of a series registers the terms."""
+        registered = {"registered": self.terms} if first else {}
+        return asdict(self.stated) | registered | {"included": included}
+
+
+@dataclass(frozen=True)
+class SeriesAccount:
+    """What a series was charged for: its whole window, and the draws of its steps."""
+
+    window: Guarantee  # the first charge: every step drawn once
+    draws: tuple[int, ...]  # how often each step was charged
+
+    @classmethod
+    def of(cls, window: Guarantee, charged: Sequence[SeriesStep]) -> SeriesAccount:
+        """The account of a series from all its charges, which is at least one."""
+        draws = [0] * charged[0].steps
+        for each in charged:
+            draws[each.step - 1] += 1
+        return cls(window, tuple(draws))
+
+    def price(self, step: int) -> Guarantee:
+        """The charge of one more draw of a step, rounded up.
+
+        Notes
+        -----
+        All draws together are mu-GDP with the mu of the window times the root of
+        max_s sum_t n_t W_ts^2 / max_s sum_t W_ts^2, n_t the draws of step t, and 1 for a step that
+        was not drawn. The squares of the charges add up to its square.
+        """
+        if not self.draws[step - 1]:
+            return INCLUDED
+        prefixes = PrefixSums(len(self.draws))
+        old = [max(1, n) for n in self.draws]
+        new = [n + (t == step) for t, n in enumerate(old, 1)]
+        growth = prefixes.squared_norm(new) - prefixes.squared_norm(old)
+        squared = Fraction(self.window.mu) ** 2 * Fraction(growth, prefixes.squared_norm())
+        mu = math.sqrt(squared)
+        while Fraction(mu) ** 2 < squared:
+            mu = math.nextafter(mu, math.inf)
+        return Guarantee(mu)
