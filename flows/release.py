@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.due_steps import nothing_due, plans_in_order
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
@@ -20,12 +21,14 @@ from gramercy.tasks.history import (
     tag_run,
     verify_against_history,
 )
-from gramercy.tasks.policy import private_flow
+from gramercy.tasks.policy import log_fact, private_flow
 
 
 @private_flow
-def release(request: Request) -> str:
+def release(request: Request) -> list[str]:
     """Validate, accumulate, publish; or return what the same request has published before.
+
+    Of a cumulative series, all steps that are complete and missing are published in order.
 
     Parameters
     ----------
@@ -36,58 +39,74 @@ def release(request: Request) -> str:
 
     Returns
     -------
-    str
-        ``<dataset>/<release id>``.
+    list of str
+        ``<dataset>/<release id>`` of each release, the requested one last; empty if no step of
+        the series is complete.
     """
-    context = Context.default()
+    context, at = Context.default(), scheduled_time()
     check_request(context, request)
-    return _steps(context, make_plan(context, request, at=scheduled_time()))
+    if (first_due := nothing_due(context, request, at)) is not None:
+        log_fact(
+            f"Nothing to publish: the first step of the series is complete on {first_due}. "
+            "Nothing was charged."
+        )
+        return []
+    return _steps(context, make_plan(context, request, at=at))
 
 
-def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]:
+def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], list[str]]:
     """The same flow for a plan that was made before, with stores that are open."""
 
     @private_flow
-    def release(request: Request) -> str:
+    def release(request: Request) -> list[str]:
         return _steps(context, plan)
 
     return release
 
 
-def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
+def aggregate_as_planned(
+    context: Context, plan: Plan
+) -> Callable[[Request, list[str]], list[str]]:
     """The flow that publishes the average of reports, to which the sources have added noise.
 
     It cannot be deployed: only a steward's own command may name the paths of the reports.
     """
 
     @private_flow
-    def aggregate(request: Request, reports: list[str]) -> str:
+    def aggregate(request: Request, reports: list[str]) -> list[str]:
         return _steps(context, plan, reports)
 
     return aggregate
 
 
-def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> str:
-    dataset = plan.contract.id
+def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> list[str]:
+    dataset, done = plan.contract.id, list[str]()
     remove_abandoned_copies(context.home)
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
+    for each in plans_in_order(context, plan):
+        name = _publish(context, each, reports)
+        emit_published(context.home, each, name)  # before anything that may still fail
+        done.append(f"{dataset}/{name}")
+        tag_run(context, dataset, *done, charges=True)
+        attach_release(context, dataset, name)
+        with contextlib.suppress(GramercyError):  # the report writes its pages again
+            steps.catalogue(context, dataset, name)
+    return done
+
+
+def _publish(context: Context, plan: Plan, reports: Sequence[str] | None) -> str:
     name = steps.replay(context, plan)
-    if name is not None and reports is not None:
-        steps.check_same_sources(context, plan, name, reports)
-    elif reports is not None:
-        name = steps.publish(context, plan, steps.sum_reports(plan, reports))
-    elif name is None:
-        check_scheduled_version(plan, utc_now())
-        with copy_folder(context.home, plan.contract) as folder:
-            if folder is not None:
-                plan = steps.copy_table(plan, folder)
-            steps.validate(plan.contract)
-            name = steps.publish(context, plan, steps.accumulate(plan))
-    emit_published(context.home, plan, name)  # before anything that may still fail
-    tag_run(context, dataset, name, charges=True)
-    attach_release(context, dataset, name)
-    with contextlib.suppress(GramercyError):  # the report writes its pages again
-        steps.catalogue(context, dataset, name)
-    return f"{dataset}/{name}"
+    if name is not None:
+        if reports is not None:
+            steps.check_same_sources(context, plan, name, reports)
+        return name
+    if reports is not None:
+        return steps.publish(context, plan, steps.sum_reports(plan, reports))
+    check_scheduled_version(plan, utc_now())
+    with copy_folder(context.home, plan.contract) as folder:
+        if folder is not None:
+            plan = steps.copy_table(plan, folder)
+        steps.validate(plan.contract)
+        return steps.publish(context, plan, steps.accumulate(plan))
