@@ -64,9 +64,7 @@ def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], list
     return release
 
 
-def aggregate_as_planned(
-    context: Context, plan: Plan
-) -> Callable[[Request, list[str]], list[str]]:
+def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], list[str]]:
     """The flow that publishes the average of reports, to which the sources have added noise.
 
     It cannot be deployed: only a steward's own command may name the paths of the reports.

@@ -66,10 +66,10 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     monkeypatch.setattr(
         "gramercy.pipeline.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
     )
-    release_id = release(request)
+    (release_id,) = release(request)
     assert release_id == "toy/v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
-    assert release(request) == release_id
+    assert release(request) == [release_id]
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
 
     estimate_names = estimate(release_id, request.estimates)
@@ -139,8 +139,8 @@ def test_release_of_marginals_then_report(tmp_path: Path, home: Path) -> None:
     from gramercy.flows.report import report
 
     request = read_registered(marginals_request(tmp_path, id="histograms"))
-    name = release(request)
-    assert release(request) == name
+    (name,) = release(request)
+    assert release(request) == [name]
     assert estimate(name, ()) == []
     made = report(name, ())
     assert (home / "archive" / name / "reports" / made / "report.html").exists()
@@ -279,7 +279,7 @@ def test_private_values_are_not_stored_or_published(
     abandoned = home / "tables" / "copy.0123"  # of a database, by a process that was killed
     abandoned.mkdir(parents=True)
     (abandoned / "table.parquet").write_text(str(SECRET))
-    done = release(read_registered(request))
+    (done,) = release(read_registered(request))
     release_id = done.removeprefix("toy/")
     assert not verify_release(open_archive(home / "archive"), "toy", release_id, None).unchecked
     assert all(isinstance(each, GramercyError) for each in prefect_results())
