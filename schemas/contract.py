@@ -23,6 +23,7 @@ from gramercy.schemas.periods import (
     with_period,
 )
 from gramercy.schemas.source import AnySource, at_location, location
+from gramercy.schemas.steps import StepDays
 
 MAX_COLUMNS = 5000
 
@@ -257,6 +258,14 @@ class Contract(Model):
         if self.period is not None:
             update["period"] = self.period.selected(per, window)
         return self.model_copy(update=update)
+
+    def for_steps(self, days: StepDays, last: int) -> Contract:
+        """The contract of one window with the rows of the steps of a series up to the last."""
+        if self.period is None:
+            return self
+        selected = self.period.selected(days.every, days.labels[last - 1])
+        period = selected.model_copy(update={"starts": days.starts[: last + 1]})
+        return self.model_copy(update={"period": period})
 
     def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
         """The contract with columns of the table in place of patterns."""

@@ -156,6 +156,16 @@ class CumulativeFacts(Model):
         return len(self.starts) - 1
 
     @property
+    def summed(self) -> int:
+        """The number of the step up to which rows are summed; in a plan, the last one."""
+        return len(self.draws) or self.steps
+
+    @property
+    def all_draws(self) -> tuple[int, ...]:
+        """How often each step is drawn, if the later ones are drawn once."""
+        return self.draws + (1,) * (self.steps - len(self.draws))
+
+    @property
     def first_day(self) -> datetime.date:
         """The first day whose rows are in the sum."""
         return self.starts[0]

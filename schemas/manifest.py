@@ -253,6 +253,18 @@ class ReleaseSpec(Model):
         return self.folds * self.groups_count
 
     @property
+    def slices(self) -> int:
+        """Number of parts of a group that are summed separately: folds, or the steps so far."""
+        return self.folds if self.cumulative is None else self.cumulative.step
+
+    @property
+    def public_count(self) -> int:
+        """The number of rows or persons of the matrix, if it is public; in a plan, as declared."""
+        if self.cumulative is None or not self.cumulative.rows:
+            return self.dataset.count
+        return sum(self.cumulative.rows)
+
+    @property
     def count_key(self) -> str:
         """The unit that the matrix averages over: ``persons`` or ``rows``."""
         return "persons" if self.privacy_unit == "person" else "rows"

@@ -32,7 +32,7 @@ from gramercy.schemas.request_parts import (
     Scaling,
     ScalingFacts,
 )
-from gramercy.schemas.steps import Cumulative
+from gramercy.schemas.steps import Cumulative, StepDays
 
 MAX_FOLDS = 20
 
@@ -185,6 +185,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     def in_period(self, contract: Contract, moment: datetime.datetime) -> Self:
         """The request with `period` and the version filled in for a moment."""
         per = contract.budget.per
+        if self.cumulative is not None:
+            return self._in_step(contract, self.cumulative, moment)
         if per == "lifetime":
             raise families.PERIOD(
                 "The request names a period, but the budget of '{dataset}' is for its lifetime.",
@@ -212,6 +214,36 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
                 period=label,
             )
         return dated
+
+    def _in_step(
+        self, contract: Contract, cumulative: Cumulative, moment: datetime.datetime
+    ) -> Self:
+        per, today = contract.budget.per, self.day_of(contract, moment)
+        label = self.period or cumulative.last_complete(per, today)
+        version = self.version.replace(PERIOD, label)
+        dated = self.model_copy(update={"version": version, "period": label}).at(moment)
+        if dated.version != label:
+            raise families.PERIOD(
+                "'period' is '{period}', but the version is '{version}'.",
+                "Write 'version: \"{{period}}\"', or remove 'period'.",
+                period=label,
+                version=dated.version,
+            )
+        return dated
+
+    def step(self, contract: Contract) -> tuple[StepDays, int] | None:
+        """The days of a series, and the number of the step that the version names; None without."""
+        if self.cumulative is None:
+            return None
+        days = self.cumulative.series(contract.budget.per, contract.window(self.version))
+        if self.version not in days.labels:
+            raise families.PERIOD(
+                "'version' is '{version}', which is not the label of a step of the series.",
+                "Write one such as '{example}', or '{{period}}' for the last complete step.",
+                version=self.version,
+                example=days.labels[0],
+            )
+        return days, days.labels.index(self.version) + 1
 
     def day_of(self, contract: Contract, moment: datetime.datetime) -> datetime.date:
         """The day on which a moment is, where the periods of the data begin and end.

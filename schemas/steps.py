@@ -99,6 +99,23 @@ class Cumulative(Model):
             day = _existing(self.every, label_of(self.every, day))[1] + _ONE_DAY
         return StepDays(self.every, tuple(starts))
 
+    def last_complete(self, per: Per, today: datetime.date) -> str:
+        """The label of the last step whose rows are complete on a day, in any window."""
+        last = today - (1 + self.lag) * _ONE_DAY
+        days = self.series(per, "" if per == "lifetime" else label_of(per, last))
+        number = days.complete(today, self.lag)
+        if number == 0 and per != "lifetime":  # its window has just begun
+            days = self.series(per, label_of(per, days.starts[0] - _ONE_DAY))
+            number = days.count
+        if number == 0:
+            raise families.PERIOD(
+                "No step of the series is complete on {day}: the first one begins on {first}.",
+                "Run it again when the first step and 'lag' are over.",
+                day=today.isoformat(),
+                first=days.starts[0].isoformat(),
+            )
+        return days.labels[number - 1]
+
 
 @dataclass(frozen=True)
 class StepDays:

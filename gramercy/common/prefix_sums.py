@@ -91,6 +91,13 @@ class PrefixSums:
             sums.append(rest / float(row[len(sums)]))
         return sums
 
+    def decode_so_far(self, encoded: Sequence[Integers]) -> Array:
+        """The sum over all of the steps so far; see `decode`."""
+        total, *others = self.decode(encoded)
+        for each in others:
+            total = total + each
+        return total
+
     def spread(self, last: int, width: int | None = None) -> float:
         """Standard deviation of the sum over some steps, relative to that of what a step publishes.
 

@@ -15,6 +15,7 @@ from typing import Any
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas.model import digest
+from gramercy.schemas.steps import MOST_STEPS
 
 INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
 
@@ -29,7 +30,7 @@ class SeriesStep:
     terms: str  # digest of the facts that must not change within the window
 
     def __post_init__(self) -> None:
-        if not 1 <= self.step <= self.steps:
+        if not 1 <= self.step <= self.steps <= MOST_STEPS:
             raise ValueError("a step is not in its series")
 
 

@@ -71,12 +71,13 @@ class Gaussian(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Mu = Delta_F / s."""
-        return Guarantee(gaussian_mu(squared_sensitivity(self.parameters), self.scale))
+        squared = squared_sensitivity(self.parameters, self.parameters.draws)
+        return Guarantee(gaussian_mu(squared, self.scale))
 
     @property
     def law(self) -> NoiseLaw:
         diagonal, off_diagonal = self._scales()
-        divisor = self.lattice.divisor * self.parameters.weight_unit
+        divisor = self.lattice.divisor * self.parameters.weight_unit / self.parameters.spread
         return NoiseLaw(
             family=self.family,
             sd_diagonal=diagonal / divisor,

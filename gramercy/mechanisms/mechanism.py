@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -68,6 +69,10 @@ class PublicParameters:
     grouped: bool = False
     # the steps of a cumulative series, of which every one publishes a weighted sum; None without
     series: PrefixSums | None = None
+    # how often each of its steps is drawn; empty for once
+    draws: tuple[int, ...] = ()
+    # standard deviation of the noise of the decoded sum, relative to that of what a step publishes
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
@@ -318,7 +323,9 @@ class Additive(Mechanism):
     @property
     def sd_rows(self) -> float | None:
         """Standard deviation of the noisy number of rows, where one is published."""
-        return self.sd_diagonal / COUNT_WEIGHT if self.parameters.publishes_noisy_count else None
+        if not self.parameters.publishes_noisy_count:
+            return None
+        return self.sd_diagonal * self.parameters.spread / COUNT_WEIGHT
 
     @property
     def sd_count(self) -> float:
@@ -343,7 +350,7 @@ class Additive(Mechanism):
         """Noise in lattice units: a symmetric matrix, shape (p, p), and noise on the row count."""
 
 
-def squared_sensitivity(parameters: PublicParameters) -> float:
+def squared_sensitivity(parameters: PublicParameters, draws: Sequence[int] = ()) -> float:
     """Squared l2 sensitivity Delta_2^2 of the Gram matrix of rows in the unit ball, exactly.
 
     The same number holds in svec coordinates and for the plain upper triangle.
@@ -362,7 +369,7 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
     difference of averages is at most the largest norm of a difference.
 
     In a cumulative series a row has a weight in every sum, so that all its sums together move by
-    that times the norm of its weights.
+    that times the norm of its weights. `draws`: how often each step is drawn; empty for once.
     """
     of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
     if parameters.neighbours.changed_units == 1:
@@ -373,7 +380,8 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
         once = 2.0 if parameters.p > 1 else 1.0
     if parameters.series is None:
         return once
-    return math.nextafter(once * parameters.series.squared_norm() / UNIT**2, math.inf)
+    norm = parameters.series.squared_norm(draws or None)
+    return math.nextafter(once * norm / UNIT**2, math.inf)
 
 
 def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.card import card_page
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
@@ -155,6 +156,8 @@ class ReleaseBundle:
     size: tuple[float, float] | None = None  # see `Evidence.size`
     whole: ReleaseBundle | None = None  # of a group of rows, the release
     whitening: Whitening | None = None  # the pilot matrix and its metric, if any
+    # of a step of a cumulative series, what it published of every group, or of all rows
+    encoded: tuple[Encoded, ...] = ()
 
     @cached_property
     def root(self) -> Array | None:
@@ -342,6 +345,7 @@ class ReleaseBundle:
             further=group.further,
             size=self.group_sizes[index],
             whole=self,
+            encoded=self.encoded[index : index + 1],
         )
 
     @property
@@ -405,7 +409,7 @@ def write_release(
     histograms: Sequence[Histogram] = (),
     groups: Sequence[GroupMatrices] = (),
 ) -> None:
-    """Write a release into a folder that is empty, except for published rows."""
+    """Write a release into a folder that is empty, except for published rows and a step's sums."""
     if groups:
         write_groups(folder, manifest, groups)
     if histograms:
@@ -468,6 +472,7 @@ def read_release(folder: Path) -> ReleaseBundle:
         groups,
         further,
         whitening=whitening,
+        encoded=read_encoded(folder, manifest),
     )
 
 
@@ -512,6 +517,8 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if spec.by is not None:
         of_missing = 4 if spec.has_histograms else 0
         size += spec.groups_count * (1 + of_missing + spec.folds) * 40 * p * p + texts
+    if spec.cumulative is not None:
+        size += spec.groups_count * 24 * (p * p // 2 + p + 1) + texts
     if spec.scaling is not None:
         size += 64 * most_bins(spec.columns, len(spec.scaling.stages))
     if publication.row_columns is not None:
@@ -568,7 +575,8 @@ def _release_files(manifest: ReleaseManifest) -> list[str]:
     groups = [GROUPS] if manifest.groups else []
     if manifest.groups and manifest.missing is not None:
         groups.append(GROUP_FILES["missing"])
-    return [*([rows] if rows else []), *files, *groups, *histograms, CARD]
+    encoded = [] if manifest.cumulative is None else [ENCODED]
+    return [*([rows] if rows else []), *files, *groups, *encoded, *histograms, CARD]
 
 
 @dataclass(frozen=True)

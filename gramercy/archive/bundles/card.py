@@ -6,6 +6,7 @@ CARD.md shows them to readers of the folder.
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,11 @@ def guarantee_sentence(
             f"{'at most' if bounded else 'exactly'} {level}, and (ε, δ)-differential privacy with "
         )
         level += epsilon_delta(guarantee.epsilon, guarantee.delta)
+    seen = "this release"
+    if spec.cumulative is not None:
+        seen = f"all {spec.cumulative.steps} releases of this series"
     return (
-        "Anyone who sees this release, regardless of their other knowledge, learns almost the same "
+        f"Anyone who sees {seen}, regardless of their other knowledge, learns almost the same "
         f"as if any one {spec.privacy_unit} had been {spec.neighbours.change}: {level}."
     )
 
@@ -75,6 +79,7 @@ def dp_card(
         "folds": _folds(spec),
         **_source(spec),
         **_period(spec),
+        **_series(spec),
         **_groups(spec),
         "accounting": (
             f"Gaussian-DP filter or basic composition against a {scope} of "
@@ -178,6 +183,8 @@ def _post_processing(spec: ReleaseSpec, publication: Publication, noise: NoiseLa
     constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
     if spec.has_metric:
         constants += "the metric of the pilot matrix, and whether it is used; "
+    if spec.cumulative is not None:
+        constants += "the sum of all rows so far, decoded from what every step published; "
     if spec.is_whitened:
         constants += "the matrix in scaled columns; "
     projection = "projection onto the positive semidefinite matrices within the public trace"
@@ -246,6 +253,34 @@ def _period(spec: ReleaseSpec) -> dict[str, str]:
     return {
         "period": f"{spec.period.label}: {files}. Releases of different periods compose in "
         f"parallel, because a row belongs to one period at most, which never changes{public}"
+    }
+
+
+def _series(spec: ReleaseSpec) -> dict[str, str]:
+    """Which rows a step of a cumulative series has, and what its guarantee is of."""
+    facts = spec.cumulative
+    if facts is None:
+        return {}
+    last = facts.starts[facts.step] - datetime.timedelta(days=1)
+    again = [
+        f"step {k} was drawn {times} times" for k, times in enumerate(facts.draws, 1) if times > 1
+    ]
+    redrawn = f"; {' and '.join(again)}, and the guarantee counts every draw" if again else ""
+    public = ""
+    if spec.neighbours.count_is_public:
+        public = (
+            "; the number of rows of each step, and so the step of a row, are public and not "
+            "protected"
+        )
+    return {
+        "series": (
+            f"step {facts.step} of {facts.steps}, with all rows so far, from "
+            f"{facts.starts[0].isoformat()} to {last.isoformat()}. Every step publishes a weighted "
+            "sum of all steps so far with fresh noise, from which sums are decoded. The stated "
+            f"guarantee is that of all {facts.steps} steps together, and is charged once, with "
+            f"the first one{redrawn}. A row belongs to one step, by its date, which never changes"
+            f"{public}"
+        )
     }
 
 
@@ -380,6 +415,8 @@ _DESCRIPTIONS = {
     "whitened": "the second moment of the rows A z as released, noise included",
     "groups_missing": "the same for every group of rows; one line for each entry of the upper "
     "triangle",
+    "encoded": "what this step of the series published, from which sums over steps are decoded as "
+    "`datapackage.json` says: whole numbers; one line for each entry of the upper triangle",
     "marginals": "noisy histograms of every column, in stages, where constants are estimated, and "
     "of the lengths of scaled rows: the last stage of a column is its marginal distribution",
     "groups": "the second moment of every group of rows, as released and denoised, that of what "

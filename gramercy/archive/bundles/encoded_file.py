@@ -25,6 +25,14 @@ from gramercy.schemas.manifest import ReleaseManifest
 Integers = NDArray[Any]  # Python integers, which have any length
 
 ENCODED = "encoded.parquet"
+DECODING = (
+    "What this step of the series publishes, as whole numbers in units of 2^-12 of a unit of the "
+    "lattice; without 'row' and 'col', a weighted number of rows in units of 2^-12. With Y_t the "
+    "numbers of step t, and w_ts number s in 'cumulative.weights' of its manifest, the sum over "
+    "the rows of step t alone is G_t = (Y_t - (w_t1 G_1 + ... + w_t,t-1 G_t-1)) / w_tt, and the "
+    "sum of all rows so far is S_t = G_1 + ... + G_t. Divided by 4^bits shrinkage^2 "
+    "('calibration.lattice') and by 'rows.value', S_t is the matrix as drawn."
+)
 DIGITS = 38
 _SCHEMA = pa.schema(
     [

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from gramercy.archive.bundles.encoded_file import DECODING, ENCODED
 from gramercy.archive.bundles.parquet_limits import open_checked
 from gramercy.archive.seal.bundle import file_digest, read_limited
 from gramercy.common.disk import error_reason
@@ -164,6 +165,8 @@ def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
 def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     name = path.name.lower().replace(".", "-").replace("_", "-")
     entry, kind = resource(path, name, path.parent), path.suffix.removeprefix(".")
+    if path.name == ENCODED:
+        entry["description"] = DECODING
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
         entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
@@ -185,15 +188,13 @@ def fields(path: Path) -> list[dict[str, str]]:
         unreadable = isinstance(caught, OSError) and caught.errno
         error = wordings.file_unreadable(str(path), error_reason(caught)) if unreadable else None
         raise error or wordings.not_a_table(str(path)) from None
-    return [
-        {
-            "name": field.name,
-            "type": "number"
-            if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-            else "string",
-        }
-        for field in schema
-    ]
+    return [{"name": field.name, "type": _type_of(field.type)} for field in schema]
+
+
+def _type_of(kind: pa.DataType) -> str:
+    """Of long integers as well it is not "integer": frictionless reads at most 28 digits of one."""
+    kinds = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    return "number" if any(is_kind(kind) for is_kind in kinds) else "string"
 
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!|~#]")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundles.bundle_kinds import FURTHER, read_release, stems
+from gramercy.archive.bundles.encoded_file import DECODING, ENCODED
 from gramercy.archive.bundles.number_files import GROUPS, MARGINALS
 from gramercy.archive.bundles.package import (
     PROFILE,
@@ -53,8 +54,8 @@ class CollectedRelease:
     def files(self) -> dict[str, str]:
         """Its files in the package, by name; matrices are in long form.
 
-        The ``matrix`` as released, ``lost`` moments, ``missing`` cells, its ``groups``, and
-        ``marginals``.
+        The ``matrix`` as released, ``lost`` moments, ``missing`` cells, its ``groups``, what a step
+        of a series published (``encoded``), and ``marginals``.
         """
         files = {}
         if matrices := stems(self.manifest):
@@ -62,6 +63,8 @@ class CollectedRelease:
         files |= {name: f"{FURTHER[name]}.parquet" for name in self.manifest.further_facts}
         if self.manifest.groups:
             files["groups"] = GROUPS
+        if self.manifest.cumulative is not None:
+            files["encoded"] = ENCODED
         if self.manifest.has_histograms:
             files["marginals"] = MARGINALS
         return files
@@ -121,7 +124,9 @@ def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> di
     shutil.copyfile(release.folder / file, path)
     name = release.id.replace("/", ".").lower()
     facts = resource(path, name if kind == "matrix" else f"{name}.{kind}", folder)
-    return facts | {"title": _title(release, kind), "schema": {"fields": fields(path)}}
+    described = {"description": DECODING} if kind == "encoded" else {}
+    title = _title(release, kind)
+    return facts | {"title": title, **described, "schema": {"fields": fields(path)}}
 
 
 def _title(release: CollectedRelease, kind: str) -> str:
@@ -132,6 +137,7 @@ def _title(release: CollectedRelease, kind: str) -> str:
         "lost": "Second moment of what clipping takes away",
         "missing": "Second moment of rows and their missing cells",
         "groups": "Second moments of groups",
+        "encoded": "Whole numbers of a step of a series",
         "marginals": "Noisy histograms",
     }
     suffix = " (withdrawn)" if release.withdrawn else ""
@@ -186,6 +192,22 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
         "signed_by": release.signed_by,
         "sha256": release.sha256,
         **{kind: release.path(file) for kind, file in release.files.items()},
+        **_series_cells(facts),
+    }
+
+
+def _series_cells(facts: ReleaseManifest) -> dict[str, Any]:
+    """The place of a release in a cumulative series, and what decodes its numbers."""
+    series = facts.cumulative
+    if series is None:
+        return {}
+    return {
+        "step": series.step,
+        "steps": series.steps,
+        "weights": " ".join(map(str, series.weights)),
+        "earlier": " ".join(each.release for each in series.earlier),
+        "bits": facts.calibration.lattice.bits,
+        "shrinkage": facts.calibration.lattice.shrinkage,
     }
 
 
@@ -269,6 +291,13 @@ _RELEASES = {
     "lost": _text("path of the matrix of lost moments in this package, if any"),
     "missing": _text("path of the matrix of missing cells in this package, if any"),
     "groups": _text("path of the matrices of groups of rows in this package, if any"),
+    "encoded": _text("path of the whole numbers of a step of a series in this package, if any"),
+    "step": _field("integer", "number of the step in its series, from 1, if any", {"minimum": 1}),
+    "steps": _field("integer", "number of steps of its series, if any", {"minimum": 1}),
+    "weights": _text("weights of the steps so far in what the step published, in units of 2^-12"),
+    "earlier": _text("releases of the steps before it, in order"),
+    "bits": _field("integer", "K: a unit of the lattice of a step is 2^-K", {"minimum": 0}),
+    "shrinkage": _number("c: factor of the rows of a step on the lattice"),
     "marginals": _text("path of the noisy histograms in this package, if there are any"),
 }
 _GROUPS = {

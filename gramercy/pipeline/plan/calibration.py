@@ -9,13 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy import mechanisms
 from gramercy.common.lattice import row_lattice
-from gramercy.common.prefix_sums import PrefixSums
+from gramercy.common.prefix_sums import UNIT, PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
 from gramercy.mechanisms.accounting.gdp import gaussian_scale, gdp_mu, subtract_down
@@ -37,6 +38,7 @@ from gramercy.schemas.evidence import Histogram
 from gramercy.schemas.facts import (
     MAX_ENTRIES,
     ColumnFacts,
+    CumulativeFacts,
     GuaranteeFacts,
     LevelsFacts,
     check_group_names,
@@ -391,8 +393,17 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         if spec.scaling is None or not spec.scaling.stages
         else (*spec.scaling.stages, spec.scaling.lengths),
         grouped=spec.by is not None,
-        series=None if spec.cumulative is None else PrefixSums(spec.cumulative.steps),
+        **_series_parameters(spec.cumulative),
     )
+
+
+def _series_parameters(facts: CumulativeFacts | None) -> dict[str, Any]:
+    """What mechanisms take of a cumulative series."""
+    if facts is None:
+        return {}
+    series = PrefixSums(facts.steps)
+    draws = facts.all_draws if facts.draws else ()
+    return {"series": series, "draws": draws, "spread": UNIT * series.spread(facts.summed)}
 
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, describe_release, read_release
+from gramercy.archive.bundles.encoded_file import Encoded
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
 from gramercy.estimators.column_tails import ColumnTails
@@ -52,6 +54,7 @@ from gramercy.schemas.errors import InvalidValue, RequestError
 from gramercy.schemas.facts import (
     BudgetFacts,
     ColumnFacts,
+    CumulativeFacts,
     DatasetFacts,
     LevelsFacts,
     PeriodFacts,
@@ -96,6 +99,8 @@ class Plan:
     # the metric in which rows are clipped, if it is not that of scaled columns
     metric: Metric | None = None
     released: ReleasedMetric | None = None  # the metric of the release with the constants, if any
+    # what the steps before this one published, oldest first; empty until the release is charged
+    earlier: tuple[tuple[Encoded, ...], ...] = ()
     averaging: bool = False  # whether the release averages existing reports instead of making them
 
     def with_new_charge(self, spent: str | None) -> Plan:
@@ -323,7 +328,8 @@ def load_contract(context: Context, request: Request) -> Contract:
             id=contract.id,
         )
     if "%" not in request.version:
-        contract = with_columns_of_table(contract.for_version(request.version), path)
+        step, contract = request.step(contract), contract.for_version(request.version)
+        contract = with_columns_of_table(contract.for_steps(*step) if step else contract, path)
         check_names(context, contract, in_pairs=request.mechanism.name == "local")
     request.check_delta(contract)
     return contract
@@ -410,6 +416,7 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
         missing_codes=contract.missing_codes,
         budget=BudgetFacts.of(contract.budget),
         period=_period_facts(contract, request),
+        cumulative=_cumulative_facts(contract, request),
         selection=source.selection if isinstance(source, DatabaseTable) else None,
     )
 
@@ -421,6 +428,21 @@ def _period_facts(contract: Contract, request: Request) -> PeriodFacts | None:
     if dates is None:
         return PeriodFacts(label=label)
     return PeriodFacts(label=label, column=dates.column, timezone=dates.timezone)
+
+
+def _cumulative_facts(contract: Contract, request: Request) -> CumulativeFacts | None:
+    step = request.step(contract)
+    if step is None or request.cumulative is None:
+        return None
+    days, number = step
+    weights = PrefixSums(days.count).weights[number - 1, :number]
+    return CumulativeFacts(
+        every=days.every,
+        lag=request.cumulative.lag,
+        starts=days.starts,
+        step=number,
+        weights=tuple(weights.tolist()),
+    )
 
 
 def _column_facts(name: str, column: Column) -> ColumnFacts:

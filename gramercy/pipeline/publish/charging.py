@@ -46,6 +46,7 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     scaled,
 )
+from gramercy.pipeline.publish.earlier_steps import charged, with_earlier_steps
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -143,6 +144,7 @@ class LockedRequest:
             the ledger; writes the release into the folder.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
+        guarantee = charged(plan)
         with archive.staging(self.dataset, sweep_first=True) as staged:
             self.check_ledger_is_complete()
             self.check_space()
@@ -152,7 +154,7 @@ class LockedRequest:
                 plan.contract,
                 plan.request.version,
                 plan.key,
-                plan.guarantee,
+                guarantee,
                 fingerprint,
                 instead_of=plan.request.new_charge,
             )
@@ -264,7 +266,7 @@ def replay(context: Context, plan: Plan) -> str | None:
         if charge is None:
             # Refuse now what would be refused after reading the table.
             run.check_ledger_is_complete()
-            check_budget(run.dataset, statement, plan.guarantee)
+            check_budget(run.dataset, statement, charged(plan))
             run.check_space()
             return None
     changed: bool | None = None  # of a table that is copied, it is not known
@@ -282,13 +284,14 @@ def publish(context: Context, plan: Plan, data: PrivateData) -> str:
     summed_last: list[PrivateData] = []
 
     def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
-        charged = replace(plan, spec=plan.spec.model_copy(update={"ledger": ledger}))
-        summed_last.append(draw_into(folder, charged, data, release))
+        stated = replace(whole, spec=whole.spec.model_copy(update={"ledger": ledger}))
+        summed_last.append(draw_into(folder, stated, data, release))
 
     sampler.self_test()  # fails before the charge
     with locked_request(context, plan) as run:
         if published := run.published_charge():
             return published.release
+        whole = with_earlier_steps(context, plan, data)
         try:
             charge = run.charge(data.fingerprint, draw)
         except SpentFailure:
@@ -327,7 +330,7 @@ def _table_facts(
     sums = data.sums
     facts: dict[str, Any] = {"rows": sums.rows_read}
     if plan.spec.by is not None:  # the exact number of rows or persons of every group
-        parts = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds)
+        parts = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.slices)
         sizes = parts.sum(axis=1).tolist()
         facts["groups"] = dict(zip(group_names(plan.spec.by), sizes, strict=True))
     if plan.contract.persons is not None:

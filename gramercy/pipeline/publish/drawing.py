@@ -28,6 +28,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     write_release,
 )
 from gramercy.archive.bundles.card import dp_card
+from gramercy.archive.bundles.encoded_file import Encoded, write_encoded
 from gramercy.archive.bundles.number_files import (
     GROUP_FILES,
     GROUPS,
@@ -38,6 +39,7 @@ from gramercy.archive.bundles.number_files import (
 )
 from gramercy.archive.seal.bundle import file_digest
 from gramercy.common.metric import Metric, congruence
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.marginals import counted_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
@@ -202,9 +204,11 @@ class SecondMomentPublisher(Publisher[Additive]):
     publication = SECOND_MOMENT
 
     def _publish(self, draft: Draft, mechanism: Additive, data: PrivateSums) -> None:
-        sums, part_rows, fold_rows = draw_noise(draft.plan.spec, mechanism, data.sums)
-        further = draw_further(draft.plan, data.further)
-        manifest = draft.manifest(fold_rows.tolist(), part_rows.tolist())
+        drawn = self._draw(draft.plan, mechanism, data.sums)
+        sums, further = drawn.sums, draw_further(draft.plan, data.further)
+        manifest = draft.manifest(drawn.fold_rows.tolist(), drawn.part_rows.tolist())
+        if drawn.encoded:
+            write_encoded(draft.folder, manifest, drawn.encoded)
         of_folds = zip(sums.sum(axis=0), manifest.fold_rows, strict=False)
         groups = []
         for k, (facts, of_group) in enumerate(zip(manifest.groups, sums, strict=False)):
@@ -227,6 +231,9 @@ class SecondMomentPublisher(Publisher[Additive]):
             draft.whitening,
         )
 
+    def _draw(self, plan: Plan, mechanism: Additive, sums: Accumulated) -> DrawnSums:
+        return draw_noise(plan.spec, mechanism, sums)
+
     def check_noise(self, place: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
         """See `Publisher.check_noise`: also of the further matrices."""
         super().check_noise(place, bundle, mechanism)
@@ -242,6 +249,56 @@ class SecondMomentPublisher(Publisher[Additive]):
             check_lattice(path, moment * part.value * divisor)
         for moment, part in group_parts(bundle):
             check_lattice(path.parent / GROUPS, moment * part.value * divisor)
+
+
+class SeriesPublisher(SecondMomentPublisher):
+    """A step of a cumulative series: a weighted sum, and the sum so far that it is decoded to."""
+
+    def _draw(self, plan: Plan, mechanism: Additive, sums: Accumulated) -> DrawnSums:
+        spec, series, steps = plan.spec, mechanism.parameters.series, plan.spec.slices
+        if series is None or len(sums.part_sums) != steps * spec.groups_count:
+            raise wordings.sums_not_as_planned()
+        groups = [sums.part_sums[k : k + steps] for k in range(0, len(sums.part_sums), steps)]
+        own = tuple(encode(mechanism, series, group) for group in groups)
+        matrices, rows = decode(mechanism, series, [*plan.earlier, own])
+        is_public = spec.neighbours.count_is_public
+        so_far = _numbers([sums.rows]) if is_public else rows.sum(keepdims=True)
+        return DrawnSums(matrices[:, None], rows[:, None], so_far, own)
+
+    def _check_lattice(self, path: Path, bundle: ReleaseBundle, mechanism: Additive) -> None:
+        """The decoded sum is on no lattice; what was drawn are whole numbers."""
+
+
+def encode(mechanism: Additive, series: PrefixSums, steps: Sequence[Sum]) -> Encoded:
+    """Draw the noise of a step once, and add it to the weighted sum over the steps so far."""
+    gram = series.encode([require_gram(step.gram) for step in steps])
+    noisy = mechanism.perturb(gram, int(series.encode([np.array(step.rows) for step in steps])))
+    return Encoded(noisy.gram, noisy.rows)
+
+
+def decode(
+    mechanism: Additive, series: PrefixSums, published: Sequence[Sequence[Encoded]]
+) -> tuple[Array, Array]:
+    """The sums over all steps so far, from what each of them published of every group.
+
+    Returns
+    -------
+    sums
+        Noisy sums of x x^T over the rows of each group, shape (groups, p, p).
+    rows
+        Their noisy numbers of rows, shape (groups,): counts, or traces where there are none.
+    """
+    sums, rows = list[Array](), list[float]()
+    for steps in zip(*published, strict=True):
+        total = series.decode_so_far([step.matrix for step in steps]) / mechanism.lattice.divisor
+        counts = [step.rows for step in steps if step.rows is not None]
+        sums.append(total)
+        rows.append(
+            float(series.decode_so_far([np.array(count, object) for count in counts]))
+            if counts
+            else float(np.trace(total))
+        )
+    return np.array(sums), _numbers(rows)
 
 
 class RowsPublisher(Publisher[RowWise]):
@@ -378,12 +435,18 @@ publishers: dict[str, Publisher[Any]] = {
     )
 }
 _AVERAGE = AveragePublisher()
+_SERIES = SeriesPublisher()
 
 
 def publisher_of(mechanism: Mechanism, *, averaging: bool) -> Publisher[Any]:
-    """How a mechanism is published; or, if it makes reports, the average of them."""
+    """How a mechanism is published; or, if it makes reports, the average of them.
+
+    A step of a cumulative series publishes a weighted sum.
+    """
     if averaging and mechanism.publishes is REPORTS:
         return _AVERAGE
+    if mechanism.parameters.series is not None:
+        return _SERIES
     return publishers[mechanism.publishes.name]
 
 
@@ -479,20 +542,19 @@ def _draw_pilot(plan: Plan, mechanism: Gaussian, data: PrivateCounts) -> Array:
     return total
 
 
-def draw_noise(
-    spec: ReleaseSpec, mechanism: Additive, sums: Accumulated
-) -> tuple[Array, Array, Array]:
-    """Draw independent noise for every part, once.
+@dataclass(frozen=True)
+class DrawnSums:
+    """Noisy sums over the rows of every part."""
 
-    Returns
-    -------
-    sums
-        Noisy sums of x x^T over the rows of each part, shape (groups, folds, p, p).
-    part_rows
-        Noisy numbers of rows, shape (groups, folds), or public sizes of folds.
-    fold_rows
-        Numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers.
-    """
+    sums: Array  # of x x^T, shape (groups, folds, p, p)
+    part_rows: Array  # noisy numbers of rows, shape (groups, folds), or public sizes of folds
+    # numbers of rows of all groups, shape (folds,): public sizes, or sums of noisy numbers
+    fold_rows: Array
+    encoded: tuple[Encoded, ...] = ()  # of a series, what the step publishes of every group
+
+
+def draw_noise(spec: ReleaseSpec, mechanism: Additive, sums: Accumulated) -> DrawnSums:
+    """Draw independent noise for every part, once."""
     if len(sums.part_sums) != spec.parts:
         raise wordings.sums_not_as_planned()
     drawn = [mechanism.perturb(require_gram(part.gram), part.rows) for part in sums.part_sums]
@@ -510,7 +572,7 @@ def draw_noise(
         ).reshape(parts)
     # A fold is drawn independently of the data: if the number of rows is public, so is its size.
     fold_rows = (exact if spec.neighbours.count_is_public else noisy).sum(axis=0)
-    return np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows
+    return DrawnSums(np.array(matrices).reshape(*parts, *matrices[0].shape), noisy, fold_rows)
 
 
 def draw_further(plan: Plan, sums: Mapping[str, Sequence[Sum]]) -> dict[str, Array]:
@@ -683,7 +745,7 @@ def rows_facts(
         Otherwise a noisy count if the mechanism publishes one, or the noisy trace, to which each
         unit row adds one. Numbers below one are replaced by one, so that division is defined.
     """
-    count = spec.dataset.count
+    count = spec.public_count
     if spec.neighbours.count_is_public or mechanism.sd_count is None:
         sizes = list(row_counts) if spec.folds > 1 else [float(count)]
         are_counts = all(size >= 0 and size == round(size) for size in sizes)

@@ -102,7 +102,7 @@ def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming
             plan.mechanism.lattice,
             on_rows=on_rows,
             in_order=plan.mechanism.publishes.rows_file is not None,
-            parts=Parts(plan.spec.folds, plan.spec.by),
+            parts=Parts(plan.spec.slices, plan.spec.by),
             assign=_assign(plan),
             draw_keys=sampler.random_keys,
             metric=plan.metric,

@@ -1,0 +1,111 @@
+"""Cumulative series: steps drawn in order, decoded to the sum of all rows so far."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
+from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.publish.charging import publish, replay
+from gramercy.pipeline.publish.earlier_steps import missing_steps
+from gramercy.pipeline.publish.private_table import accumulate
+from tests.support.factories import write_request
+
+QUARTERLY: dict[str, Any] = {
+    "rows": 900,
+    "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "quarter"},
+    "neighbours": "add-remove",
+    "period": {"column": "visited"},
+    "intercept": True,
+}
+REQUEST: dict[str, Any] = {
+    "version": "{period}",
+    "cumulative": "month",
+    "mechanism": {"name": "gaussian", "epsilon": 2.0, "delta": 1e-6},
+    "estimates": [],
+}
+CLIP = {"kind": "clip", "radius": 2.0}
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> np.random.Generator:
+    """Noise of the same scale from a seeded generator."""
+    stream = np.random.default_rng(5)
+
+    def rounded(scale: float, size: int) -> Any:
+        return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
+
+    monkeypatch.setattr(sampler, "rounded_gaussian", rounded)
+    return stream
+
+
+def visits(rows: int = 900) -> pd.DataFrame:
+    """Visits of the first quarter and the days around it."""
+    rng = np.random.default_rng(3)
+    first = datetime.date(2026, 1, 1)
+    days = [first + datetime.timedelta(int(k)) for k in rng.integers(-5, 95, rows)]
+    columns = {f"c{k}": rng.normal(size=rows) + k for k in range(3)}
+    return pd.DataFrame(columns | {"visited": days})
+
+
+def written(folder: Path, period: str, table: pd.DataFrame, **keys: Any) -> Path:
+    table.to_csv(folder / "table.csv", index=False)
+    facts = QUARTERLY | keys.pop("contract", {})
+    return write_request(folder, request=REQUEST | {"period": period} | keys, **facts)
+
+
+def planned(request: Path) -> Plan:
+    return make_plan(Context.default(), read_request(request))
+
+
+def catch_up(request: Path) -> list[ReleaseBundle]:
+    """Publish all missing steps of a request in order, and its own; the bundles."""
+    context, plan = Context.default(), planned(request)
+    names = []
+    for each in [*missing_steps(context, plan), plan]:
+        names.append(replay(context, each) or publish(context, each, accumulate(each)))
+    return [read_release(context.archive.release("toy", name)) for name in names]
+
+
+def months(table: pd.DataFrame) -> np.ndarray[Any, Any]:
+    """The step of each row in the first quarter of 2026, or 0."""
+    return np.array(
+        [day.month if day.year == 2026 and day.month < 4 else 0 for day in table.visited]
+    )
+
+
+@pytest.mark.parametrize("normalisation", [{"kind": "unit"}, CLIP], ids=["unit", "clip"])
+@pytest.mark.usefixtures("seeded")
+def test_steps_are_drawn_in_order_and_add_up(tmp_path: Path, normalisation: Any) -> None:
+    table = visits()
+    request = written(tmp_path, "2026-Q1-03", table, normalisation=normalisation)
+    first, second, third = catch_up(request)
+    assert [b.manifest.cumulative.step for b in (first, second, third)] == [1, 2, 3]
+    assert [each.sha256 for each in third.manifest.cumulative.earlier] == [
+        first.sha256,
+        second.sha256,
+    ]
+    step = months(table)
+    for last, bundle in enumerate((first, second, third), 1):
+        facts, rows = bundle.manifest, table[(step > 0) & (step <= last)]
+        assert abs(facts.rows.observed - len(rows)) < 5 * facts.rows.sd
+        cells = np.clip(rows[["c0", "c1", "c2"]].to_numpy(), -5, 5) / 5
+        scaled = np.column_stack([np.ones(len(rows)), cells])
+        length = np.linalg.norm(scaled, axis=1, keepdims=True)
+        own = scaled / (length if normalisation["kind"] == "unit" else np.maximum(length, 2.0))
+        error = bundle.raw * facts.rows.value - own.T @ own
+        assert np.abs(error).max() < 5 * facts.noise.sd_diagonal * facts.rows.value
+        assert np.abs(error).max() > 0.1 * facts.noise.sd_diagonal * facts.rows.value
+    # An answered request is free, and all steps together are charged once.
+    assert replay(Context.default(), planned(request)) == third.manifest.release
+    (statement,) = Context.default().ledger.statements("toy")
+    assert statement.total.mu == pytest.approx(third.manifest.guarantee.mu, rel=1e-9)
