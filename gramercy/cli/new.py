@@ -107,7 +107,7 @@ def new(
     if dialogue is not None:
         dialogue.forget()
     if json:
-        columns_of = {"columns": list(proposal.columns), "left_out": dict(proposal.left_out)}
+        columns_of = {"columns": list(proposal.candidates), "left_out": dict(proposal.left_out)}
         files = {path.stem: str(path) for path in written}
         plan_of = f"gramercy plan {shlex.quote(str(_first(written)))}"
         terminal.print_json({**files, **columns_of, "next": plan_of})
@@ -137,9 +137,9 @@ def _say_what_next(proposal: Draft, written: Sequence[Path], *, was_asked: bool)
         terminal.say(f"First: gramercy check {first}", "  (reads every row, without a charge)")
     terminal.say(f"Then: gramercy plan {first}")
     if proposal.dates is not None:
-        request = shlex.quote(str(requests[0]))
+        weekly = shlex.quote(str(requests[0]))
         terminal.say(f"Then: gramercy release {first}", "  (once, for the constants)")
-        terminal.say(f'Then, every week: gramercy serve {request} --cron "0 6 * * 1"')
+        terminal.say(f'Then, every week: gramercy serve {weekly} --cron "0 6 * * 1"')
 
 
 _NAMES = ("contract.yaml", "request.yaml", "constants.yaml")  # the last for a growing table

@@ -397,8 +397,9 @@ def _dated(schema: Mapping[str, str]) -> Iterator[str]:
     """The columns that may have the dates of rows, by their types or their names."""
     for name, kind in schema.items():
         words = {*_words(name)}
-        is_date = kind.lower().startswith(("date", "timestamp")) or bool(words & _DATES)
-        if is_date and not words & _BIRTHS:
+        states_date = kind.lower().startswith(("date", "timestamp"))
+        is_named = kind in {"text", "any"} and words & _DATES
+        if (states_date or is_named) and not words & _BIRTHS:
             yield name
 
 
