@@ -158,7 +158,7 @@ def test_deployments_pass_plain_data(tmp_path: Path) -> None:
     from gramercy.flows.release import release
 
     request = read_registered(write_request(tmp_path))
-    assert release(request.model_dump(mode="json")) == "toy/v1-r1"
+    assert release(request.model_dump(mode="json")) == ["toy/v1-r1"]
 
 
 def test_refusal_is_typed_and_stores_no_values(tmp_path: Path) -> None:
