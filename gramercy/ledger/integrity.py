@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gramercy.ledger.entry import (
     BUDGET_CHANGES,
@@ -15,11 +15,14 @@ from gramercy.ledger.entry import (
     RELEASE_KINDS,
     Entry,
 )
+from gramercy.ledger.series import SeriesAccount, SeriesStep
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
 from gramercy.schemas.ledger_history import Anchor, ChargeState
+from gramercy.schemas.model import digest
 from gramercy.schemas.problem import Notice, Wording
 
 
@@ -54,6 +57,21 @@ class _Dataset:
     # Charges since the last change of the budget, with the total after each, by window.
     since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
     states: dict[str, ChargeState] = field(default_factory=dict)
+    # Series by window and digest.
+    series: dict[tuple[str, str], _Series] = field(default_factory=dict)
+
+
+@dataclass
+class _Series:
+    """A cumulative series after the entries read so far."""
+
+    first: Entry
+    charged: list[SeriesStep] = field(default_factory=list)
+    releases: dict[int, list[str]] = field(default_factory=dict)  # by step
+
+    def states(self, step: int, dataset: _Dataset) -> list[ChargeState]:
+        """The present states of the releases of a step."""
+        return [dataset.states[release] for release in self.releases.get(step, [])]
 
 
 def find_inconsistencies(
@@ -204,9 +222,68 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
         yield _changed("Entry {entry} charges a release whose number is out of sequence.")(
             entry.seq
         )
+    if (step := entry.series) is not None:
+        yield from _step_errors(entry, step, dataset)
     dataset.totals[window] = total
     dataset.since.setdefault(window, []).append((entry, total))
     dataset.states[str(entry.release)] = ChargeState.RESERVED
+
+
+def _step_errors(entry: Entry, step: SeriesStep, dataset: _Dataset) -> Iterator[Notice]:
+    """The first charge of a series is for its window, and later ones for what they add to it."""
+    series = dataset.series.setdefault((str(entry.window), step.series), _Series(entry))
+    if series.first is entry:
+        yield from _first_step_errors(entry, step)
+    else:
+        yield from _later_step_errors(entry, step, series, dataset)
+    before = [series.states(each, dataset) for each in range(1, step.step)]
+    if not all(ChargeState.PUBLISHED in states for states in before):
+        yield _changed(
+            "Entry {entry} charges step {step} of a series before all steps before it are "
+            "published."
+        )(entry.seq, step.step)
+    series.charged.append(step)
+    series.releases.setdefault(step.step, []).append(str(entry.release))
+
+
+def _first_step_errors(entry: Entry, step: SeriesStep) -> Iterator[Notice]:
+    registered = entry.registered_series or {}
+    boundaries = registered.get("boundaries")
+    is_whole = isinstance(boundaries, list) and len(boundaries) == step.steps + 1
+    if not is_whole or digest(registered) != step.terms:
+        yield _changed(
+            "Entry {entry} is the first charge of a series of {steps} steps, but does not register "
+            "their dates."
+        )(entry.seq, step.steps)
+    guarantee = entry.guarantee
+    if entry.is_included or guarantee != Guarantee(guarantee.mu):
+        yield _changed(
+            "Entry {entry} is the first charge of a series, but charges mu={mu:.4g} in place of "
+            "the guarantee of its window."
+        )(entry.seq, guarantee.mu)
+
+
+def _later_step_errors(
+    entry: Entry, step: SeriesStep, series: _Series, dataset: _Dataset
+) -> Iterator[Notice]:
+    first = series.first
+    if entry.registered_series is not None or replace(step, step=1) != first.series:
+        yield _changed(
+            "Entry {entry} charges a step of a series, but entry {first} registered the series "
+            "with other facts."
+        )(entry.seq, first.seq)
+        return
+    if not all(state.is_closed for state in series.states(step.step, dataset)):
+        yield _changed(
+            "Entry {entry} charges step {step} of a series again, which is neither spent nor "
+            "withdrawn."
+        )(entry.seq, step.step)
+    price = SeriesAccount.of(first.guarantee, series.charged).price(step.step)
+    stated = first.guarantee if entry.is_included else price
+    if (entry.guarantee, entry.stated_guarantee) != (price, stated):
+        yield _changed(
+            "Entry {entry} charges step {step} of a series mu={mu:.4g} in place of mu={price:.4g}."
+        )(entry.seq, step.step, entry.stated_guarantee.mu, price.mu)
 
 
 def _overspent(dataset: _Dataset) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from typing import Any
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas.model import digest
+from gramercy.schemas.steps import MOST_STEPS
 
 INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
 
@@ -29,7 +30,7 @@ class SeriesStep:
     terms: str  # digest of the facts that must not change within the window
 
     def __post_init__(self) -> None:
-        if not 1 <= self.step <= self.steps:
+        if not 1 <= self.step <= self.steps <= MOST_STEPS:
             raise ValueError("a step is not in its series")
 
 
@@ -43,7 +44,8 @@ class SeriesCharge:
     # when the steps begin, and the series ends: one more than steps; UTC, ISO 8601
     boundaries: tuple[str, ...]
     column: str  # the column whose dates give the step of a row; empty if names of files do
-    kind: str  # type of that column, or `files`
+    # type of that column, or `files`; empty before the table is opened, as in a plan
+    kind: str = ""
 
     @property
     def terms(self) -> dict[str, Any]:
