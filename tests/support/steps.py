@@ -13,9 +13,9 @@ from gramercy.common.prefix_sums import PrefixSums
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.drawing import release_manifest
-from gramercy.pipeline.publish.earlier_steps import missing_steps
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.facts import (

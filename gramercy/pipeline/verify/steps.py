@@ -21,7 +21,7 @@ from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.seal.bundle import SUMS, check_file, file_digest
 from gramercy.archive.store.archive import Archive
 from gramercy.common.prefix_sums import UNIT, PrefixSums
-from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.gaussian import Gaussian, GaussianIid
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import arrays_close, check_entries, decode, most_rows, scaled
 from gramercy.pipeline.verify.stated_facts import contradiction
@@ -46,15 +46,17 @@ _SHARED = (
 def check_series(place: Path, bundle: ReleaseBundle) -> None:
     """Check the place of a step in its series, and that the series can have one guarantee."""
     facts, stated = bundle.manifest, _series(bundle.manifest)
-    mechanism = calibrate(facts).mechanism
-    # One guarantee holds for all steps only if a row moves numbers of known weights.
-    if not isinstance(mechanism, Gaussian) or facts.publication is not SECOND_MOMENT:
-        raise contradiction(place, "mechanism", facts.mechanism["name"], Gaussian.name)
-    own = facts.scaling is not None and (facts.has_histograms or facts.scaling.kind == "private")
+    named, own = facts.mechanism["name"], facts.publication.name
+    # The guarantee of all steps together is proven for these mechanisms, and no others.
+    if named not in (Gaussian.name, GaussianIid.name) or own != SECOND_MOMENT.name:
+        raise contradiction(place, "mechanism", named, Gaussian.name)
+    has_own = facts.scaling is not None and (
+        facts.has_histograms or facts.scaling.kind == "private"
+    )
     checks: list[tuple[str, Any, Any]] = [
         ("privacy_unit", facts.privacy_unit, "row"),
         ("folds", facts.folds, 1),
-        ("scaling", own, False),
+        ("scaling", facts.has_histograms, False),
         ("guarantee.delta0", facts.guarantee.delta0, 0.0),
     ]
     days = _days(facts, stated)

@@ -85,7 +85,7 @@ def series_of(manifest: ReleaseManifest) -> Any:
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """The three steps of a series of each kind; and of another one, of the same kind as the first."""
+    """The three steps of a series of each kind, and of another one like the first."""
     folder, made = tmp_path_factory.mktemp("series"), dict[str, list[Path]]()
     for kind, (contract, request) in {**KINDS, "other": KINDS["count"]}.items():
         files = folder / kind / "files"
