@@ -29,7 +29,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
 from tests.support.factories import contract_facts, home_at
 from tests.support.problems import like, raises
-from tests.support.steps import publish_steps
+from tests.support.published_steps import publish_steps
 
 pytestmark = pytest.mark.slow
 
