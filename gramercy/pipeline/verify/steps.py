@@ -50,9 +50,6 @@ def check_series(place: Path, bundle: ReleaseBundle) -> None:
     # The guarantee of all steps together is proven for these mechanisms, and no others.
     if named not in (Gaussian.name, GaussianIid.name) or own != SECOND_MOMENT.name:
         raise contradiction(place, "mechanism", named, Gaussian.name)
-    has_own = facts.scaling is not None and (
-        facts.has_histograms or facts.scaling.kind == "private"
-    )
     checks: list[tuple[str, Any, Any]] = [
         ("privacy_unit", facts.privacy_unit, "row"),
         ("folds", facts.folds, 1),
