@@ -72,13 +72,13 @@ def test_a_series_publishes_its_missing_steps_in_order(tmp_path: Path, home: Pat
         )
     )
     assert release(request) == "toy/2026-Q1-03-r3"
+    assert {f"release:toy/2026-Q1-0{k}-r{k}" for k in (1, 2, 3)} <= tags_of("release")
     ledger = Ledger.of(Home.default())
     assert [each.version for each in ledger.charges("toy")] == [
         "2026-Q1-01",
         "2026-Q1-02",
         "2026-Q1-03",
     ]
-    assert {f"release:toy/2026-Q1-0{k}-r{k}" for k in (1, 2, 3)} <= tags_of("release")
     assert release(request) == "toy/2026-Q1-03-r3"
     assert len(ledger.charges("toy")) == 3
 
