@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from gramercy.estimators.equal_terms import EqualTerms, on_equal_terms, with_common_bias
+from gramercy.estimators.series_steps import noise_correlations, same_series
 from gramercy.estimators.table_units import table_units
 from gramercy.estimators.uncertainty.entries import correlation
 from gramercy.estimators.uncertainty.entry_estimates import Bias, Bounds, Entries
@@ -41,6 +42,7 @@ class Measurements:
     upper: Array
     freedom: float  # degrees of freedom of the standard errors: those of the jackknife, or infinity
     bias: Bias  # what is not known of the bias
+    noise: Array  # the part of the standard errors that is due to the noise
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -54,7 +56,8 @@ class Measurements:
             return np.where(places >= 0, array[places], np.nan)
 
         estimate, error, lower, upper = (taken(array) for array in self.arrays.values())
-        return Measurements(estimate, error, lower, upper, self.freedom, self.bias.of(taken))
+        bias, noise = self.bias.of(taken), taken(self.noise)
+        return Measurements(estimate, error, lower, upper, self.freedom, bias, noise)
 
     @property
     def ends(self) -> Bounds:
@@ -101,9 +104,9 @@ def measure(evidence: Evidence, level: float = 0.95) -> Measurements:
     freedom = np.inf
     if has_jackknife(evidence):
         freedom = len(evidence.folds) - len({fold.stratum for fold in evidence.folds})
-    estimate, error, lower, upper, *bias = arrays
+    estimate, error, noise, lower, upper, *bias = arrays
     of_bias = Bias((bias[0], bias[1]), (bias[2], bias[3]))
-    return Measurements(estimate, error, lower, upper, float(freedom), of_bias)
+    return Measurements(estimate, error, lower, upper, float(freedom), of_bias, noise)
 
 
 def _names(evidence: Evidence) -> tuple[str, ...]:
@@ -131,16 +134,17 @@ def _chosen(evidence: Evidence) -> Iterator[tuple[Entries, Choice]]:
 def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, ...]:
     lower, upper = entries.interval(level)
     known, bias = entries.estimable[choice], entries.bias
-    arrays = (entries.estimate, entries.standard_error, lower, upper, *bias.shift, *bias.deviation)
+    errors = (entries.standard_error, entries.noise_error)
+    arrays = (entries.estimate, *errors, lower, upper, *bias.shift, *bias.deviation)
     return tuple(np.where(known, array[choice], np.nan) for array in arrays)
 
 
 # Tests whether numbers of disjoint tables are equal: of periods of the data, or groups of rows.
 #
-# The tables have different rows and independent noise, so all errors are independent: those of the
-# noise and those of sampling. Whether a number is the same in all tables is tested by Welch's
-# analysis of variance, for the populations behind the tables. With T tables, estimates x_t and
-# standard errors s_t, weights w_t = 1 / s_t^2 and m = sum w_t x_t / sum w_t,
+# The tables have different rows, and most have independent noise, so all errors are independent:
+# those of the noise and those of sampling. Whether a number is the same in all tables is tested by
+# Welch's analysis of variance, for the populations behind the tables. With T tables, estimates x_t
+# and standard errors s_t, weights w_t = 1 / s_t^2 and m = sum w_t x_t / sum w_t,
 #
 # F = sum w_t (x_t - m)^2 / (T - 1) / (1 + 2 (T - 2) A / (T^2 - 1)),  A = sum (1 - w_t / w)^2 / f_t,
 #
@@ -158,6 +162,9 @@ def _parts(entries: Entries, level: float, choice: Choice) -> tuple[Array, ...]:
 # series or groups of one release, are tested by the moments of their clipped rows: what clipping
 # does to these is the same in all tables of one population. The numbers that are stated, and their
 # intervals, are of all rows, so a p-value can be small where intervals overlap.
+#
+# Noise of windows of one cumulative series is correlated. They have no folds, so their sum of
+# squares is that of generalized least squares, with a chi-squared law.
 #
 # Welch (1951), "On the comparison of several mean values", Biometrika 38.
 
@@ -245,22 +252,41 @@ def over_time(periods: Mapping[str, Evidence], level: float = 0.95) -> OverTime:
     """The numbers of several periods, in the order of the last one.
 
     `periods`: releases by the labels of their periods; at least one. A number that one of them
-    lacks is unknown there.
+    lacks is unknown there. Raises RequestError for windows of one series with a common step.
     """
-    stated = comparable_measurements([*periods.values()], level)
-    tested = _as_tested([*periods.values()], stated)
-    lines = {label: pd.MultiIndex.from_frame(numbers(each)) for label, each in periods.items()}
-    wanted = [*lines.values()][-1]
-    places = [each.get_indexer(wanted) for each in lines.values()]
-    lines_of = wanted.to_frame(index=False)
+    evidences = [*periods.values()]
+    stated, (wanted, places) = comparable_measurements(evidences, level), _aligned(evidences)
+    tested = _as_tested(evidences, stated)
+    aligned = [each.reordered(own) for each, own in zip(tested, places, strict=True)]
+    found = wanted.to_frame(index=False).join(changes(aligned, noise_correlations(evidences)))
+    return OverTime(_series(periods, stated, wanted, places), found)
+
+
+def numbers_over_time(tables: Mapping[str, Evidence], level: float = 0.95) -> pd.DataFrame:
+    """The `series` of `over_time`, also of tables with rows in common, which are not tested."""
+    evidences = [*tables.values()]
+    return _series(tables, comparable_measurements(evidences, level), *_aligned(evidences))
+
+
+def _aligned(evidences: Sequence[Evidence]) -> tuple[pd.MultiIndex, list[NDArray[np.intp]]]:
+    """The numbers of the last release, and their places among those of each release."""
+    lines = [pd.MultiIndex.from_frame(numbers(each)) for each in evidences]
+    return lines[-1], [each.get_indexer(lines[-1]) for each in lines]
+
+
+def _series(
+    periods: Mapping[str, Evidence],
+    stated: Sequence[Measurements],
+    wanted: pd.MultiIndex,
+    places: Sequence[NDArray[np.intp]],
+) -> pd.DataFrame:
+    lines = wanted.to_frame(index=False)
     parts = {
-        label: lines_of.assign(**each.reordered(own).arrays)
+        label: lines.assign(**each.reordered(own).arrays)
         for label, each, own in zip(periods, stated, places, strict=True)
     }
     series = pd.concat(parts, names=["period", None]).reset_index("period")
-    aligned = [each.reordered(own) for each, own in zip(tested, places, strict=True)]
-    found = lines_of.join(changes(aligned))
-    return OverTime(series.reset_index(drop=True), found)
+    return series.reset_index(drop=True)
 
 
 def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.DataFrame:
@@ -278,25 +304,32 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
     tested = _as_tested([first, second], stated)
     pair = a, b = stated[0], stated[1].reordered(places)
     variances = [each.standard_error**2 for each in pair]
-    error = np.sqrt(sum(variances))
+    joint = noise_correlations([first, second])
+    shared = np.zeros_like(a.noise) if joint is None else joint[0, 1] * a.noise * b.noise
+
+    def of_difference(one: Array, other: Array) -> Array:
+        return np.sqrt(np.maximum(one**2 + other**2 - 2 * shared, 0.0))
+
+    error = of_difference(a.standard_error, b.standard_error)
     losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
     with np.errstate(divide="ignore"):  # without folds, the normal law
         freedom = error**4 / sum(losses)
     quantile = scipy.stats.t.isf((1 - level) / 2, freedom)
-    below = a.ends[0] - b.ends[1] - quantile * np.hypot(a.errors[0], b.errors[1])
-    above = a.ends[1] - b.ends[0] + quantile * np.hypot(a.errors[1], b.errors[0])
+    below = a.ends[0] - b.ends[1] - quantile * of_difference(a.errors[0], b.errors[1])
+    above = a.ends[1] - b.ends[0] + quantile * of_difference(a.errors[1], b.errors[0])
     difference = a.estimate - b.estimate
     named = {"first": a.estimate, "second": b.estimate, "difference": difference}
     errors = {"standard_error": error, "lower": below, "upper": above}
     found = numbers(first).assign(**named, **errors)
-    tests = changes([tested[0], tested[1].reordered(places)])
+    tests = changes([tested[0], tested[1].reordered(places)], joint)
     return found.join(tests[["p_value", "adjusted"]])
 
 
-def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
+def changes(tables: Sequence[Measurements], joint: Array | None = None) -> pd.DataFrame:
     """Whether each number is the same in all tables.
 
-    `tables`: the same numbers of at least one table. Returns one line for each number: ``periods``
+    `tables`: the same numbers of at least one table. `joint`: the correlations of their noise, see
+    `noise_correlations`; None if it is independent. Returns one line for each number: ``periods``
     in which it is known, ``p_value`` of no change, and ``adjusted``, the least false discovery rate
     (Benjamini and Hochberg 1995) at which the change is found among all numbers; NaN if it is known
     in fewer than two.
@@ -314,6 +347,8 @@ def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
     quotient = squares / between / (1 + 2 * (count - 2) * loss / square)
     with np.errstate(divide="ignore", invalid="ignore"):
         of_f = scipy.stats.f.sf(quotient, between, square / (3 * loss))
+    if joint is not None:
+        squares = distances.joint_squares(centre, np.array([each.noise for each in tables]), joint)
     p_value = np.where(loss > 0, of_f, scipy.stats.chi2.sf(squares, between))
     p_value = np.where(count >= 2, p_value, np.nan)
     adjusted = p_value.copy()
@@ -363,6 +398,24 @@ class _Distances:
         """1 / s^2, with the error on the side of the number; zero where unknown."""
         error = np.where(centre > (self.low + self.high) / 2, self.above, self.below)
         return np.where(self.known, 1 / error**2, 0.0)
+
+    def joint_squares(self, centre: Array, noise: Array, correlations: Array) -> Array:
+        """The least sum of squared distances, in errors with correlated noise; shape (m,).
+
+        `centre`: a number from which distances are measured, shape (m,). With r the distances, C
+        the covariance of all errors, and o a vector of ones, r' C^-1 r - (o' C^-1 r)^2 / o' C^-1 o.
+        """
+        beyond, weight = self.beyond(centre), self.weights(centre)
+        between = correlations - np.eye(len(correlations))
+        squares = np.zeros_like(centre)
+        for k in np.flatnonzero(self.known.sum(axis=0) >= 2):
+            at = self.known[:, k]
+            own = noise[at, k]
+            covariance = np.diag(1 / weight[at, k]) + between[np.ix_(at, at)] * np.outer(own, own)
+            both = np.column_stack([beyond[at, k], np.ones(own.size)])
+            of_all, crossed, _, of_ones = (both.T @ np.linalg.solve(covariance, both)).ravel()
+            squares[k] = of_all - crossed**2 / of_ones
+        return squares
 
     @property
     def nearest(self) -> Array:
@@ -427,7 +480,8 @@ _LEAST_ROWS = 10.0  # standard deviations of a noisy number of rows, for errors 
 def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
     """Whether two releases estimate one matrix: columns, groups, normalisation, penalty.
 
-    Rows that are clipped in a metric of their own have another matrix than other rows.
+    Rows that are clipped in a metric of their own have another matrix than other rows. The steps of
+    a cumulative series have rows in common, and their noise is not independent.
     """
     keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit", "by")
     both = first, second
@@ -437,6 +491,7 @@ def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
         and first.publication.has_matrix
         and all(getattr(first, key) == getattr(second, key) for key in keys)
         and not any(each.is_whitened for each in both)
+        and not same_series(first, second)
         and len(penalties) == 1
     )
 

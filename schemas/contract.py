@@ -15,14 +15,17 @@ from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.periods import (
+    FILES,
     DatePeriod,
     RowsByPeriod,
+    SelectedPeriod,
     check_date_column,
     check_rows_by_period,
     check_source,
+    span_of,
     with_period,
 )
-from gramercy.schemas.source import AnySource, at_location, location
+from gramercy.schemas.source import AnySource, DatedFiles, at_location, location
 from gramercy.schemas.steps import StepDays
 
 MAX_COLUMNS = 5000
@@ -51,16 +54,23 @@ class Contract(Model):
         of `Files` (``path`` and how CSV is written) or of `DatabaseTable`. With a budget
         per period it must contain placeholders for the period, unless `period` is given:
         ``{year}``, and ``{quarter}``, ``{month}`` or ``{week}``, or ``{month}`` and ``{day}``. They
-        stand for digits, and the files of each period must be separate.
+        stand for digits, and the files of each period must be separate. Files may be of a shorter
+        period, such as months of a year, or of any with a budget for the lifetime: a release then
+        reads all files of its period, and a cumulative series finds its steps in their names.
     rows
         Under ``replace-one``, the public number of rows, which is checked when the table is read.
         Under ``add-remove``, or if persons are protected, a public planning figure, which is never
-        compared with the data.
+        compared with the data. Of a cumulative series, a planning figure for all its steps
+        together; under ``replace-one``, the first reading of a step fixes its number of rows.
     rows_by_period
         Number of rows of the periods in which it is not `rows`, by their labels.
     period
-        The column whose dates decide the period of each row, if files do not, with a budget per
-        period under ``add-remove``. A row's period must never change between versions.
+        The column whose dates decide the period or the step of each row, if files do not. The date
+        of a row must never change between versions; see `DatePeriod` for what a change costs. With
+        a budget per period, a release has the rows of its period; under ``replace-one`` only
+        cumulative series are possible, because the number of rows of each period would be public,
+        and dates are then not protected. With a budget for the lifetime, only cumulative series
+        look at dates, and any other release has all rows of the table, with or without a date.
     columns
         Columns to publish, in the order of the matrix: numbers with bounds, or levels. A name with
         ``*`` is a pattern: it stands for all columns of the table that match it, and ``"*"`` for
@@ -72,7 +82,9 @@ class Contract(Model):
         carries the means, and with levels the sizes and means of classes. A data set that was
         registered without an intercept keeps having none, unless the key is stated.
     budget
-        Budget of the data set, fixed at registration.
+        Budget of the data set, fixed at registration. A cumulative series is charged once, for all
+        steps in its window: a period of the budget, or with ``per: lifetime`` the steps that the
+        request states.
     neighbours
         Neighbour relation: ``replace-one`` (one row is replaced; the number of rows is public) or
         ``add-remove`` (one row is added or removed; the number of rows is private).
@@ -157,10 +169,14 @@ class Contract(Model):
         count = max(self.count, *(self.rows_by_period or {}).values(), 1)
         if self.budget.delta >= 1 / count:
             raise wordings.delta_too_large(self.count_key, 1 / count)
-        per, place = self.budget.per, location(self.source)
-        check_source(place, per, has_date_column=self.period is not None)
-        changes_rows = self.protected_unit == "row" and not self.neighbours.count_is_public
-        check_date_column(self.period, per, self.columns, adds_or_removes_rows=changes_rows)
+        per = self.budget.per
+        check_source(
+            location(self.source),
+            per,
+            has_date_column=self.period is not None,
+            is_database=isinstance(self.source, DatabaseTable),
+        )
+        check_date_column(self.period, self.columns, protects_rows=self.protected_unit == "row")
         check_rows_by_period(self.rows_by_period, per, counts_rows=self.person_column is None)
         for name in self.exclude:
             if name in self.columns:
@@ -216,7 +232,16 @@ class Contract(Model):
     @property
     def checks_rows(self) -> bool:
         """Whether `rows` is public, and must equal the number of rows of the table."""
+        if self.dates is not None and self.dates.starts:
+            return False
         return self.neighbours.count_is_public and self.person_column is None
+
+    @property
+    def dates(self) -> SelectedPeriod | None:
+        """Which rows are read by their dates, or those of their files; None if all are."""
+        if isinstance(self.source, DatedFiles):
+            return self.source.period
+        return self.period if isinstance(self.period, SelectedPeriod) else None
 
     @property
     def count_key(self) -> str:
@@ -250,22 +275,61 @@ class Contract(Model):
     def for_version(self, version: str) -> Contract:
         """The contract with the files of one version as its source, and the rows of its period."""
         window, per = self.window(version), self.budget.per
+        place = location(self.source)
+        files = span_of(place)
         if per == "lifetime":
-            return self
-        source = at_location(self.source, with_period(location(self.source), per, window))
-        rows = (self.rows_by_period or {}).get(window, self.rows)
-        update: dict[str, Any] = {"source": source, "rows": rows}
+            return self if files is None else self._with_files(None)
+        if self.period is not None and self.neighbours.count_is_public:
+            raise families.PERIOD(
+                "'{column}' decides the period of each row: under 'neighbours: {neighbours}' the "
+                "number of rows of each period would be public, and its dates not protected.",
+                "Declare 'neighbours: add-remove' in the contract, or write 'cumulative' in the "
+                "request, whose steps have public numbers of rows.",
+                column=self.period.column,
+                neighbours=self.neighbours,
+            )
+        dated = self._with_rows_of(window)
         if self.period is not None:
-            update["period"] = self.period.selected(per, window)
-        return self.model_copy(update=update)
+            return dated._with_period(self.period.selected(per, window))
+        if files != per:
+            return dated._with_files(FILES.selected(per, window))
+        source = at_location(self.source, with_period(place, per, window))
+        return dated.model_copy(update={"source": source})
 
-    def for_steps(self, days: StepDays, last: int) -> Contract:
-        """The contract of one window with the rows of the steps of a series up to the last."""
-        if self.period is None:
-            return self
-        selected = self.period.selected(days.every, days.labels[last - 1])
-        period = selected.model_copy(update={"starts": days.starts[: last + 1]})
+    def for_steps(self, steps: StepDays, count: int) -> Contract:
+        """The contract with the rows of the first steps of a series, each with its step."""
+        starts, dated = steps.starts[: count + 1], self._with_rows_of(steps.window)
+        if self.period is not None:
+            return dated._with_period(self.period.selected(steps.every, steps.window, starts))
+        files = span_of(location(self.source))
+        if files is None or isinstance(self.source, DatabaseTable):
+            raise families.PERIOD(
+                "'cumulative' needs the step of each row, which nothing in the contract gives.",
+                "Declare the column of dates, such as 'period: {{column: visited}}', or put the "
+                "period of each file into its name, such as visits-{{year}}-{{month}}.csv.",
+            )
+        if (crossing := steps.crossing(files)) is not None:
+            raise families.PERIOD(
+                "'cumulative' has steps of a {every}, but the file of {label} may have rows of two "
+                "steps, or of days outside of the series.",
+                "Choose steps of which each has whole files, store one file for each day, or "
+                "declare the column of dates as 'period'.",
+                every=steps.every,
+                label=crossing,
+            )
+        return dated._with_files(FILES.selected(steps.every, steps.window, starts))
+
+    def _with_rows_of(self, window: str) -> Contract:
+        rows = (self.rows_by_period or {}).get(window, self.rows)
+        return self.model_copy(update={"rows": rows})
+
+    def _with_period(self, period: SelectedPeriod) -> Contract:
         return self.model_copy(update={"period": period})
+
+    def _with_files(self, period: SelectedPeriod | None) -> Contract:
+        if isinstance(self.source, DatabaseTable):
+            raise ValueError
+        return self.model_copy(update={"source": DatedFiles.of(self.source, period)})
 
     def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
         """The contract with columns of the table in place of patterns."""

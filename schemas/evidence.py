@@ -201,6 +201,32 @@ class MissingMatrix:
 
 
 @dataclass(frozen=True)
+class SeriesSteps:
+    """The steps of a cumulative series whose rows a matrix is of.
+
+    Parameters
+    ----------
+    series
+        What identifies the series.
+    draws
+        Digests of the releases of all steps up to the last one, from which the matrix was decoded.
+    first, last
+        Its steps, as a half-open range from 0.
+    total
+        Number of steps of the series, T.
+    group
+        Name of the group of rows; None for all rows.
+    """
+
+    series: str
+    draws: tuple[str, ...]
+    first: int
+    last: int
+    total: int
+    group: str | None = None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -273,6 +299,8 @@ class Evidence:
         clipped in it.
     same_rows
         Whether all of `pooled` are of the same rows; otherwise they have no row in common.
+    steps
+        The steps of a cumulative series whose rows these are; None without a series.
     """
 
     raw: Array
@@ -305,6 +333,7 @@ class Evidence:
     pooled: tuple[PooledEvidence, ...] = ()
     same_rows: bool = False
     metric_radius: float | None = None
+    steps: SeriesSteps | None = None
 
     @property
     def counted(self) -> tuple[float, float] | None:

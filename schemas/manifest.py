@@ -36,7 +36,7 @@ from gramercy.schemas.facts import (
     RowsFacts,
     group_names,
 )
-from gramercy.schemas.model import Digest, Label, Model, Positive, Real, single_line
+from gramercy.schemas.model import Digest, Label, Model, Positive, Real, digest, single_line
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, FurtherRows, Lost, Missing
@@ -80,6 +80,13 @@ _OPTIONAL = [
     "lost",
     "missing",
 ]
+
+
+# Facts that all steps of a cumulative series share, apart from its data set and its days.
+_OF_SERIES = {
+    *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "by"),
+    "scaling",
+}
 
 
 class ReleaseSpec(Model):
@@ -303,6 +310,16 @@ class ReleaseSpec(Model):
                 deviation = max(column.upper - column.centre, column.centre - column.lower)
                 largest.append(deviation / column.scale)
         return math.hypot(*largest) * (1 + 2.0**-40)
+
+    @property
+    def series(self) -> str | None:
+        """What identifies the cumulative series of a step; None for a release that is no step."""
+        if self.cumulative is None:
+            return None
+        facts = self.model_dump(mode="json", include=_OF_SERIES)
+        window = None if self.period is None else self.period.label
+        own = [self.dataset.id, self.dataset.curator, window, *map(str, self.cumulative.starts)]
+        return digest([*own, facts])
 
     @property
     def publishes_noisy_count(self) -> bool:

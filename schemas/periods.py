@@ -5,7 +5,8 @@ the clock: who needs the present period passes a day.
 
 Budgets per period hold by parallel composition: every row belongs to at most one period,
 independently of all other rows. Its period is decided by the file it is in, through placeholders in
-the source such as ``visits-{year}-{month}.csv``, or by its own date.
+the source such as ``visits-{year}-{month}.csv``, or by its own date. Files may be of shorter
+periods, if each is within one period of the budget: months and days are, and weeks are not.
 
 *Claim.* Let a source satisfy `keeps_periods_apart`. Then no file matches it for two periods.
 
@@ -49,6 +50,18 @@ EXAMPLES: dict[Span, str] = {  # of labels, for messages
     "day": "2026-11-23",
 }
 _ONE_DAY = datetime.timedelta(days=1)
+_WITHIN: dict[Span, tuple[Span, ...]] = {  # the longer kinds that no period of a kind crosses
+    "year": (),
+    "quarter": ("year",),
+    "month": ("quarter", "year"),
+    "week": (),
+    "day": ("week", "month", "quarter", "year"),
+}
+
+
+def spans_within(per: Per) -> tuple[Span, ...]:
+    """The kinds of period of which each is within one window of a budget, the longest first."""
+    return tuple(span for span in _WITHIN if per in ("lifetime", span, *_WITHIN[span]))
 
 
 def leading_label(span: Span, text: str) -> str | None:
@@ -156,6 +169,42 @@ def span_of(source: str) -> Span | None:
     return next((span for span, needed in PLACEHOLDERS.items() if found == set(needed)), None)
 
 
+def first_day_in_name(source: str, path: str) -> datetime.date | None:
+    """The first day of the period that a path has in place of the placeholders of a source.
+
+    None if the digits there are no period that exists. The source must satisfy
+    `keeps_periods_apart`, and the path must match it.
+
+    Examples
+    --------
+    >>> first_day_in_name("*/{year}/visits-*-{month}.csv", "a/2026/visits-0-11.csv")
+    datetime.date(2026, 11, 1)
+    """
+    span = span_of(source)
+    if span is None:
+        raise ValueError
+    found: dict[str, str] = {}
+    for part, own in zip(reversed(source.split("/")), reversed(path.split("/")), strict=False):
+        for mark in _ANY.finditer(part):
+            before, after = (
+                _ANY.sub(_digits, x) for x in (part[: mark.start()], part[mark.end() :])
+            )
+            width = _WIDTHS[mark[0]]
+            at = len(own) - len(after) - width if glob.has_magic(before) else len(before)
+            found[mark[0]] = own[at : at + width]
+    numbers = [found.get(mark, "") for mark in PLACEHOLDERS[span]]
+    label = "-".join([numbers[0], *(_LETTERS.get(span, "") + each for each in numbers[1:])])
+    days = days_of(span, label) if is_label(span, label) else None
+    return None if days is None else days[0]
+
+
+_LETTERS: dict[Span, str] = {"quarter": "Q", "week": "W"}
+
+
+def _digits(mark: re.Match[str]) -> str:
+    return "0" * _WIDTHS[mark[0]]
+
+
 def keeps_periods_apart(source: str) -> bool:
     """Whether no file can match the source for two periods; see the claim above.
 
@@ -202,11 +251,18 @@ TimeZone = Annotated[str, AfterValidator(_known)]
 
 
 class DatePeriod(Model):
-    """The column whose dates decide the period of each row, where files do not.
+    """The column whose dates decide the period or the step of each row, where files do not.
 
     A row's date must never change between versions of the table, because a row that moves to
     another period would spend two budgets: the day of a visit is such a date, and the day of the
-    last visit is not. Rows without a readable date belong to no period, and are in no release.
+    last visit is not. Rows without a readable date belong to no period, and are in no release of
+    one.
+
+    In a cumulative series, a row that moves once from one step to another costs at most sqrt(2)
+    times the mu of the series. A date that is updated again and again, such as that of the last
+    visit, costs up to sqrt(T) / ||c|| times that mu for T steps: 4.7 times for 52 weeks. Under
+    ``replace-one`` the number of rows of every step is public, so dates are not protected: the
+    guarantee is for a row that is replaced by another one of the same step.
 
     Parameters
     ----------
@@ -220,9 +276,13 @@ class DatePeriod(Model):
     column: Annotated[str, Field(min_length=1), AfterValidator(single_line)]
     timezone: TimeZone = "UTC"
 
-    def selected(self, span: Span, label: str) -> SelectedPeriod:
-        """The column with the period of one version."""
-        return SelectedPeriod(column=self.column, timezone=self.timezone, span=span, label=label)
+    def selected(
+        self, span: Span, label: str, starts: tuple[datetime.date, ...] = ()
+    ) -> SelectedPeriod:
+        """The column with the period of one version, or with the steps of a series."""
+        return SelectedPeriod(
+            column=self.column, timezone=self.timezone, span=span, label=label, starts=starts
+        )
 
 
 class SelectedPeriod(DatePeriod):
@@ -235,6 +295,18 @@ class SelectedPeriod(DatePeriod):
     span: Span
     label: str
     starts: tuple[datetime.date, ...] = ()
+
+    @property
+    def days(self) -> tuple[datetime.date, ...]:
+        """The first day of each step, or of the period, and the first day after; may be empty."""
+        if self.starts:
+            return self.starts
+        days = days_of(self.span, self.label)
+        return () if days is None else (days[0], days[1] + _ONE_DAY)
+
+
+# In place of a column of the table: the first day of the period that is in the name of a file.
+FILES = DatePeriod(column="{date}")
 
 
 def _with_text_keys(value: Any) -> Any:
@@ -249,19 +321,28 @@ RowsByPeriod = Annotated[
 ]
 
 
-def check_source(source: str, per: Per, *, has_date_column: bool) -> None:
-    """Refuse a source whose placeholders do not determine the period, or not for every file."""
-    needed = () if per == "lifetime" or has_date_column else PLACEHOLDERS[per]
-    if set(placeholders_in(source)) != set(needed):
+def check_source(source: str, per: Per, *, has_date_column: bool, is_database: bool) -> None:
+    """Refuse a source whose placeholders do not determine the period, or not for every file.
+
+    A budget for the lifetime needs none; steps of a cumulative series may need them.
+    """
+    by_name = () if has_date_column else spans_within(per)
+    if is_database:  # whose tables are not read together
+        by_name = tuple(span for span in by_name if span == per)
+    needs_none = has_date_column or per == "lifetime"
+    found = placeholders_in(source)
+    if span_of(source) not in by_name and not (needs_none and not found):
+        options = (" and ".join(PLACEHOLDERS[span]) for span in by_name)
         raise families.PERIODS(
-            "'budget.per' is '{per}', so 'source' must contain these placeholders and no others: "
+            "'budget.per' is '{per}', so the placeholders in 'source' must be one of: "
             "{placeholders}.",
             "Store the rows of each period in separate files, with the period in their names; or "
-            "declare the column of dates that decides it, as 'period'.",
+            "declare the column of dates that decides it, as 'period', with a source without "
+            "placeholders.",
             per=per,
-            placeholders=needed or ("none",),
+            placeholders=(*(["none"] if needs_none else []), *options),
         )
-    if needed and not keeps_periods_apart(source):
+    if found and not keeps_periods_apart(source):
         raise families.PERIODS(
             "'source' must contain each placeholder once, outside brackets, without '..' or '**', "
             "and with wildcards on one side of it only.",
@@ -270,26 +351,20 @@ def check_source(source: str, per: Per, *, has_date_column: bool) -> None:
 
 
 def check_date_column(
-    period: DatePeriod | None, per: Per, columns: Collection[str], *, adds_or_removes_rows: bool
+    period: DatePeriod | None, columns: Collection[str], *, protects_rows: bool
 ) -> None:
-    """Refuse a column of dates unless one row more or less changes one period only.
-
-    Under ``replace-one`` the number of rows of each period would be public, and a row's date, which
-    moves it from one period to another, would not be protected.
-    """
+    """Refuse a column of dates unless one row more or less changes one period only."""
     if period is None:
         return
-    if per == "lifetime" or not adds_or_removes_rows:
+    if not protects_rows:
         raise families.PERIODS(
-            "'period' needs 'budget.per' other than 'lifetime', 'neighbours: add-remove' and "
-            "'privacy_unit: row'.",
-            "Remove 'period', or change the other keys: the number of rows in each period is then "
-            "private.",
+            "'period' needs 'privacy_unit: row'.",
+            "Remove 'period', or change 'privacy_unit': a date belongs to a row.",
         )
     if period.column in columns:
         raise families.PERIODS(
             "'period.column' names '{column}', which is also one of 'columns'.",
-            "Remove it from 'columns': all rows of a release have the same period.",
+            "Remove it from 'columns': the dates decide which rows a release has.",
             column=period.column,
         )
 

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from gramercy.schemas import families
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.model import Model
+from gramercy.schemas.periods import SelectedPeriod
 from gramercy.schemas.url import without_secrets
 
 Separator = Literal[",", ";", "\t", "|"]
@@ -88,6 +89,29 @@ class CopiedFiles(Files):
     """
 
     copied_to: str
+
+
+class DatedFiles(Files):
+    """Files of several periods, which are in their names; never in a contract.
+
+    Parameters
+    ----------
+    path
+        As in the contract, with placeholders of the period of a file.
+    period
+        The period or the steps whose files are read, of the column `periods.FILES`; None for
+        all files.
+    """
+
+    period: SelectedPeriod | None = None
+
+    @classmethod
+    def of(cls, source: str | Files, period: SelectedPeriod | None) -> Self:
+        """The files of a contract's source."""
+        keys = (
+            {"path": source} if isinstance(source, str) else source.model_dump(exclude_unset=True)
+        )
+        return cls(**keys, period=period)
 
 
 Copied = CopiedTable | CopiedFiles

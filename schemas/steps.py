@@ -153,6 +153,21 @@ class StepDays:
         number = bisect_right(self.starts, day)
         return number if 1 <= number <= self.count else None
 
+    def crossing(self, files: Span) -> str | None:
+        """The first period of a kind that has days of two steps, or days outside of the series.
+
+        None if every period is within one step: then files of this kind show the step of a row.
+        """
+        day = self.starts[0]
+        while day < self.starts[-1]:
+            label = label_of(files, day)
+            first, last = _existing(files, label)
+            number = self.step_of(first)
+            if number is None or number != self.step_of(last):
+                return label
+            day = last + _ONE_DAY
+        return None
+
     def complete(self, day: datetime.date, lag: int = 0) -> int:
         """How many steps ended, `lag` days ago, before a day."""
         passed = bisect_right(self.starts, day - lag * _ONE_DAY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramercy.estimators.pooling.common_units import shares_present
+from gramercy.estimators.series_steps import same_series
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, PooledRows, ReleaseEvidence
@@ -44,12 +45,13 @@ def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None)
     Raises RequestError if `rows` is needed, because releases are of several versions of one data
     set; or if releases of the same rows state different numbers of rows or persons.
     """
+    _check_series(releases)
     of_tables = _tables(releases, rows)
     for first, *others in of_tables:
         name, one = releases[first]
         for other_name, other in (releases[k] for k in others):
             for number in ("rows", "persons"):
-                if getattr(one.dataset, number) != getattr(other.dataset, number):
+                if _number(one, number) != _number(other, number):
                     raise families.POOL(
                         "'{first}' and '{other}' are not of the same rows: {number} differs.",
                         "Use rows='disjoint' for tables without common rows.",
@@ -58,6 +60,28 @@ def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None)
                         number=number,
                     )
     return of_tables
+
+
+def _number(facts: ReleaseSpec, number: str) -> int | None:
+    """The declared number of rows or persons; of a step, that of all rows so far."""
+    if facts.cumulative is not None and number == "rows":
+        return facts.public_count
+    declared: int | None = getattr(facts.dataset, number)
+    return declared
+
+
+def _check_series(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
+    """Refuse two steps of one cumulative series: their sums have rows and noise in common."""
+    for k, (name, one) in enumerate(releases):
+        for other_name, other in releases[:k]:
+            if same_series(one, other):
+                raise families.POOL(
+                    "'{first}' and '{other}' cannot be pooled: they are steps of one cumulative "
+                    "series, and the later one has all rows of the earlier one.",
+                    "Use the later one. The rows of its last steps alone are release.last(13).",
+                    first=other_name,
+                    other=name,
+                )
 
 
 def _tables(

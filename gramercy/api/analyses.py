@@ -216,7 +216,9 @@ class ReleaseAnalyses(ReleaseMatrices):
         """Compare means, standard deviations and correlations with those of another release.
 
         Constants and noise may differ. The tables are taken to have different rows, such as those
-        of two months: for two releases of the same rows the errors are too large.
+        of two months: for two releases of the same rows the errors are too large. Of a cumulative
+        series, two windows without a common step are compared, with the joint law of their noise:
+        ``later.last(13).compare(earlier.last(13))``.
 
         Parameters
         ----------
@@ -228,14 +230,17 @@ class ReleaseAnalyses(ReleaseMatrices):
         Raises
         ------
         RequestError
-            If one of the two is not a second moment, or `level` is out of range.
+            If one of the two is not a second moment, `level` is out of range, or one is a step of a
+            cumulative series and the other may have some of its rows.
         """
         from gramercy.api.comparison import Comparison
+        from gramercy.estimators.series_steps import check_disjoint
 
         if not isinstance(other, ReleaseAnalyses):
             raise wordings.not_a_release(type(other).__name__)
         for each in (self, other):
             each._warn_or_own_units()
+        check_disjoint(self._manifests, other._manifests)
         return Comparison(self.id, other.id, (self.evidence, other.evidence), level)
 
     def synthesize(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gramercy.api.comparison import Comparison
     from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
     from gramercy.estimators import Estimate
+    from gramercy.schemas.manifest import ReleaseManifest
 
 
 class GroupRelease(ReleaseAnalyses):
@@ -53,6 +54,10 @@ class GroupRelease(ReleaseAnalyses):
         return self._published.evidence
 
     @property
+    def _manifests(self) -> tuple[ReleaseManifest, ...]:
+        return (self._published.manifest,)
+
+    @property
     def rows(self) -> float:
         """Noisy number of rows or persons; see `rows_error`."""
         return self._size[0]
@@ -72,6 +77,12 @@ class GroupRelease(ReleaseAnalyses):
 
     def __repr__(self) -> str:
         return f"<GroupRelease {self.id}: {self.rows:.0f} rows>"
+
+
+def groups_of(owner: str, published: ReleaseBundle) -> Groups:
+    """The groups of what is published about some rows."""
+    rows = {each.level: published.of_group(k) for k, each in enumerate(published.groups)}
+    return Groups(owner, {name: GroupRelease(owner, name, own) for name, own in rows.items()})
 
 
 class Groups(Named[GroupRelease]):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gramercy.estimators.table_units import TableUnits
     from gramercy.estimators.uncertainty.entries import EntryKind
     from gramercy.estimators.uncertainty.entry_estimates import Entries, Target
+    from gramercy.schemas.manifest import ReleaseManifest
 
 _WIDE = 0.12  # half width of an interval of a correlation that is uncertain
 
@@ -415,6 +416,11 @@ class ReleaseMatrices(ABC):
     def names(self) -> list[str]:
         """Names of the columns of the matrix, in order."""
         return list(self.evidence.names)
+
+    @property
+    @abstractmethod
+    def _manifests(self) -> tuple[ReleaseManifest, ...]:
+        """The public facts of all releases that it is computed from."""
 
     def _needs_second_moment(self) -> None:  # noqa: B027
         """Refuse a release that has no second moment; a pool always has one."""

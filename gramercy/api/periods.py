@@ -22,6 +22,7 @@ from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
     from gramercy.estimators.table_comparison import OverTime
+    from gramercy.schemas.manifest import ReleaseManifest
 
 
 class PooledRelease(ReleaseAnalyses):
@@ -58,6 +59,10 @@ class PooledRelease(ReleaseAnalyses):
     def evidence(self) -> Evidence:
         """The input of estimators, in the units of a release with a large weight."""
         return pool([each.release_evidence for each in self.releases], self._rows)
+
+    @property
+    def _manifests(self) -> tuple[ReleaseManifest, ...]:
+        return tuple(each.manifest for each in self.releases)
 
     @property
     def weights(self) -> pd.Series:

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.estimates import EstimateFrames, Estimates
-from gramercy.api.groups import GroupRelease, Groups
+from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
+from gramercy.api.steps import StepsRelease
 from gramercy.archive.bundles.bundle_kinds import (
     PAGE,
+    ReleaseBundle,
     published_columns,
     read_estimate,
     read_release,
@@ -26,6 +28,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.bundles.steps import last_steps, step_before
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.signing import key_id
@@ -34,7 +37,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
-from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.facts import CumulativeFacts, GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
 
@@ -87,6 +90,7 @@ class Release(ReleaseAnalyses):
             if listed is not None and listed.sha256 != self._bundle.sha256:
                 raise wordings.not_as_listed(str(self.path))
         self._archive, self._listed, self._key = archive, listed, (dataset, release)
+        self._last: dict[int, StepsRelease] = {}
 
     @property
     def manifest(self) -> ReleaseManifest:
@@ -333,15 +337,76 @@ class Release(ReleaseAnalyses):
     def _all_evidence(self) -> Evidence:
         return self._bundle.evidence
 
+    @property
+    def _manifests(self) -> tuple[ReleaseManifest, ...]:
+        return (self.manifest,)
+
     @cached_property
     def groups(self) -> Groups:
         """The groups of rows by name, each with the matrices and the analyses of a release.
 
         Empty if the request has no key ``by``. The matrix of the release is of all rows.
         """
-        rows = {each.level: self._bundle.of_group(k) for k, each in enumerate(self._bundle.groups)}
-        groups = {name: GroupRelease(self.id, name, own) for name, own in rows.items()}
-        return Groups(self.id, groups)
+        return groups_of(self.id, self._bundle)
+
+    @property
+    def cumulative(self) -> CumulativeFacts | None:
+        """The step of a cumulative series that the release publishes; None without a series.
+
+        The release has the sum over the rows of all steps so far. See `step` and `last`.
+        """
+        return self.manifest.cumulative
+
+    @property
+    def step(self) -> StepsRelease:
+        """The rows of this step of a cumulative series alone; see `last`."""
+        return self.last(1)
+
+    def last(self, steps: int) -> StepsRelease:
+        """The rows of the last steps of a cumulative series, such as thirteen weeks.
+
+        Post-processing of this release and of one before it, which is read from the same archive.
+        Every number has the exact noise of these steps. Two windows of one series without a common
+        step can be compared: ``later.last(13).compare(earlier.last(13))``.
+
+        Parameters
+        ----------
+        steps
+            Their number, up to that of all steps so far.
+
+        Raises
+        ------
+        RequestError
+            If the release is not of a series, or has fewer steps so far.
+        UnknownRelease, BundleError
+            If the earlier release is not in the archive, or is not the one that this release names.
+        """
+        if steps not in self._last:
+            bundle = self._bundle_of_last(steps)
+            self._last[steps] = StepsRelease(self.id, bundle, self._labels[-steps:])
+        return self._last[steps]
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The versions of the steps of its series so far."""
+        steps = self.cumulative
+        return () if steps is None else steps.days(self.period or "").labels[: steps.step]
+
+    def _bundle_of_last(self, steps: int) -> ReleaseBundle:
+        from gramercy.estimators.noise.denoise import denoise
+
+        named = step_before(self.id, self.cumulative, steps)
+        if named is None:
+            return self._bundle
+        earlier = Release(self._archive, self.manifest.dataset.id, named.release)
+        if earlier.sha256 != named.sha256:
+            raise families.CONTRADICTION(
+                "{path} is not the release from which '{release}' was decoded.",
+                "Fetch both bundles again from their curator.",
+                path=earlier.where,
+                release=self.id,
+            )
+        return last_steps(self._bundle, earlier._bundle, denoise)
 
     @property
     def report(self) -> Path | None:

@@ -322,6 +322,7 @@ class Ledger:
             due, facts = guarantee, None
             if series is not None:
                 charges = journal.series_charges(db, dataset, window, series.series)
+                checks.check_series(dataset, series, charges)
                 checks.check_order(dataset, series, charges)
                 due = checks.due(dataset, series, guarantee, charges, instead_of)
                 facts = series.facts(first=not charges, included=due == INCLUDED)
@@ -346,6 +347,8 @@ class Ledger:
         instead_of: str | None = None,
     ) -> Guarantee:
         """What `charge` would charge, if the steps before were drawn; raises as it does.
+
+        The table may be unknown: whether its dates have changed is not checked.
 
         The guarantee of a release, or of the whole window of a series before its first charge;
         mu = 0 for a step that this charge includes; and for one that replaces a spent or withdrawn

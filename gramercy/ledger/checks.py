@@ -189,23 +189,21 @@ def due(
     instead_of
         The spent or withdrawn release of the step that a new charge replaces.
     """
-    stated = series.stated
     if not charges:
         return guarantee
     first, of_step = charges[0], dict[int, list[Charge]]()
     for each in charges:
         if each.series is not None:
             of_step.setdefault(each.series.step, []).append(each)
-    same_terms = first.series is not None and first.series.terms == stated.terms
-    if not same_terms or first.guarantee != guarantee:
+    if first.guarantee != guarantee:
         raise families.TERMS(
-            "The series of {release} was registered with other {what}.",
-            "Restore them: the charge of its whole window, mu={mu:.4g}, holds for the registered "
-            "steps, their dates and their noise only. Another series needs another window, or "
-            "other keys in the request and another charge.",
+            "Step {step} of a series needs mu={mu:.6g} for all its steps, but {release} charged "
+            "mu={charged:.6g} for them.",
+            "Use the version of Gramercy that published {release}: all steps have the same noise.",
+            step=series.step,
+            mu=guarantee.mu,
             release=f"{dataset}/{first.release}",
-            what="noise" if same_terms else "dates of its steps, or another column of dates",
-            mu=first.guarantee.mu,
+            charged=first.guarantee.mu,
         )
     check_not_charged(dataset, journal.current(of_step.get(series.step, [])), instead_of)
     for step in range(1, series.step):
@@ -215,6 +213,19 @@ def due(
     return SeriesAccount.of(
         first.guarantee, [each.series for each in charges if each.series is not None]
     ).price(series.step)
+
+
+def check_series(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:
+    """Refuse a step of a series that was registered with other facts."""
+    first = charges[0] if charges else None
+    if first is not None and first.series and first.series.terms != series.stated.terms:
+        raise families.TERMS(
+            "{release} is the first step of a series with other dates of its steps, or another "
+            "column of dates or type of it: the table was moved or retyped.",
+            "Restore the column and its type. What was charged for the series holds for steps "
+            "whose rows are always the same.",
+            release=f"{dataset}/{first.release}",
+        )
 
 
 def check_order(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:

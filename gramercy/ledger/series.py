@@ -44,7 +44,8 @@ class SeriesCharge:
     # when the steps begin, and the series ends: one more than steps; UTC, ISO 8601
     boundaries: tuple[str, ...]
     column: str  # the column whose dates give the step of a row; empty if names of files do
-    kind: str  # type of that column, or `files`
+    # type of that column, or `files`; empty before the table is opened, as in a plan
+    kind: str = ""
 
     @property
     def terms(self) -> dict[str, Any]:

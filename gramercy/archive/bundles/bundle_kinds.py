@@ -78,6 +78,7 @@ from gramercy.schemas.evidence import (
     MissingMatrix,
     NoiseTerm,
     ReleaseEvidence,
+    SeriesSteps,
     last_stage,
     noise_sum,
 )
@@ -156,6 +157,8 @@ class ReleaseBundle:
     size: tuple[float, float] | None = None  # see `Evidence.size`
     whole: ReleaseBundle | None = None  # of a group of rows, the release
     whitening: Whitening | None = None  # the pilot matrix and its metric, if any
+    group: str | None = None  # name of the group of rows; None for all rows
+    first_step: int = 0  # of a cumulative series, the number of steps whose rows are left out
     # of a step of a cumulative series, what it published of every group, or of all rows
     encoded: tuple[Encoded, ...] = ()
 
@@ -244,10 +247,20 @@ class ReleaseBundle:
             size=self.size,
             missing=self._missing_matrix,
             bounds=facts.declared_bounds,
-            declared=float(facts.dataset.count) if facts.rows.status == "public" else None,
+            declared=facts.rows.value if facts.rows.status == "public" else None,
             of_all=self.whole.histograms if self.whole else (),
             tails=facts.scaling.tails if facts.scaling else {},
+            steps=self.steps,
         )
+
+    @property
+    def steps(self) -> SeriesSteps | None:
+        """The steps of a cumulative series whose rows these are; None without a series."""
+        facts, series = self.manifest.cumulative, self.manifest.series
+        if facts is None or series is None:
+            return None
+        draws = (*(each.sha256 for each in facts.earlier), self.sha256)
+        return SeriesSteps(series, draws, self.first_step, facts.step, facts.steps, self.group)
 
     @property
     def _present_shares(self) -> tuple[float, ...]:
@@ -345,6 +358,7 @@ class ReleaseBundle:
             further=group.further,
             size=self.group_sizes[index],
             whole=self,
+            group=group.level,
             encoded=self.encoded[index : index + 1],
         )
 

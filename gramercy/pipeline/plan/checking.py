@@ -140,7 +140,7 @@ def check_table(
         None if persons is None else len(persons),
         None if persons is None else counts.rows_without_person,
         None if persons is None else persons.alike,
-        None if contract.period is None else counts.rows_without_date,
+        None if contract.dates is None else counts.rows_without_date,
     )
 
 

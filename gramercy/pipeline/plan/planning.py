@@ -328,8 +328,9 @@ def load_contract(context: Context, request: Request) -> Contract:
             id=contract.id,
         )
     if "%" not in request.version:
-        step, contract = request.step(contract), contract.for_version(request.version)
-        contract = with_columns_of_table(contract.for_steps(*step) if step else contract, path)
+        step = request.step(contract)
+        dated = contract.for_steps(*step) if step else contract.for_version(request.version)
+        contract = with_columns_of_table(dated, path)
         check_names(context, contract, in_pairs=request.mechanism.name == "local")
     request.check_delta(contract)
     return contract
@@ -750,8 +751,9 @@ def _left_out(contract: Contract, names: set[str]) -> Iterator[str]:
     """The columns that no pattern stands for."""
     if contract.person_column is not None:
         yield contract.person_column
-    if contract.period is not None:
-        yield contract.period.column
+    for dates in (contract.period, contract.dates):
+        if dates is not None:
+            yield dates.column
     for excluded in contract.exclude:
         yield from [excluded] if excluded in names else filter(_matcher(excluded), names)
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import datetime
 import hashlib
 import io
 import json
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args
+from typing import Any, TypeVar, cast, get_args
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
@@ -30,17 +31,27 @@ from gramercy.schemas import families, wordings
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
+from gramercy.schemas.periods import (
+    SelectedPeriod,
+    first_day_in_name,
+    glob_of_any_period,
+    label_of,
+    span_of,
+    with_period,
+)
 from gramercy.schemas.source import (
     AnySource,
     Copied,
     CopiedFiles,
     CsvFormat,
+    DatedFiles,
     Encoding,
     Files,
     Separator,
     display_name,
     location,
 )
+from gramercy.schemas.steps import StepDays, StepSpan
 from gramercy.schemas.url import path_of, user_in_name, without_secrets
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.formats.conversion import is_convertible
@@ -117,6 +128,8 @@ def open_source(source: AnySource) -> Source:
         name = display_name(source)
         copied = tuple(copied_files(Path(source.copied_to), name))
         return Source(LocalFileSystem(), copied, name)
+    if isinstance(source, DatedFiles):
+        return _dated_files(source)
     table = table_to_copy(source)
     if table is not None:  # only its columns can be read
         return Source(table.fs, (table,), location(source))
@@ -124,65 +137,20 @@ def open_source(source: AnySource) -> Source:
 
 
 def _found_files(source: AnySource) -> Source:
+    return _of_driver(source, lambda: _find_files(source))
+
+
+T = TypeVar("T")
+
+
+def _of_driver(source: AnySource, ask: Callable[[], T]) -> T:
+    """The answer of a driver; its own errors, which quote whole URLs, are replaced."""
     url = location(source)
     display_url = without_secrets(url)
-    error: TableError | None = None
-    root, files = None, list[str]()
     try:
-        fs, path = url_to_fs(url)
-        if user_in_name(url, path):
-            error = families.SOURCE(
-                "{source}: {scheme}:// URLs must not contain a user or a password.",
-                "Put credentials into the environment variables or configuration "
-                "files of the driver (for S3: AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
-                source=display_url,
-                scheme=url.partition("://")[0],
-            )
-        elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
-            files = [path]
-        else:
-            files = sorted(f for f in fs.glob(path) if fs.isfile(f))
-            if not files and fs.isdir(path):
-                root = path
-                below = {f: PurePosixPath(f).relative_to(path) for f in sorted(fs.find(path))}
-                files = [
-                    file
-                    for file, relative in below.items()
-                    if not any(part.startswith(("_", ".")) for part in relative.parts)
-                    and format_of(relative.name, source) is not None
-                ]
-                if kind := _kind_of_versions(below.values()):
-                    error = families.SOURCE(
-                        "{source}: the folder is or contains a {kind} table, whose files also "
-                        "hold earlier versions of its rows.",
-                        "Name a Delta table on this machine by its own folder. Export the present "
-                        "version of others as Parquet, such as by pyiceberg's scan().to_arrow() "
-                        "and pyarrow.parquet.write_table.",
-                        source=display_url,
-                        kind=kind,
-                    )
-                elif not files:
-                    error = families.SOURCE(
-                        "{source}: this folder has no CSV or Parquet files.",
-                        "Name another folder, or make Parquet of its files: 'gramercy "
-                        "convert'. Names that start with '_' or '.' are skipped.",
-                        source=display_url,
-                    )
-            elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                error = families.SOURCE(
-                    "{source}: not a regular file, so it cannot be read twice.",
-                    "Copy its content into a file.",
-                    source=display_url,
-                )
-            elif not files:
-                error = families.SOURCE(
-                    "{source}: no such file.",
-                    "Correct the path (in a contract: 'source') of the CSV or Parquet "
-                    "files. If the table is on another machine, 'gramercy plan "
-                    "--no-table' plans without it.",
-                    source=display_url,
-                )
+        return ask()
+    except TableError as caught:
+        error = caught
     except ImportError:
         protocol = url.partition("::")[0].partition("://")[0].lower()
         hint = known_implementations.get(protocol, {}).get("err", "")  # how to install the driver
@@ -201,9 +169,137 @@ def _found_files(source: AnySource) -> Source:
             source=display_url,
             reason=type(caught).__name__,
         )
-    if error is not None:
-        raise error
+    raise error
+
+
+def _find_files(source: AnySource) -> Source:
+    url = location(source)
+    display_url = without_secrets(url)
+    fs, path = url_to_fs(url)
+    root = None
+    if user_in_name(url, path):
+        raise families.SOURCE(
+            "{source}: {scheme}:// URLs must not contain a user or a password.",
+            "Put credentials into the environment variables or configuration "
+            "files of the driver (for S3: AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
+            source=display_url,
+            scheme=url.partition("://")[0],
+        )
+    if fs.isfile(path):  # a file may have brackets in its name: other names are patterns
+        files = [path]
+    else:
+        files = sorted(f for f in fs.glob(path) if fs.isfile(f))
+        if not files and fs.isdir(path):
+            root = path
+            below = {f: PurePosixPath(f).relative_to(path) for f in sorted(fs.find(path))}
+            files = [
+                file
+                for file, relative in below.items()
+                if not any(part.startswith(("_", ".")) for part in relative.parts)
+                and format_of(relative.name, source) is not None
+            ]
+            if kind := _kind_of_versions(below.values()):
+                raise families.SOURCE(
+                    "{source}: the folder is or contains a {kind} table, whose files also "
+                    "hold earlier versions of its rows.",
+                    "Name a Delta table on this machine by its own folder. Export the present "
+                    "version of others as Parquet, such as by pyiceberg's scan().to_arrow() "
+                    "and pyarrow.parquet.write_table.",
+                    source=display_url,
+                    kind=kind,
+                )
+            if not files:
+                raise families.SOURCE(
+                    "{source}: this folder has no CSV or Parquet files.",
+                    "Name another folder, or make Parquet of its files: 'gramercy "
+                    "convert'. Names that start with '_' or '.' are skipped.",
+                    source=display_url,
+                )
+        elif not files and fs.exists(path):  # a pipe or a device, which may never end
+            raise families.SOURCE(
+                "{source}: not a regular file, so it cannot be read twice.",
+                "Copy its content into a file.",
+                source=display_url,
+            )
+        elif not files:
+            raise _no_such_file(display_url)
     return Source(fs, tuple(source_file(fs, file, source, root) for file in files), url)
+
+
+def _no_such_file(source: str) -> TableError:
+    return families.SOURCE(
+        "{source}: no such file.",
+        "Correct the path (in a contract: 'source') of the CSV or Parquet files. If the table is "
+        "on another machine, 'gramercy plan --no-table' plans without it.",
+        source=source,
+    )
+
+
+def _dated_files(source: DatedFiles) -> Source:
+    """The files of several periods, each with the first day of its own as the date of its rows."""
+    pattern, chosen = source.path, source.period
+    span = span_of(pattern)
+    if span is None:
+        raise ValueError
+    found = {label_of(span, day): day for day in _of_driver(source, lambda: _days_found(source))}
+    if chosen is not None:
+        first, *others = chosen.days or (datetime.date.max, datetime.date.max)
+        found = {label: day for label, day in found.items() if first <= day < others[-1]}
+        _check_steps_have_files(source, chosen, found.values())
+    dated = list[SourceFile]()
+    fs: Any = None
+    for label in sorted(found):
+        place = Files.model_validate(
+            source.model_dump(exclude_unset=True, exclude={"period"})
+            | {"path": with_period(pattern, span, label)}
+        )
+        opened = _found_files(place)
+        fs, date = opened.fs, {} if chosen is None else {chosen.column: found[label].isoformat()}
+        dated += [replace(x, partition_values={**x.partition_values, **date}) for x in opened.files]
+    if not dated:
+        raise _no_such_file(display_name(source))
+    return Source(fs, tuple(dated), pattern)
+
+
+def _days_found(source: DatedFiles) -> list[datetime.date]:
+    """The first day of every period that has files, or a folder of them."""
+    fs, path = url_to_fs(glob_of_any_period(source.path).rstrip("/"))
+    _, pattern = url_to_fs(source.path.rstrip("/"))
+    days = list[datetime.date]()
+    for each in fs.glob(path):
+        day = first_day_in_name(pattern, each)
+        if day is None:
+            raise families.SOURCE(
+                "{source}: a file has digits in its name that are not a {span} of the calendar.",
+                "Rename the file, or move it to another folder.",
+                source=display_name(source),
+                span=span_of(source.path),
+            )
+        days.append(day)
+    return days
+
+
+def _check_steps_have_files(
+    source: DatedFiles, period: SelectedPeriod, found: Collection[datetime.date]
+) -> None:
+    """Refuse steps without a file: their rows would be taken out of what was published."""
+    if not period.starts:
+        return
+    steps = StepDays(cast(StepSpan, period.span), period.starts, period.label)
+    present = {steps.step_of(day) for day in found}
+    absent = [label for k, label in enumerate(steps.labels, 1) if k not in present]
+    if absent:
+        raise families.SOURCE(
+            "{source}: no file for these steps: {steps}.",
+            "Every release of a cumulative series reads the files of all its steps so far: put "
+            "them back. A step without rows needs a file with a header only.",
+            source=display_name(source),
+            steps=tuple(absent[:_MOST_NAMED]),
+        )
+
+
+_MOST_NAMED = 10
 
 
 def needs_copy(source: AnySource) -> bool:

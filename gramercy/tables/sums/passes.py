@@ -17,6 +17,7 @@ import numpy as np
 from gramercy.common.metric import Metric
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.periods import FILES
 from gramercy.tables import batches
 from gramercy.tables.batches import (
     EXCESS_ROWS,
@@ -128,7 +129,7 @@ def read_to_workers(
     if by is not None:
         columns[by.name] = by.levels
     period = PeriodFilter.of(contract)
-    if period is not None:  # a malformed line has no date, so it is in no period
+    if period is not None:  # a malformed line has no date but that of its file
         columns, keep_malformed = dict([period]) | columns, True
     limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
     with worker_pool(workers) as add_batch:
@@ -154,4 +155,5 @@ def read_to_workers(
             on_rows(rows)
             if rows_read + malformed.dropped > limit:  # the table may be endless
                 break
-    return rows_read, malformed if period is None else MalformedLines()
+    in_cells = period is not None and period[0] != FILES.column
+    return rows_read, MalformedLines() if in_cells else malformed

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.periods import LABEL_PATTERNS, SelectedPeriod, Span, days_of, label_of
+from gramercy.schemas.periods import LABEL_PATTERNS, Span, days_of, label_of
 from gramercy.tables.formats.values import IS_TEXT, decoded
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -53,12 +53,13 @@ class PeriodFilter:
     @classmethod
     def of(cls, contract: Contract) -> tuple[str, PeriodFilter] | None:
         """The column of dates and its filter; None if all rows of the source belong together."""
-        if contract.period is None:
-            return None
-        if not isinstance(contract.period, SelectedPeriod):  # it would mix rows of all periods
-            raise ValueError
-        chosen = contract.period
-        return chosen.column, cls(chosen.span, chosen.label, chosen.timezone, chosen.starts)
+        chosen = contract.dates
+        if chosen is not None:
+            period = cls(chosen.span, chosen.label, chosen.timezone, chosen.starts)
+            return chosen.column, period
+        if contract.period is not None and contract.budget.per != "lifetime":
+            raise ValueError  # it would mix rows of all periods
+        return None
 
     def indices(self, column: pa.Array) -> NDArray[np.float64]:
         """The number of the step, from 1, in which a cell is a date; 0 for other dates, else NaN.

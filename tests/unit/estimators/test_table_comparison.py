@@ -84,7 +84,8 @@ def measurements(values: NDArray[np.float64]) -> Measurements:
     mean = np.array([values.mean()])
     error = np.array([values.std(ddof=1) / np.sqrt(values.size)])
     freedom = values.size - 1.0
-    return Measurements(mean, error, mean - error, mean + error, freedom, Bias.none(mean))
+    none = np.zeros_like(mean)
+    return Measurements(mean, error, mean - error, mean + error, freedom, Bias.none(mean), none)
 
 
 def test_test_is_the_analysis_of_variance_of_welch() -> None:

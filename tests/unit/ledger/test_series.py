@@ -152,11 +152,13 @@ def test_a_series_keeps_the_facts_of_its_first_charge(ledger: Ledger) -> None:
         moved(step_of(2)),
         step_of(2, column="hour"),
         step_of(2, kind="timestamp"),
+        step_of(2, kind=""),
     ):
         with raises(families.TERMS, release="toy/2026-W01-r1"):
             charge_step(ledger, changed)
-    with raises(families.TERMS, release="toy/2026-W01-r1"):
-        charge_step(ledger, step_of(2), guarantee=Guarantee(WINDOW.mu * 2))
+    larger = Guarantee(WINDOW.mu * 2)
+    with raises(families.TERMS, release="toy/2026-W01-r1", charged=WINDOW.mu):
+        charge_step(ledger, step_of(2), guarantee=larger)
     assert ledger.head() == head
 
 

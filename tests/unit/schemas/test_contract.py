@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.periods import PLACEHOLDERS, Span, label_of
+from gramercy.schemas.steps import Cumulative
 from gramercy.tables.formats.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -25,11 +26,12 @@ from tests.support.problems import raises
 YEARLY = {"epsilon": 1.0, "delta": 1e-9, "per": "year"}
 
 
-def yearly(source: str, **keys: Any) -> Contract:
-    return Contract.model_validate(contract_facts(source) | {"budget": YEARLY} | keys)
+def yearly(source: Any, **keys: Any) -> Contract:
+    own = {"source": source, "budget": YEARLY}
+    return Contract.model_validate(contract_facts() | own | keys)
 
 
-def periodic(source: str, per: str, **keys: Any) -> Contract:
+def periodic(source: Any, per: str, **keys: Any) -> Contract:
     return yearly(source, budget=YEARLY | {"per": per}, **keys)
 
 
@@ -146,6 +148,13 @@ def test_no_file_name_matches_two_years(
         ("week", "{year}-W{week}/*.csv"),
         ("day", "{year}/{month}/{day}/*.csv"),
         ("day", "{day}.{month}.{year}*.csv"),
+        ("year", "{year}-{month}.csv"),
+        ("year", "{year}/{quarter}/*.csv"),
+        ("quarter", "{year}-{month}.csv"),
+        ("month", "{year}-{month}-{day}.csv"),
+        ("week", "{year}-{month}-{day}.csv"),
+        ("lifetime", "{year}-W{week}.csv"),
+        ("lifetime", "{year}/{month}/*.csv"),
     ],
 )
 def test_source_that_determines_the_period_is_accepted(per: Span, source: str) -> None:
@@ -157,9 +166,10 @@ def test_source_that_determines_the_period_is_accepted(per: Span, source: str) -
     [
         ("month", "visits-{month}.csv"),
         ("month", "visits-{year}.csv"),
-        ("month", "{year}-{month}-{day}.csv"),
         ("month", "{year}-{quarter}.csv"),
-        ("year", "{year}-{month}.csv"),
+        ("month", "{year}-W{week}.csv"),
+        ("year", "{year}-W{week}.csv"),
+        ("year", "{year}-{month}-*-{day}*.csv"),
         ("quarter", "{quarter}.csv"),
         ("week", "{year}-{month}.csv"),
         ("day", "{year}-{day}.csv"),
@@ -239,20 +249,89 @@ def test_number_of_rows_must_be_that_of_a_period() -> None:
         yearly("{year}.csv", rows_by_period={"2026": 10**9})
 
 
-def test_column_of_dates_needs_private_numbers_of_rows() -> None:
+def test_tables_of_a_database_are_of_the_budgets_period() -> None:
+    """Several tables are not read together."""
+
+    def named(table: str, per: str) -> Contract:
+        return periodic({"url": "env:CLINIC_DB", "table": table}, per)
+
+    assert named("visits_{year}", "year").for_version("2026").source.table == "visits_2026"
+    for table, per in (("visits_{year}_{month}", "year"), ("visits_{year}", "lifetime")):
+        with raises(families.PERIODS, per=per):
+            named(table, per)
+
+
+def test_column_of_dates() -> None:
     period, private = {"column": "visited"}, {"neighbours": "add-remove"}
     contract = periodic("t.csv", "month", period=period, **private)
     assert contract.terms()["period"] == {"column": "visited", "timezone": "UTC"}
     assert contract.for_version("2026-11").source == "t.csv"
-    for keys in ({}, private | {"privacy_unit": "cell"}):
-        with raises(families.PERIODS):
-            periodic("t.csv", "month", period=period, **keys)
     with raises(families.PERIODS):
-        periodic("t.csv", "lifetime", period=period, **private)
+        periodic("t.csv", "month", period=period, **private, privacy_unit="cell")
     with raises(families.PERIODS, column="c0"):
         periodic("t.csv", "month", period={"column": "c0"}, **private)
     with raises(families.PERIODS, placeholders=("none",)):
         periodic("{year}-{month}.csv", "month", period=period, **private)
+
+
+def test_public_numbers_of_rows_with_dates_are_for_series_only() -> None:
+    """Any other release would read rows by dates that it does not protect."""
+    contract = periodic("t.csv", "year", period={"column": "visited"})
+    with raises(families.PERIOD, column="visited", neighbours="replace-one"):
+        contract.for_version("2026")
+    steps = Cumulative(every="month").series("year", "2026")
+    stepped = contract.for_steps(steps, 3)
+    assert stepped.dates is not None
+    assert stepped.dates.starts == steps.starts[:4]
+    assert not stepped.checks_rows
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_dates_of_a_lifetime_are_for_series_only(neighbours: str) -> None:
+    contract = periodic("t.csv", "lifetime", period={"column": "visited"}, neighbours=neighbours)
+    plain = contract.for_version("v1")
+    assert plain.dates is None
+    assert plain.checks_rows == (neighbours == "replace-one")
+
+
+@pytest.mark.parametrize(
+    ("per", "window", "source", "every", "crossing"),
+    [
+        ("year", "2026", "{year}-{month}.csv", "month", None),
+        ("year", "2026", "{year}-{month}.csv", "quarter", None),
+        ("year", "2026", "{year}-{month}-{day}.csv", "week", None),
+        ("year", "2026", "{year}-{quarter}.csv", "month", "2026-Q1"),
+        ("year", "2026", "{year}.csv", "month", "2026"),
+        ("year", "2026", "{year}-{month}.csv", "week", "2026-01"),
+        ("quarter", "2026-Q2", "{year}-{month}.csv", "month", None),
+        ("lifetime", "2026-01-05", "{year}-W{week}.csv", "week", None),
+        ("lifetime", "2026-01-07", "{year}-W{week}.csv", "week", "2026-W02"),
+        ("lifetime", "2026-01-05", "{year}-{month}.csv", "week", "2026-01"),
+        ("lifetime", "2026-01-01", "{year}-{month}.csv", "quarter", None),
+    ],
+)
+def test_files_show_a_step_if_none_has_rows_of_two(
+    per: str, window: str, source: str, every: str, crossing: str | None
+) -> None:
+    contract = periodic(source, per)
+    own = {"from": window, "steps": 3} if per == "lifetime" else {}
+    series = Cumulative.model_validate({"every": every} | own)
+    steps = series.series(contract.budget.per, "" if own else window)
+    if crossing is not None:
+        with raises(families.PERIOD, label=crossing, every=every):
+            contract.for_steps(steps, 1)
+        return
+    dates = contract.for_steps(steps, 2).dates
+    assert dates is not None
+    assert (dates.starts, dates.span) == (steps.starts[:3], every)
+
+
+def test_a_series_needs_the_step_of_each_row() -> None:
+    steps = Cumulative(every="month").series("year", "2026")
+    table = {"url": "env:CLINIC_DB", "table": "visits_{year}"}
+    for source, per in (("t.csv", "lifetime"), (table, "year")):
+        with raises(families.PERIOD):
+            periodic(source, per).for_steps(steps, 1)
 
 
 @pytest.mark.parametrize(
