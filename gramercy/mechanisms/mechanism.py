@@ -370,8 +370,8 @@ def squared_sensitivity(parameters: PublicParameters, draws: Sequence[int] = ())
 
     In a cumulative series a row has a weight in every sum, so that all its sums together move by
     that times the norm of its weights. A replaced row may leave one step and enter another, and be
-    corrected in between, so that two columns of weights count, also of one column of the table. `draws`: how often each step is
-    drawn; empty for once.
+    corrected in between, so that two columns of weights count, also of one column of the table.
+    `draws`: how often each step is drawn; empty for once.
     """
     of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
     if parameters.neighbours.changed_units == 1:
