@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.due_steps import nothing_due, plans_in_order
+from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
+from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.pipeline.publish.private_table import (
+    copy_folder,
+    remove_abandoned_copies,
+    sums_of_step,
+)
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
 from gramercy.tasks.history import (
@@ -28,7 +33,7 @@ from gramercy.tasks.policy import log_fact, private_flow
 def release(request: Request) -> list[str]:
     """Validate, accumulate, publish; or return what the same request has published before.
 
-    Of a cumulative series, all steps that are complete and missing are published in order.
+    Of a cumulative series, all missing steps up to that of the version are published in order.
 
     Parameters
     ----------
@@ -83,28 +88,35 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
-    for each in plans_in_order(context, plan):
-        name = _publish(context, each, reports)
-        emit_published(context.home, each, name)  # before anything that may still fail
-        done.append(f"{dataset}/{name}")
-        tag_run(context, dataset, *done, charges=True)
-        attach_release(context, dataset, name)
-        with contextlib.suppress(GramercyError):  # the report writes its pages again
-            steps.catalogue(context, dataset, name)
+    before = unfinished_window(context, plan)
+    for last in (plan,) if before is None else (before, plan):
+        for each, name in _published(context, last, reports):
+            emit_published(context.home, each, name)  # before anything that may still fail
+            done.append(f"{dataset}/{name}")
+            tag_run(context, dataset, *done, charges=True)
+            attach_release(context, dataset, name)
+            with contextlib.suppress(GramercyError):  # the report writes its pages again
+                steps.catalogue(context, dataset, name)
     return done
 
 
-def _publish(context: Context, plan: Plan, reports: Sequence[str] | None) -> str:
+def _published(
+    context: Context, plan: Plan, reports: Sequence[str] | None
+) -> Iterator[tuple[Plan, str]]:
+    """Publish a plan, and the steps of a series that are missing before it, oldest first."""
+    missing = missing_steps(context, plan)
     name = steps.replay(context, plan)
-    if name is not None:
-        if reports is not None:
-            steps.check_same_sources(context, plan, name, reports)
-        return name
-    if reports is not None:
-        return steps.publish(context, plan, steps.sum_reports(plan, reports))
-    check_scheduled_version(plan, utc_now())
-    with copy_folder(context.home, plan.contract) as folder:
-        if folder is not None:
-            plan = steps.copy_table(plan, folder)
-        steps.validate(plan.contract)
-        return steps.publish(context, plan, steps.accumulate(plan))
+    if name is not None and reports is not None:
+        steps.check_same_sources(context, plan, name, reports)
+    elif reports is not None:
+        name = steps.publish(context, plan, steps.sum_reports(plan, reports))
+    elif name is None:
+        check_scheduled_version(plan, utc_now())
+        with copy_folder(context.home, plan.contract) as folder:
+            copied = plan if folder is None else steps.copy_table(plan, folder)
+            steps.validate(copied.contract)
+            data = steps.accumulate(copied)
+            for earlier in missing:
+                yield earlier, steps.publish(context, earlier, sums_of_step(earlier, data))
+            name = steps.publish(context, copied, data)
+    yield plan, name

@@ -12,9 +12,10 @@ import pytest
 
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.due_steps import nothing_due, plans_in_order
+from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
 from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
 from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.schemas import families
 from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import bundle_bytes, read_registered, write_request
@@ -46,7 +47,10 @@ def due(request: Request, moment: datetime.datetime) -> list[str]:
     """The versions that a run publishes that is scheduled for a moment."""
     context = Context.default()
     plan = make_plan(context, request, at=moment)
-    return [each.request.version for each in plans_in_order(context, plan)]
+    before = unfinished_window(context, plan)
+    lasts = [plan] if before is None else [before, plan]
+    plans = [each for last in lasts for each in (*missing_steps(context, last), last)]
+    return [each.request.version for each in plans]
 
 
 Runs = Callable[[datetime.datetime], list[str]]

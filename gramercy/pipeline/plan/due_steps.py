@@ -1,7 +1,7 @@
 """What a run of a cumulative series is to publish: every step that is complete and missing.
 
 Steps are published in order. A run for the last complete step first publishes those that are
-missing before it; and a scheduled one also the last steps of the window before, if that was begun.
+missing before it; a scheduled one also the last steps of the window before, if that was begun.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.periods import label_of
 from gramercy.schemas.request import PERIOD
@@ -42,34 +41,25 @@ def nothing_due(context: Context, request: Request, at: datetime.datetime) -> da
     return days.starts[1] + cumulative.lag * _ONE_DAY
 
 
-def plans_in_order(context: Context, plan: Plan) -> list[Plan]:
-    """The plans that are to be published, the given one last.
+def unfinished_window(context: Context, plan: Plan) -> Plan | None:
+    """The last step of the window before that of a scheduled series, if steps are missing there.
 
-    Raises
-    ------
-    SpentFailure
-        If a step before it is spent.
+    None if the series of that window was not begun, or if a step of it is spent or withdrawn: then
+    the steward decides.
     """
-    return [*_of_window_before(context, plan), *missing_steps(context, plan), plan]
-
-
-def _of_window_before(context: Context, plan: Plan) -> list[Plan]:
-    """What is missing in the window before, if its series was begun and no step of it is spent."""
     cumulative, facts, per = plan.request.cumulative, plan.spec.cumulative, plan.contract.budget.per
     if cumulative is None or facts is None or per == "lifetime" or PERIOD not in plan.pattern:
-        return []
+        return None
     before = cumulative.series(per, label_of(per, facts.starts[0] - _ONE_DAY))
     update = {"version": before.labels[-1], "period": None, "new_charge": None}
     last = plan.request.model_copy(update=update)
     charges = _charges(context, plan, last)
-    steps = {each.series.step: each.state for each in charges if each.series is not None}
-    published = [step for step, state in steps.items() if state is ChargeState.PUBLISHED]
-    is_closed = any(state.is_closed for state in steps.values())
-    if not steps or is_closed or len(published) == before.count:
-        return []
-    planned = make_plan(context, last, at=plan.planned_for)
-    own = [] if before.count in published else [planned]
-    return [*missing_steps(context, planned), *own]
+    states = {each.series.step: each.state for each in charges if each.series is not None}
+    published = [state is ChargeState.PUBLISHED for state in states.values()]
+    is_closed = any(state.is_closed for state in states.values())
+    if not states or is_closed or sum(published) == before.count:
+        return None
+    return make_plan(context, last, at=plan.planned_for)
 
 
 def _charges(context: Context, plan: Plan, step: Request) -> list[Charge]:
