@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -325,7 +325,9 @@ class Ledger:
                 checks.check_series(dataset, series, charges)
                 checks.check_order(dataset, series, charges)
                 due = checks.due(dataset, series, guarantee, charges, instead_of)
-                facts = series.facts(first=not charges, included=due == INCLUDED)
+                included = charges[0].release if due == INCLUDED else ""
+                facts = asdict(series.stated(included))
+                facts |= {} if charges else {"registered": series.terms}
             statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, due)
             number = 1 + journal.charge_count(db, dataset)
