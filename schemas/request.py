@@ -255,9 +255,16 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
 
     def key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
         """Digest of everything that determines the release: equal for the same request."""
+        return digest({"version": self.version, **self._facts(contract, scaling)})
+
+    def series_key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
+        """Digest of what all steps of a cumulative series share, with the window of its budget."""
+        window = contract.window(self.version)
+        return digest({"window": window, **self._facts(contract, scaling)})
+
+    def _facts(self, contract: Contract, scaling: ScalingFacts | None) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "dataset": contract.id,
-            "version": self.version,
             "mechanism": self.mechanism.non_default_keys(),
             "normalisation": self.normalisation.model_dump(),
         }
@@ -271,7 +278,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             facts["scaling"] = scaling.model_dump(include={"kind", "rule", "release", "sha256"})
             facts["scaling"] |= self.scaling.model_dump(include={"share"})
             facts["scaling"] |= self.scaling.model_dump(include={"stages"}, exclude_defaults=True)
-        return digest(facts)
+        return facts
 
     def check_delta(self, contract: Contract) -> None:
         """Refuse a delta that allows publishing a whole row."""

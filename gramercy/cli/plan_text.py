@@ -75,11 +75,11 @@ def plan_facts(plan: Plan, preview: BudgetPreview, series: Series | None = None)
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
     replayed = decide(plan, answered) is Decision.ANSWER
-    after = before if replayed else before.after(plan.guarantee)
+    after = before if replayed else before.after(preview.due)
     unfinished, notice = unfinished_period(plan), common_constants(series) if series else None
     return plan.facts() | {
         "published_as": answered.release if answered and replayed else None,
-        "admitted": replayed or before.admits(plan.guarantee),
+        "admitted": replayed or before.admits(preview.due),
         "budget_before": budget_facts(Account(plan.contract.id, before)),
         "budget_after": budget_facts(Account(plan.contract.id, after)),
         "more_like_this": after.charges_left(plan.guarantee),
@@ -200,7 +200,7 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
     if outcome.kind != "charged":
         style = "green" if outcome.kind == "free" else "red"
         return {"budget": budget_line(before), "effect": Text(outcome.words, style=style)}
-    after = before.after(plan.guarantee)
+    after = before.after(preview.due)
     line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
     return {"budget before": budget_line(before), "budget after": line}
 

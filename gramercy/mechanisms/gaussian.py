@@ -12,6 +12,7 @@ docs/mechanisms/gaussian.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -71,8 +72,11 @@ class Gaussian(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Mu = Delta_F / s."""
-        squared = squared_sensitivity(self.parameters, self.parameters.draws)
-        return Guarantee(gaussian_mu(squared, self.scale))
+        return self.guarantee_of_draws(())
+
+    def guarantee_of_draws(self, draws: Sequence[int]) -> Guarantee:
+        """The exact guarantee of all steps of a series, drawn so often; empty for once each."""
+        return Guarantee(gaussian_mu(squared_sensitivity(self.parameters, draws), self.scale))
 
     @property
     def law(self) -> NoiseLaw:

@@ -69,8 +69,6 @@ class PublicParameters:
     grouped: bool = False
     # the steps of a cumulative series, of which every one publishes a weighted sum; None without
     series: PrefixSums | None = None
-    # how often each of its steps is drawn; empty for once
-    draws: tuple[int, ...] = ()
     # standard deviation of the noise of the decoded sum, relative to that of what a step publishes
     spread: float = 1.0
 

@@ -7,8 +7,10 @@ from enum import Enum
 
 from gramercy.ledger import Charge, Statement, check_budget, spent_failure
 from gramercy.ledger.entry import datasets_with_same_source
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.step_charges import due
 from gramercy.schemas import families
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.errors import BudgetRefused
@@ -53,6 +55,7 @@ class BudgetPreview:
     """What the ledger records about the budget and the request of a plan."""
 
     statement: Statement  # the budget before the release, registered or as the contract declares it
+    due: Guarantee  # what the release would be charged, if it is not free
     # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
     # other data sets that read the same table; their budgets are separate from this one
@@ -64,7 +67,8 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
     ledger, contract = context.ledger, plan.contract
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
-    return BudgetPreview(statement, ledger.find_charge(contract.id, plan.key), sharing)
+    previous = ledger.find_charge(contract.id, plan.key)
+    return BudgetPreview(statement, due(ledger, plan), previous, sharing)
 
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
@@ -94,7 +98,7 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     """
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:
-        check_budget(plan.contract.id, preview.statement, plan.guarantee)
+        check_budget(plan.contract.id, preview.statement, preview.due)
     elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
 

@@ -67,6 +67,8 @@ class Calibration:
     # the mechanism before the counts showed that cells are missing: `mechanism` and `missing`
     # together have its mu; None if the counts did not show it
     planned: Mechanism | None = None
+    # how often each step of a series is drawn, up to this one; empty in a plan, and without
+    draws: tuple[int, ...] = ()
 
     @property
     def constants_noise(self) -> ConstantsNoise | None:
@@ -89,6 +91,8 @@ class Calibration:
         which is not known before the first draw.
         """
         alone = (self.planned or self.mechanism).guarantee
+        if self.draws and isinstance(self.mechanism, Gaussian):
+            alone = self.mechanism.guarantee_of_draws(self.draws)
         if self.added is None:
             return alone
         others = [each.guarantee.mu for each in (self.pilot, self.lost) if each is not None]
@@ -139,6 +143,8 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     else:
         calibration = Calibration(mechanism_type.from_spec(requested, parameters))
     check_guarantee(mechanism_type.name, calibration.guarantee, requested)
+    if spec.cumulative is not None and spec.cumulative.draws:
+        calibration = replace(calibration, draws=spec.cumulative.all_draws)
     if spec.folds > 1:
         if not calibration.mechanism.closed_under_sums:
             raise families.REQUEST_USE(
@@ -402,8 +408,7 @@ def _series_parameters(facts: CumulativeFacts | None) -> dict[str, Any]:
     if facts is None:
         return {}
     series = PrefixSums(facts.steps)
-    draws = facts.all_draws if facts.draws else ()
-    return {"series": series, "draws": draws, "spread": UNIT * series.spread(facts.summed)}
+    return {"series": series, "spread": UNIT * series.spread(facts.summed)}
 
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:

@@ -71,7 +71,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
     curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
     counts = plan.calibration.constants_noise
     before, charged = preview.statement, budget_effect(plan, preview).kind == "charged"
-    after = before.after(plan.guarantee) if charged else before
+    after = before.after(preview.due) if charged else before
     return plan_page(
         PlanFacts(
             title=contract.title,

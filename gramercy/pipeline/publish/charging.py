@@ -37,6 +37,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.step_charges import due, kind_of_dates, series_charge
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
 from gramercy.pipeline.publish.drawing import (
@@ -46,7 +47,7 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     scaled,
 )
-from gramercy.pipeline.publish.earlier_steps import charged, with_earlier_steps
+from gramercy.pipeline.publish.earlier_steps import with_earlier_steps
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -144,7 +145,7 @@ class LockedRequest:
             the ledger; writes the release into the folder.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
-        guarantee = charged(plan)
+        series = series_charge(plan, kind_of_dates(plan.contract))
         with archive.staging(self.dataset, sweep_first=True) as staged:
             self.check_ledger_is_complete()
             self.check_space()
@@ -154,9 +155,10 @@ class LockedRequest:
                 plan.contract,
                 plan.request.version,
                 plan.key,
-                guarantee,
+                plan.guarantee,
                 fingerprint,
                 instead_of=plan.request.new_charge,
+                series=series,
             )
             try:
                 head = self.context.record_head(outside=True)
@@ -266,7 +268,7 @@ def replay(context: Context, plan: Plan) -> str | None:
         if charge is None:
             # Refuse now what would be refused after reading the table.
             run.check_ledger_is_complete()
-            check_budget(run.dataset, statement, charged(plan))
+            check_budget(run.dataset, statement, due(run.ledger, plan))
             run.check_space()
             return None
     changed: bool | None = None  # of a table that is copied, it is not known

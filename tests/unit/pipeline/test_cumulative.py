@@ -11,14 +11,18 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.budget_preview import preview_budget
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.pipeline.publish.charging import publish, replay
-from gramercy.pipeline.publish.earlier_steps import missing_steps
 from gramercy.pipeline.publish.private_table import accumulate
+from gramercy.schemas import families
 from tests.support.factories import write_request
+from tests.support.problems import raises
 
 QUARTERLY: dict[str, Any] = {
     "rows": 900,
@@ -109,3 +113,67 @@ def test_steps_are_drawn_in_order_and_add_up(tmp_path: Path, normalisation: Any)
     assert replay(Context.default(), planned(request)) == third.manifest.release
     (statement,) = Context.default().ledger.statements("toy")
     assert statement.total.mu == pytest.approx(third.manifest.guarantee.mu, rel=1e-9)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_a_step_is_not_drawn_before_those_before_it(tmp_path: Path) -> None:
+    plan = planned(written(tmp_path, "2026-Q1-02", visits()))
+    with raises(families.PERIOD):
+        publish(Context.default(), plan, accumulate(plan))
+    assert Context.default().ledger.charges("toy") == ()
+
+
+def interrupted(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charge a plan, and fail before its noise is drawn."""
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError
+
+    sums = accumulate(plan)
+    with monkeypatch.context() as patch:
+        patch.setattr("gramercy.pipeline.publish.charging.draw_into", fail)
+        with pytest.raises(RuntimeError):
+            publish(Context.default(), plan, sums)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_a_spent_step_blocks_later_ones_until_it_is_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The growth of the guarantee is charged, and stated by that step and all later ones."""
+    (first,) = catch_up(written(tmp_path, "2026-Q1-01", visits()))
+    spent = planned(written(tmp_path, "2026-Q1-02", visits()))
+    interrupted(spent, monkeypatch)
+    last = written(tmp_path, "2026-Q1-03", visits())
+    with raises(families.SPENT, version="2026-Q1-03", earlier="2026-Q1-02"):
+        catch_up(last)
+    context = Context.default()
+    before = context.ledger.statement("toy", "2026-Q1").total.mu
+    assert before == pytest.approx(first.manifest.guarantee.mu, rel=1e-9)
+    again = spent.with_new_charge("2026-Q1-02-r2")
+    assert preview_budget(context, again).due.mu > 0
+    publish(context, again, accumulate(again))
+    (third,) = catch_up(last)
+    assert third.manifest.cumulative.draws == (1, 2, 1)
+    prefixes = PrefixSums(3)
+    expected = prefixes.squared_norm([1, 2, 1]) / prefixes.squared_norm()
+    total = context.ledger.statement("toy", "2026-Q1").total.mu
+    for mu in (total, third.manifest.guarantee.mu):
+        assert (mu / before) ** 2 == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_groups_of_a_series_add_up(tmp_path: Path) -> None:
+    table = visits().assign(ward=lambda frame: np.where(frame.index % 3, "A", "B"))
+    columns = {"c0": {"lower": -5.0, "upper": 5.0}, "ward": {"levels": ["A", "B"]}}
+    keys = {"by": "ward", "normalisation": CLIP, "contract": {"columns": columns}}
+    *_, second = catch_up(written(tmp_path, "2026-Q1-02", table, **keys))
+    facts, step = second.manifest, months(table)
+    assert [len(each.raw) for each in second.groups] == [2, 2, 2]
+    for level, group in zip(("A", "B", None), facts.groups, strict=True):
+        exact = int(((table.ward == level) & (step > 0) & (step <= 2)).sum())
+        assert abs(group.rows.observed - exact) < 5 * group.rows.sd
+    total = sum(
+        x.raw * rows.rows.value for x, rows in zip(second.groups, facts.groups, strict=True)
+    )
+    assert np.allclose(total / facts.rows.value, second.raw)

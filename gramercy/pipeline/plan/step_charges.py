@@ -1,0 +1,128 @@
+"""What a step of a cumulative series is charged, and the charges of the steps before it.
+
+The first step is charged for all steps of its window, and a later one costs nothing, unless it was
+drawn before and is drawn again.
+"""
+
+from __future__ import annotations
+
+from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
+from gramercy.ledger.series import SeriesAccount
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.schemas import families
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.steps import StepDays
+from gramercy.tables.formats.reader import schema_of
+from gramercy.tables.formats.source import open_source
+
+BY_FILES = "files"
+
+
+def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
+    """The step of a plan as the ledger registers it; None without a series.
+
+    `kind`: the type of the column of dates; see `kind_of_dates`.
+    """
+    facts, contract, request = plan.spec.cumulative, plan.contract, plan.request
+    if facts is None:
+        return None
+    days = facts.days(contract.window(request.version))
+    dates = contract.period
+    instants = days.instants("UTC" if dates is None else dates.timezone)
+    return SeriesCharge(
+        series=request.series_key(contract, plan.spec.scaling),
+        step=facts.step,
+        every=facts.every,
+        boundaries=tuple(each.isoformat() for each in instants),
+        column="" if dates is None else dates.column,
+        kind=kind,
+    )
+
+
+def kind_of_dates(contract: Contract) -> str:
+    """The type of the column whose dates give the step of a row; reads the schema of the table."""
+    if contract.period is None:
+        return BY_FILES
+    return schema_of(open_source(contract.source)).get(contract.period.column, "")
+
+
+def due(ledger: Ledger, plan: Plan) -> Guarantee:
+    """What a plan would be charged, as the ledger is now; see `Ledger.due`.
+
+    Whether it may be charged at all is decided when it is.
+    """
+    series, charges = series_charge(plan), _charges(ledger, plan)
+    if series is None or not charges:
+        return plan.guarantee
+    charged = [each.series for each in charges if each.series is not None]
+    return SeriesAccount.of(charges[0].guarantee, charged).price(series.step)
+
+
+def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
+    """How often every step up to that of a plan will have been drawn when the plan is."""
+    facts = plan.spec.cumulative
+    draws = [0] * (facts.step if facts else 0)
+    for charge in _charges(ledger, plan):
+        if charge.series is not None and charge.series.step <= len(draws):
+            draws[charge.series.step - 1] += 1
+    draws[-1:] = [each + 1 for each in draws[-1:]]
+    return tuple(draws)
+
+
+def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
+    """The charge of every step before that of a plan: the published one, or the last; or None."""
+    facts = plan.spec.cumulative
+    found: list[Charge | None] = [None] * (facts.step - 1 if facts else 0)
+    for charge in () if ledger is None else _charges(ledger, plan):
+        number = charge.series.step if charge.series else 0
+        if 1 <= number <= len(found):
+            earlier = found[number - 1]
+            found[number - 1] = earlier if earlier and earlier.is_published else charge
+    return found
+
+
+def missing_steps(context: Context, plan: Plan) -> list[Plan]:
+    """Plans of the steps that must be published before that of a plan, oldest first.
+
+    Raises
+    ------
+    SpentFailure
+        If one of them is spent: later ones cannot be decoded without it.
+    """
+    found, days = earlier_charges(context.existing_ledger, plan), _days(plan)
+    missing = []
+    for label, charge in zip(days.labels if days else (), found, strict=False):
+        if charge is not None and charge.state.is_closed:
+            raise step_is_spent(plan, charge)
+        if charge is None or not charge.is_published:
+            update = {"version": label, "period": None, "new_charge": None}
+            request = plan.request.model_copy(update=update)
+            missing.append(make_plan(context, request, at=plan.planned_for))
+    return missing
+
+
+def step_is_spent(plan: Plan, charge: Charge) -> Exception:
+    """The error for a step that cannot be decoded, because an earlier one is spent."""
+    reason = spent_failure(plan.contract.id, charge).sentence
+    return families.SPENT(
+        "{version} needs the numbers of all steps before it. {reason}",
+        "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
+        "{earlier} --new-charge'. 'gramercy plan' with the same options shows the charge.",
+        version=plan.request.version,
+        reason=reason,
+        earlier=charge.version,
+    )
+
+
+def _charges(ledger: Ledger, plan: Plan) -> tuple[Charge, ...]:
+    series = series_charge(plan)
+    if series is None:
+        return ()
+    return ledger.series_charges(plan.contract, plan.request.version, series)
+
+
+def _days(plan: Plan) -> StepDays | None:
+    facts = plan.spec.cumulative
+    return None if facts is None else facts.days(plan.contract.window(plan.request.version))
