@@ -162,7 +162,6 @@ class Timeline:
         """The charges."""
         return tuple(each.charge for each in self.events if each.charge)
 
-
     def facts(self) -> dict[str, Any]:
         """The timeline as plain data."""
         return {
