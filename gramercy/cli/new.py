@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -54,6 +55,13 @@ def new(
             metavar="URL", help="Database of the table: env:NAME, or a URL without credentials."
         ),
     ] = None,
+    grows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The table grows; COLUMN has the date of each row. Drafts weekly releases.",
+        ),
+    ] = None,
     no_ask: Annotated[
         bool,
         typer.Option("--no-ask", help="Ask nothing; leave unknown values empty, to be filled in."),
@@ -78,7 +86,7 @@ def new(
     if id_ is not None:
         parse(_DatasetId, {"id": id_}, "--id", RequestError)
     names = parse_names(columns) if columns is not None else None
-    proposal = draft(table, id_, names, database)
+    proposal = draft(table, id_, names, database, grows)
     target = folder if folder is not None else Path(proposal.id)
     check_absent(proposal, target)
     dialogue = None
@@ -95,42 +103,59 @@ def new(
             raise
     elif names is None:
         proposal = proposal.without_identifiers()
-    contract, request = write(proposal, target)
+    written = write(proposal, target)
     if dialogue is not None:
         dialogue.forget()
-    next_command = f"gramercy plan {shlex.quote(str(request))}"
     if json:
-        columns_of = {"columns": list(proposal.columns), "left_out": dict(proposal.left_out)}
-        files = {"contract": str(contract), "request": str(request)}
-        terminal.print_json({**files, **columns_of, "next": next_command})
-        return
+        columns_of = {"columns": list(proposal.candidates), "left_out": dict(proposal.left_out)}
+        files = {path.stem: str(path) for path in written}
+        plan_of = f"gramercy plan {shlex.quote(str(_first(written)))}"
+        terminal.print_json({**files, **columns_of, "next": plan_of})
+    else:
+        _say_what_next(proposal, written, was_asked=dialogue is not None)
+
+
+def _first(written: Sequence[Path]) -> Path:
+    """The request that is published first: that of the constants, if they have one."""
+    return written[-1]
+
+
+def _say_what_next(proposal: Draft, written: Sequence[Path], *, was_asked: bool) -> None:
+    contract, *requests = written
     left_out = f"; {len(proposal.left_out)} left out: see the file" if proposal.left_out else ""
-    count = len(proposal.columns)
+    count = len(proposal.candidates)
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
-    terminal.say("         ", terminal.bold(str(request)))
-    if dialogue is None:
+    for request in requests:
+        terminal.say("         ", terminal.bold(str(request)))
+    first = shlex.quote(str(_first(written)))
+    if not was_asked:
         terminal.say("Fill in the empty values, and delete the columns that must stay private.")
     else:
-        if any(column.kind == "any" for column in proposal.columns.values()):
+        if any(column.kind == "any" for column in proposal.candidates.values()):
             terminal.say("The table states no types: a column of words may be declared as numbers.")
-        check = f"gramercy check {shlex.quote(str(request))}"
-        terminal.say(f"First: {check}", "  (reads every row, without a charge)")
-    terminal.say(f"Then: {next_command}")
+        terminal.say(f"First: gramercy check {first}", "  (reads every row, without a charge)")
+    terminal.say(f"Then: gramercy plan {first}")
+    if proposal.dates is not None:
+        weekly = shlex.quote(str(requests[0]))
+        terminal.say(f"Then: gramercy release {first}", "  (once, for the constants)")
+        terminal.say(f'Then, every week: gramercy serve {weekly} --cron "0 6 * * 1"')
 
 
-_NAMES = ("contract.yaml", "request.yaml")
+_NAMES = ("contract.yaml", "request.yaml", "constants.yaml")  # the last for a growing table
 
 
-def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
-    """Write contract and request into a folder, which may exist; never overwrites a file."""
-    contract, request = check_absent(draft, folder)
+def write(draft: Draft, folder: Path) -> list[Path]:
+    """Write contract and requests into a folder, which may exist; never overwrites a file."""
+    paths = check_absent(draft, folder)
     folds = 1  # more where the draft states enough to know that they cost nothing
     if draft.rows is not None and draft.unit is None:
         width = sum(len(column.levels or [None]) for column in draft.columns.values())
         folds = folds_of_draft(draft.rows, width, draft.release_epsilon, draft.release_delta)
     facts = {
         **vars(draft),
+        "columns": draft.candidates,
+        "left_out": {name: why for name, why in draft.left_out.items() if name != draft.dates},
         "source": _source(folder, draft),
         "counted": "rows" if draft.unit is None else "persons",
         "folds": folds,
@@ -145,16 +170,16 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
     templates.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in (contract, request):
+        for path in paths:
             text = templates.get_template(path.name).render(facts)
             with path.open("x", encoding="utf-8") as stream:
                 undo.callback(path.unlink)
                 stream.write(text)
         undo.pop_all()  # both were written
-    return contract, request
+    return paths
 
 
-def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
+def check_absent(draft: Draft, folder: Path) -> list[Path]:
     """The files to write; checked before the questions."""
     is_file = draft.database is None
     if is_file and Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
@@ -163,8 +188,8 @@ def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
             "Choose another one with --folder.",
             folder=str(folder),
         )
-    contract, request = (folder / name for name in _NAMES)
-    for path in (contract, request):
+    paths = [folder / name for name in (_NAMES if draft.dates else _NAMES[:2])]
+    for path in paths:
         if os.path.lexists(path):
             raise families.OUTPUT(
                 "{path} already exists.",
@@ -172,7 +197,7 @@ def check_absent(draft: Draft, folder: Path) -> tuple[Path, Path]:
                 path=str(path),
             )
     check_output_folder("--folder", folder)
-    return contract, request
+    return paths
 
 
 def _source(folder: Path, draft: Draft) -> str:

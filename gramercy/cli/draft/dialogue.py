@@ -135,24 +135,33 @@ class Dialogue:
             account = getpass.getuser() or None
         self._draft = self._draft.with_proposed_columns()
         title = self._draft.id.replace("-", " ").capitalize()
-        self._answer(title=title, curator=account, epsilon=_EPSILON, rows=self._counted)
+        rows = None if self._draft.dates else self._counted
+        self._answer(title=title, curator=account, epsilon=_EPSILON, rows=rows)
+        if self._draft.date_columns and self._draft.dates is None:
+            self._ask_growth()
 
     def _parts(self) -> dict[str, tuple[str, Callable[[], None]]]:
         """Each part's value in words, empty if it must be answered, and the question for it."""
         draft = self._draft
         budget = f"epsilon={draft.epsilon:g}, delta={draft.delta:g}, for all releases together"
         release = f"epsilon={draft.release_epsilon:g}, for the first release"
+        if draft.dates is not None:
+            budget = budget.replace("together", "of one year of rows")
+            release = f"epsilon={draft.release_epsilon:g}, for all weeks of a year together"
 
         def ask_release() -> None:
             default = f"{draft.release_epsilon:g}"
             epsilon = _ask("Epsilon of the first release", _number(float), default)
             self._answer(release_epsilon=epsilon)
 
+        growth = {} if draft.per and draft.dates is None else {"grows": _growth(draft)}
         return {
             **{
                 key: (getattr(draft, key) or "", partial(self._ask_text, key, question))
                 for key, question in _TEXTS.items()
+                if key != "version" or draft.dates is None
             },
+            **{name: (text, self._ask_growth) for name, text in growth.items()},
             "protects": (_protection(draft), self._ask_unit),
             "rows": (_rows(draft), self._ask_rows),
             "columns": (_columns_text(draft), self._ask_columns),
@@ -166,6 +175,29 @@ class Dialogue:
             return answer
 
         self._answer(**{key: _ask(question, valid, getattr(self._draft, key))})
+
+    def _ask_growth(self) -> None:
+        """Whether rows are added all the time, and the column with their dates."""
+        draft = self._draft
+        question = (
+            "Does the table grow? (Then every week can have a release of all rows so far, and one "
+            "charge pays for a year of them)"
+        )
+        if not Confirm.ask(question, console=terminal.err, default=False):
+            self._draft = draft if draft.dates is None else draft.not_growing()
+            self._answer(rows=self._draft.rows or self._counted)
+            return
+        names = [*dict.fromkeys([*draft.date_columns, *draft.columns, *draft.left_out])]
+
+        def valid(answer: str) -> Draft:
+            if answer not in names:
+                raise wordings.answer_not_a_column(answer, most_similar_first(answer, names))
+            return draft.growing(answer)
+
+        default = next(iter(draft.date_columns), None)
+        question = "Column with the date of a row, which never changes"
+        self._draft = _ask(question, valid, default)
+        self._answer(delta=None)
 
     def _ask_unit(self) -> None:
         columns = self._draft.columns
@@ -187,11 +219,16 @@ class Dialogue:
             public = _ask_if_public("persons")
             persons = _ask(f"{'N' if public else 'Approximate n'}umber of persons", _number(int, 1))
             rows = _ask("Approximate number of rows", _number(int, persons))
+            self._draft = self._draft if self._draft.dates is None else self._draft.not_growing()
+        elif self._draft.dates is not None:
+            return
         neighbours = Neighbours.REPLACE_ONE if public else Neighbours.ADD_REMOVE
         self._answer(unit=unit, persons=persons, rows=rows, neighbours=neighbours, delta=None)
 
     def _ask_rows(self) -> None:
-        if self._draft.unit is not None:
+        if self._draft.dates is not None:
+            self._answer(rows=_ask("Approximate number of rows in a year", _number(int, 1)))
+        elif self._draft.unit is not None:
             least = self._draft.persons or 1
             self._answer(rows=_ask("Approximate number of rows", _number(int, least)))
         elif _ask_if_public("rows"):
@@ -378,6 +415,12 @@ _ANSWERS: dict[str, Callable[[Columns], dict[str, Column]]] = {
 }
 
 
+def _growth(draft: Draft) -> str:
+    if draft.dates is None:
+        return "no"
+    return f"a release every week, of all rows of the year so far; dates are in {draft.dates}"
+
+
 def _protection(draft: Draft) -> str:
     if draft.unit is None:
         several = ", ".join(person_columns(draft.columns)[:3])
@@ -390,6 +433,8 @@ def _protection(draft: Draft) -> str:
 def _rows(draft: Draft) -> str:
     if draft.rows is None:
         return ""
+    if draft.dates is not None:
+        return f"about {draft.rows} in a year; the exact number is private"
     if draft.unit is not None:
         return f"about {draft.rows}"
     if draft.neighbours.count_is_public:

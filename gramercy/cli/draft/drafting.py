@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.contract import MAX_COLUMNS
@@ -27,6 +28,7 @@ from gramercy.schemas.periods import (
     with_period,
     without_placeholders,
 )
+from gramercy.schemas.request import PERIOD
 from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.tables.formats.csv_format import look_like_data
 from gramercy.tables.formats.reader import MIXED, PARTIAL, schema_of
@@ -51,7 +53,8 @@ _PERSONS = {
     *("patient", "person", "subject", "participant", "respondent", "client", "customer"),
     *("member", "user", "student", "pupil", "employee", "household", "case", "mrn"),
 }
-_DATES = {"date", "datetime", "timestamp", "dob", "birthday", "birthdate"}
+_BIRTHS = {"birth", "dob", "birthday", "birthdate"}
+_DATES = {"date", "datetime", "timestamp", *_BIRTHS}
 _TEXTS = {
     *("name", "surname", "firstname", "lastname", "comment", "comments", "note", "notes"),
     *("text", "description", "address", "street", "email", "phone", "url", "remark", "remarks"),
@@ -122,6 +125,40 @@ class Draft:
     written: CsvFormat | None = None  # the format of CSV, if the contract must state it
     # the URL of the database, if `source` is the name of a table in one
     database: str | None = None
+    # the column with the date of a row, if the table grows; and those that may be it
+    dates: str | None = None
+    date_columns: tuple[str, ...] = ()
+    constants: str = ""  # the version of the release with the constants of a growing table
+
+    def growing(self, dates: str) -> Draft:
+        """The draft for a table that grows by rows with these dates: a release every week.
+
+        Their number is private, and the budget is for a year of the data. The constants are those
+        of the year before, whose budget pays for them.
+        """
+        if not self.columns.keys() - {dates}:
+            raise families.DRAFT(
+                "No other column than '{column}' is left to publish.",
+                "Name a column of dates that is not to be published.",
+                column=dates,
+            )
+        return replace(
+            self,
+            dates=dates,
+            per="year",
+            version=PERIOD,
+            constants=f"{last_complete('year', datetime.date.today())}-constants",
+            neighbours=Neighbours.ADD_REMOVE,
+            rows=None,
+            unit=None,
+            persons=None,
+        )
+
+    def not_growing(self) -> Draft:
+        """The draft for a table that does not grow."""
+        today = datetime.date.today().isoformat()
+        relation = Neighbours.REPLACE_ONE
+        return replace(self, dates=None, per=None, version=today, neighbours=relation, rows=None)
 
     @property
     def table(self) -> AnySource:
@@ -134,8 +171,9 @@ class Draft:
 
     @property
     def candidates(self) -> dict[str, Column]:
-        """The columns that can be published: not the one that identifies persons."""
-        return {name: each for name, each in self.columns.items() if name != self.unit}
+        """The columns that can be published: not that of persons, nor that of dates."""
+        others = {self.unit, self.dates}
+        return {name: each for name, each in self.columns.items() if name not in others}
 
     def with_proposed_columns(self) -> Draft:
         """The draft with columns to be published without bounds, or left out.
@@ -161,8 +199,9 @@ class Draft:
 
         They are listed as left out, unless no other column is there.
         """
-        kept = {name: each for name, each in self.columns.items() if _is_measure(name)}
-        others = {name: _NOT_A_MEASURE for name in self.columns if name not in kept}
+        columns = self.candidates
+        kept = {name: each for name, each in columns.items() if _is_measure(name)}
+        others = {name: _NOT_A_MEASURE for name in columns if name not in kept}
         left_out = {**self.left_out, **others}
         return replace(self, columns=kept, left_out=left_out) if kept else self
 
@@ -172,10 +211,12 @@ def draft(
     name: str | None = None,
     columns: Iterable[str] | None = None,
     database: str | None = None,
+    dates: str | None = None,
 ) -> Draft:
     """Propose a contract and a request for a table; reads headers and schemas, but no row.
 
-    ``{year}``, ``{month}`` and other placeholders in the table stand for the period.
+    ``{year}``, ``{month}`` and other placeholders in the table stand for the period. `dates`: the
+    column with the date of a row, if the table grows.
     """
     if not table.strip():
         raise families.DRAFT("TABLE must not be empty.", "Name the table's file or folder.")
@@ -191,6 +232,8 @@ def draft(
         present = with_period(table, span, last_complete(span, today)) if span else table
         source = open_source(_database_table(database, present))
     schema = schema_of(source)
+    if dates is not None:
+        check_dates(dates, table, span, schema)
     names = list(schema) if columns is None else list(columns)
     if columns is None and not source.states_names and look_like_data(schema):
         raise families.DRAFT(
@@ -208,6 +251,8 @@ def draft(
                 table=table,
             )
     reasons = {column: _exclusion_reason(column, schema[column]) for column in names}
+    if columns is not None:  # the others are neither published nor mentioned
+        schema = {column: kind for column, kind in schema.items() if column in [*names, dates]}
     publishable = {column: Column(schema[column]) for column in names if not reasons[column]}
     if not publishable:
         raise families.DRAFT(
@@ -223,7 +268,7 @@ def draft(
             count=len(publishable),
             most=MAX_COLUMNS,
         )
-    return Draft(
+    made = Draft(
         id=name or default_id(table),
         source=table,
         written=written,
@@ -232,7 +277,29 @@ def draft(
         left_out={column: reason for column, reason in reasons.items() if reason},
         per=span,
         version=last_complete(span, today) if span else today.isoformat(),
+        date_columns=() if span else tuple(_dated(schema)),
     )
+    return made if dates is None else made.growing(dates)
+
+
+def check_dates(column: str, table: str, span: Span | None, schema: Mapping[str, str]) -> None:
+    """Refuse a column of dates that is not in the table, or where names of files have the dates."""
+    if span is not None:
+        raise families.DRAFT(
+            "--grows cannot be used with placeholders in {table}: each {span} has files of its "
+            "own.",
+            "Remove --grows, and add 'cumulative' to the request: see docs/how-to/cumulative.md.",
+            table=table,
+            span=span,
+        )
+    if column not in schema:
+        raise families.DRAFT(
+            "--grows: {table} does not have a column '{column}'.",
+            "Columns, most similar first: {similar}.",
+            column=column,
+            table=table,
+            similar=", ".join(most_similar_first(column, schema)),
+        )
 
 
 def parse_names(text: str) -> list[str]:
@@ -324,6 +391,16 @@ def _words(name: str) -> list[str]:
 def _names_identifier(name: str) -> bool:
     words = [word for word in _words(name) if not word.isdigit()]
     return bool(words) and (words[-1] in _IDENTIFIERS or {*words} <= _ROW_NUMBERS)
+
+
+def _dated(schema: Mapping[str, str]) -> Iterator[str]:
+    """The columns that may have the dates of rows, by their types or their names."""
+    for name, kind in schema.items():
+        words = {*_words(name)}
+        states_date = kind.lower().startswith(("date", "timestamp"))
+        is_named = kind in {"text", "any"} and words & _DATES
+        if (states_date or is_named) and not words & _BIRTHS:
+            yield name
 
 
 def _is_measure(name: str) -> bool:
