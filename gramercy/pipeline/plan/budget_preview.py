@@ -10,10 +10,10 @@ from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import due
+from gramercy.pipeline.plan.step_charges import due, earlier_charges, spent_step, step_is_spent
 from gramercy.schemas import families
 from gramercy.schemas.budget import BudgetEffect
-from gramercy.schemas.errors import BudgetRefused
+from gramercy.schemas.errors import BudgetRefused, SpentFailure
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.problem import Notice
@@ -58,6 +58,8 @@ class BudgetPreview:
     due: Guarantee  # what the release would be charged, if it is not free
     # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
+    # the first step before that of the plan which is spent, so that this one cannot be drawn
+    spent_step: Charge | None = None
     # other data sets that read the same table; their budgets are separate from this one
     sharing_datasets: tuple[str, ...] = ()
 
@@ -68,7 +70,8 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
     previous = ledger.find_charge(contract.id, plan.key)
-    return BudgetPreview(statement, due(ledger, plan), previous, sharing)
+    spent = spent_step(earlier_charges(ledger, plan))
+    return BudgetPreview(statement, due(ledger, plan), previous, spent, sharing)
 
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
@@ -85,7 +88,7 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
         return BudgetEffect("refused", str(spent_failure(plan.contract.id, previous)))
     try:
         check_preview(plan, preview)
-    except BudgetRefused as refusal:
+    except (BudgetRefused, SpentFailure) as refusal:
         return BudgetEffect("refused", str(refusal))
     return BudgetEffect("charged", "It would be charged. A charge is never refunded.")
 
@@ -98,6 +101,8 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     """
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:
+        if preview.spent_step is not None:
+            raise step_is_spent(plan, preview.spent_step)
         check_budget(plan.contract.id, preview.statement, preview.due)
     elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
