@@ -13,6 +13,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.steps import StepDays
 from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import open_source
@@ -83,27 +84,35 @@ def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
     return found
 
 
-def missing_steps(context: Context, plan: Plan) -> list[Plan]:
-    """Plans of the steps that must be published before that of a plan, oldest first.
+def missing_labels(ledger: Ledger | None, plan: Plan) -> list[str]:
+    """The versions that must be published before that of a plan, oldest first.
 
     Raises
     ------
     SpentFailure
         If one of them is spent: later ones cannot be decoded without it.
     """
-    found, days = earlier_charges(context.existing_ledger, plan), _days(plan)
+    found, days = earlier_charges(ledger, plan), _days(plan)
     missing = []
     for label, charge in zip(days.labels if days else (), found, strict=False):
         if charge is not None and charge.state.is_closed:
             raise step_is_spent(plan, charge)
         if charge is None or not charge.is_published:
-            update = {"version": label, "period": None, "new_charge": None}
-            request = plan.request.model_copy(update=update)
-            missing.append(make_plan(context, request, at=plan.planned_for))
+            missing.append(label)
     return missing
 
 
-def step_is_spent(plan: Plan, charge: Charge) -> Exception:
+def missing_steps(context: Context, plan: Plan) -> list[Plan]:
+    """Plans of the steps in `missing_labels`."""
+    steps = []
+    for label in missing_labels(context.existing_ledger, plan):
+        update = {"version": label, "period": None, "new_charge": None}
+        request = plan.request.model_copy(update=update)
+        steps.append(make_plan(context, request, at=plan.planned_for))
+    return steps
+
+
+def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
     """The error for a step that cannot be decoded, because an earlier one is spent."""
     reason = spent_failure(plan.contract.id, charge).sentence
     return families.SPENT(
