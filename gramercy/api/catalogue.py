@@ -11,6 +11,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
+from gramercy.api.series import Series
 from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.archive.seal.signing import read_public_key
 from gramercy.archive.store.opening import open_archive
@@ -118,6 +119,8 @@ class Catalogue(Mapping[str, Release]):
     def periods(self, dataset: str) -> Periods:
         """The periods of a data set: their releases, their numbers over time, and their pool.
 
+        Of a period with a cumulative series, its newest step; see `series` for all of them.
+
         Raises
         ------
         UnknownRelease
@@ -128,6 +131,27 @@ class Catalogue(Mapping[str, Release]):
             If one of them differs from what was sealed.
         """
         return Periods(self._archive, dataset, self._contents.list_all(self._names(dataset)))
+
+    def series(self, dataset: str, window: str | None = None) -> Series:
+        """The cumulative series of a data set: its steps, and their numbers over time.
+
+        Parameters
+        ----------
+        dataset
+            Id of the data set.
+        window
+            The period of the budget, such as ``2026``; by default, that of the newest step.
+
+        Raises
+        ------
+        UnknownRelease
+            If the data set has no release.
+        RequestError
+            If none of its releases is a step of a series.
+        BundleError
+            If one of them differs from what was sealed.
+        """
+        return Series(self._archive, self._contents.list_all(self._names(dataset)), window)
 
     def search(self, words: str = "") -> pd.DataFrame:
         """The releases whose id, title, curator, version, mechanism or columns contain words.

@@ -128,8 +128,8 @@ class Periods(Mapping[str, Release]):
         if not self._listed:
             raise families.PERIOD(
                 "'{dataset}' has no release of a period of its data.",
-                "Use .history() for its releases: its budget is not per period, or none of them "
-                "has a matrix.",
+                "Use .history() for its releases, or .series() for the steps of a cumulative "
+                "series: its budget is not per period, or none of them has a matrix.",
                 dataset=dataset,
             )
 

@@ -91,6 +91,7 @@ class Release(ReleaseAnalyses):
                 raise wordings.not_as_listed(str(self.path))
         self._archive, self._listed, self._key = archive, listed, (dataset, release)
         self._last: dict[int, StepsRelease] = {}
+        self._others: dict[str, Release] = {}  # of its series, by their ids
 
     @property
     def manifest(self) -> ReleaseManifest:
@@ -398,7 +399,10 @@ class Release(ReleaseAnalyses):
         named = step_before(self.id, self.cumulative, steps)
         if named is None:
             return self._bundle
-        earlier = Release(self._archive, self.manifest.dataset.id, named.release)
+        if named.release not in self._others:
+            dataset = self.manifest.dataset.id
+            self._others[named.release] = Release(self._archive, dataset, named.release)
+        earlier = self._others[named.release]
         if earlier.sha256 != named.sha256:
             raise families.CONTRADICTION(
                 "{path} is not the release from which '{release}' was decoded.",

@@ -367,7 +367,9 @@ def squared_sensitivity(parameters: PublicParameters, draws: Sequence[int] = ())
     difference of averages is at most the largest norm of a difference.
 
     In a cumulative series a row has a weight in every sum, so that all its sums together move by
-    that times the norm of its weights. `draws`: how often each step is drawn; empty for once.
+    that times the norm of its weights. A replaced row may leave one step and enter another, and be
+    corrected in between, so that two columns of weights count, also of one column of the table.
+    `draws`: how often each step is drawn; empty for once.
     """
     of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
     if parameters.neighbours.changed_units == 1:
@@ -375,7 +377,7 @@ def squared_sensitivity(parameters: PublicParameters, draws: Sequence[int] = ())
     elif parameters.grouped:
         once = 2.0 + 2 * of_count
     else:
-        once = 2.0 if parameters.p > 1 else 1.0
+        once = 2.0 if parameters.p > 1 or parameters.series is not None else 1.0
     if parameters.series is None:
         return once
     norm = parameters.series.squared_norm(draws or None)

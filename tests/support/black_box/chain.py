@@ -92,7 +92,7 @@ def replay_chain(plan: Plan, table: bytes, folder: Path, history: History = ()) 
     """
     Path(plan.contract.source).write_bytes(table)
     replayed = Replayed()
-    with _recorded(replayed, history), pytest.MonkeyPatch.context() as patch:
+    with recorded(replayed, history), pytest.MonkeyPatch.context() as patch:
 
         def written(_: Path, manifest: ReleaseManifest, *results: Any) -> None:
             constants = manifest.columns, manifest.normalisation, manifest.scaling
@@ -139,7 +139,7 @@ def rows_moved(first: Replayed, second: Replayed) -> int:
 
 
 @contextmanager
-def _recorded(replayed: Replayed, history: History) -> Iterator[None]:
+def recorded(replayed: Replayed, history: History) -> Iterator[None]:
     """Record every draw, and make what it publishes equal to a history."""
     tape, perturb_counts, perturb_gram = Tape([]), HistogramNoise.perturb, Gaussian.perturb
 
