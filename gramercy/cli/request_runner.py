@@ -161,6 +161,9 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
     if internal.get("table_changed_since"):
         yield wordings.files_changed()
+    if changed := internal.get("changed_steps"):
+        steps = tuple(f"{label} ({before} to {now})" for label, (before, now) in changed.items())
+        yield wordings.steps_changed(steps)
     counted, declared = internal.get("persons"), internal.get("persons_declared")
     if counted != declared:
         yield wordings.persons_differ(counted, declared)

@@ -35,7 +35,7 @@ from gramercy.ledger.database import (
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
-from gramercy.ledger.series import INCLUDED, SeriesCharge
+from gramercy.ledger.series import INCLUDED, SeriesAccount, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -366,6 +366,16 @@ class Ledger:
         window = contract.window(version)
         with self._reading() as db:
             return tuple(journal.series_charges(db, contract.id, window, series.series))
+
+    def account_of_series(self, dataset: str, charge: Charge) -> SeriesAccount:
+        """The account of the series of a charge, up to this charge."""
+        if charge.series is None:
+            raise ValueError("not a step of a series")
+        with self._reading() as db:
+            charges = journal.series_charges(db, dataset, charge.window, charge.series.series)
+        until = 1 + [each.release for each in charges].index(charge.release)
+        steps = [each.series for each in charges[:until] if each.series is not None]
+        return SeriesAccount.of(charges[0].guarantee, steps)
 
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         """Record the new state of a release."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -83,6 +83,13 @@ class SeriesAccount:
         for each in charged:
             draws[each.step - 1] += 1
         return cls(window, tuple(draws))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of all draws together, up to rounding; see `price`."""
+        prefixes = PrefixSums(len(self.draws))
+        growth = prefixes.squared_norm([max(1, n) for n in self.draws]) / prefixes.squared_norm()
+        return replace(self.window, mu=self.window.mu * math.sqrt(growth))
 
     def price(self, step: int) -> Guarantee:
         """The charge of one more draw of a step, rounded up.

@@ -11,7 +11,13 @@ from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import due, missing_labels
+from gramercy.pipeline.plan.step_charges import (
+    due,
+    earlier_charges,
+    spent_step,
+    step_is_spent,
+    unpublished,
+)
 from gramercy.reports.steps import PlannedStep, StepNoise
 from gramercy.schemas import families
 from gramercy.schemas.budget import BudgetEffect
@@ -61,12 +67,11 @@ class BudgetPreview:
     due: Guarantee  # what the release would be charged, if it is not free
     # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
+    # the first step before that of the plan which is spent, so that this one cannot be drawn
+    spent_step: Charge | None = None
     # other data sets that read the same table; their budgets are separate from this one
     sharing_datasets: tuple[str, ...] = ()
-    # of a step of a series: the earlier steps that would be published first; or the error, if one
-    # of them is spent
-    missing: tuple[str, ...] = ()
-    spent_step: SpentFailure | None = None
+    unpublished: tuple[str, ...] = ()  # versions of the steps before it that would come first
 
 
 def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
@@ -75,11 +80,15 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
     previous = ledger.find_charge(contract.id, plan.key)
-    try:
-        missing, spent_step = tuple(missing_labels(ledger, plan)), None
-    except SpentFailure as error:
-        missing, spent_step = (), error
-    return BudgetPreview(statement, due(ledger, plan), previous, sharing, missing, spent_step)
+    earlier = earlier_charges(ledger, plan)
+    return BudgetPreview(
+        statement,
+        due(ledger, plan),
+        previous,
+        spent_step(earlier),
+        sharing,
+        unpublished(plan, earlier),
+    )
 
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
@@ -113,7 +122,7 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:
         if preview.spent_step is not None:
-            raise preview.spent_step
+            raise step_is_spent(plan, preview.spent_step)
         check_budget(plan.contract.id, preview.statement, preview.due)
     elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
@@ -136,7 +145,7 @@ def planned_step(plan: Plan, preview: BudgetPreview) -> PlannedStep | None:
     return PlannedStep(
         facts=facts,
         noise=StepNoise.of(facts),
-        published=(*preview.missing, plan.request.version),
+        published=(*preview.unpublished, plan.request.version),
         included=preview.due.mu == 0,
         rows_are_public=plan.contract.neighbours.count_is_public,
     )

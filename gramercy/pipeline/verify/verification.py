@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -173,9 +173,26 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     """Check that a release states the guarantee that was charged for it, if any was."""
     facts = bundle.manifest
     charge, stated = ledger.charge_of(facts.dataset.id, facts.release), facts.guarantee
+    if charge is None:
+        return
     pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
-    if charge is not None and charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
-        charged = charge.guarantee
+    charged, own = charge.guarantee, Guarantee(stated.mu, stated.delta0, pure)
+    if charge.series is not None and facts.cumulative is not None:
+        account = ledger.account_of_series(facts.dataset.id, charge)
+        charged, draws = account.guarantee, account.draws[: facts.cumulative.step]
+        if facts.cumulative.draws != draws:
+            raise families.CHARGE(
+                "{path} states that its steps were drawn {stated} times, but the ledger has "
+                "charged {draws} draws.",
+                "Ask the curator for the bundle that was published.",
+                path=str(place / DESCRIPTOR),
+                stated=facts.cumulative.draws,
+                draws=draws,
+            )
+        # The charges of a series add up to its guarantee with rounding errors.
+        if math.isclose(charged.mu, own.mu, rel_tol=1e-9):
+            own = replace(own, mu=charged.mu)
+    if charged != own:
         raise families.CHARGE(
             "{path} states epsilon={epsilon:.4g} at delta={delta:g} (mu={mu:.4g}), but the ledger "
             "has charged epsilon={charged_epsilon:.4g} (mu={charged_mu:.4g}).",
