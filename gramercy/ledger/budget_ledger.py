@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,7 +35,7 @@ from gramercy.ledger.database import (
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
-from gramercy.ledger.series import INCLUDED, SeriesAccount, SeriesCharge
+from gramercy.ledger.series import INCLUDED, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -325,7 +325,9 @@ class Ledger:
                 checks.check_series(dataset, series, charges)
                 checks.check_order(dataset, series, charges)
                 due = checks.due(dataset, series, guarantee, charges, instead_of)
-                facts = series.facts(first=not charges, included=due == INCLUDED)
+                included = charges[0].release if due == INCLUDED else ""
+                facts = asdict(series.stated(included))
+                facts |= {} if charges else {"registered": series.terms}
             statement = journal.statement(db, dataset, window)
             checks.check_budget(dataset, statement, due)
             number = 1 + journal.charge_count(db, dataset)
@@ -359,6 +361,18 @@ class Ledger:
         charges = self.series_charges(contract, version, series)
         return checks.due(contract.id, series, guarantee, charges, instead_of)
 
+    def series_up_to(
+        self, dataset: str, charge: Charge
+    ) -> tuple[tuple[Charge, ...], dict[str, Any]]:
+        """All charges of the series of a step up to its own, and the facts that were registered."""
+        if charge.series is None:
+            return (), {}
+        with self._reading() as db:
+            found = journal.series_charges(db, dataset, charge.window, charge.series.series)
+            (first,) = read(db, *journal.is_charge(dataset), entries.c.release == found[0].release)
+        last = [each.release for each in found].index(charge.release)
+        return tuple(found[: last + 1]), first.registered_series or {}
+
     def series_charges(
         self, contract: Contract, version: str, series: SeriesCharge
     ) -> tuple[Charge, ...]:
@@ -366,16 +380,6 @@ class Ledger:
         window = contract.window(version)
         with self._reading() as db:
             return tuple(journal.series_charges(db, contract.id, window, series.series))
-
-    def account_of_series(self, dataset: str, charge: Charge) -> SeriesAccount:
-        """The account of the series of a charge, up to this charge."""
-        if charge.series is None:
-            raise ValueError("not a step of a series")
-        with self._reading() as db:
-            charges = journal.series_charges(db, dataset, charge.window, charge.series.series)
-        until = 1 + [each.release for each in charges].index(charge.release)
-        steps = [each.series for each in charges[:until] if each.series is not None]
-        return SeriesAccount.of(charges[0].guarantee, steps)
 
     def mark(self, dataset: str, release: str, state: ChargeState, **facts: str) -> None:
         """Record the new state of a release."""

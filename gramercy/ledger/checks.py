@@ -218,7 +218,7 @@ def due(
 def check_series(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:
     """Refuse a step of a series that was registered with other facts."""
     first = charges[0] if charges else None
-    if first is not None and first.series and first.series.terms != series.stated.terms:
+    if first is not None and first.series and first.series.terms != series.stated().terms:
         raise families.TERMS(
             "{release} is the first step of a series with other dates of its steps, or another "
             "column of dates or type of it: the table was moved or retyped.",
