@@ -7,6 +7,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.auditing import make_audit
@@ -87,7 +89,9 @@ def test_concurrent_successive_steps_are_charged_in_order(database: Path | str) 
     assert ledger.find_inconsistencies([ledger.head()]) == []
 
 
-def test_processes_that_catch_up_at_once_draw_every_step_once(tmp_path: Path, home: Path) -> None:
+def test_processes_that_catch_up_at_once_draw_every_step_once(
+    tmp_path: Path, database: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One starts with the second step, the other with the third; the steps before are missing."""
     if isinstance(database, str):
         monkeypatch.setenv("GRAMERCY_LEDGER_URL", database)
