@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
-from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
@@ -40,15 +39,11 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
 
 
 def due(ledger: Ledger, plan: Plan) -> Guarantee:
-    """What a plan would be charged, as the ledger is now; see `Ledger.due`.
-
-    Whether it may be charged at all is decided when it is.
-    """
-    series, charges = series_charge(plan), series_charges(ledger, plan)
-    if series is None or not charges:
+    """What a plan would be charged, as the ledger is now; see `Ledger.due`."""
+    series = series_charge(plan)
+    if series is None:
         return plan.guarantee
-    charged = [each.series for each in charges if each.series is not None]
-    return SeriesAccount.of(charges[0].guarantee, charged).price(series.step)
+    return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
