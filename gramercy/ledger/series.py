@@ -85,6 +85,12 @@ class SeriesAccount:
         return cls(window, tuple(draws))
 
     @property
+    def times_drawn(self) -> tuple[int, ...]:
+        """How often each step was charged, up to the last one that was."""
+        last = max(step for step, times in enumerate(self.draws, 1) if times)
+        return self.draws[:last]
+
+    @property
     def guarantee(self) -> Guarantee:
         """That of all draws together, up to rounding; see `price`."""
         prefixes = PrefixSums(len(self.draws))

@@ -179,7 +179,7 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     charged, own = charge.guarantee, Guarantee(stated.mu, stated.delta0, pure)
     if charge.series is not None and facts.cumulative is not None:
         account = ledger.account_of_series(facts.dataset.id, charge)
-        charged, draws = account.guarantee, account.draws[: facts.cumulative.step]
+        charged, draws = account.guarantee, account.times_drawn
         if facts.cumulative.draws != draws:
             raise families.CHARGE(
                 "{path} states that its steps were drawn {stated} times, but the ledger has "
