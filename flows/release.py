@@ -80,7 +80,7 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
-    missing = missing_steps(context, plan)
+    missing, published = missing_steps(context, plan), list[str]()
     name = steps.replay(context, plan)
     if name is not None and reports is not None:
         steps.check_same_sources(context, plan, name, reports)
@@ -94,13 +94,13 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
             steps.validate(plan.contract)
             data = steps.accumulate(plan)
             for earlier in missing:  # of a series, oldest first
-                done = steps.publish(context, earlier, sums_of_step(earlier, data))
-                emit_published(context.home, earlier, done)
-                tag_run(context, dataset, done, charges=True)
-                attach_release(context, dataset, done)
+                published.append(steps.publish(context, earlier, sums_of_step(earlier, data)))
+                emit_published(context.home, earlier, published[-1])
+                tag_run(context, dataset, *published, charges=True)
+                attach_release(context, dataset, published[-1])
             name = steps.publish(context, plan, data)
     emit_published(context.home, plan, name)  # before anything that may still fail
-    tag_run(context, dataset, name, charges=True)
+    tag_run(context, dataset, *published, name, charges=True)
     attach_release(context, dataset, name)
     with contextlib.suppress(GramercyError):  # the report writes its pages again
         steps.catalogue(context, dataset, name)

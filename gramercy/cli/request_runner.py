@@ -83,9 +83,10 @@ def publish_request(
     if (withdrawn := withdrawn_constants(context, planned)) is not None:
         terminal.warn(withdrawn)
     check_preview(planned, preview)  # before Prefect starts
-    if budget_effect(planned, preview).kind == "charged":
+    effect = budget_effect(planned, preview).kind
+    if effect in ("charged", "included"):
         start_ahead()  # while the steward reads
-        if asks_if_useless:
+        if asks_if_useless and effect == "charged":
             _confirm_useless(planned)
     if not yes:
         terminal.confirm("Publish? A charge is never refunded.", "Pass --yes to confirm.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
-from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
@@ -40,15 +39,11 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
 
 
 def due(ledger: Ledger, plan: Plan) -> Guarantee:
-    """What a plan would be charged, as the ledger is now; see `Ledger.due`.
-
-    Whether it may be charged at all is decided when it is.
-    """
-    series, charges = series_charge(plan), series_charges(ledger, plan)
-    if series is None or not charges:
+    """What a plan would be charged, as the ledger is now; see `Ledger.due`."""
+    series = series_charge(plan)
+    if series is None:
         return plan.guarantee
-    charged = [each.series for each in charges if each.series is not None]
-    return SeriesAccount.of(charges[0].guarantee, charged).price(series.step)
+    return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
@@ -79,19 +74,25 @@ def missing_steps(context: Context, plan: Plan) -> list[Plan]:
     SpentFailure
         If one of them is spent: later ones cannot be decoded without it.
     """
-    ledger, days, missing = context.existing_ledger, _days(plan), list[Plan]()
+    ledger, missing = context.existing_ledger, list[Plan]()
     own = None if ledger is None else ledger.find_charge(plan.contract.id, plan.key)
-    if days is None or (own is not None and own.is_published):
+    if own is not None and own.is_published:
         return missing
     found = earlier_charges(ledger, plan)
     if (spent := spent_step(found)) is not None:
         raise step_is_spent(plan, spent)
-    for label, charge in zip(days.labels, found, strict=False):
-        if charge is None or not charge.is_published:
-            update = {"version": label, "period": None, "new_charge": None}
-            request = plan.request.model_copy(update=update)
-            missing.append(make_plan(context, request, at=plan.planned_for))
+    for label in unpublished(plan, found):
+        update = {"version": label, "period": None, "new_charge": None}
+        request = plan.request.model_copy(update=update)
+        missing.append(make_plan(context, request, at=plan.planned_for))
     return missing
+
+
+def unpublished(plan: Plan, earlier: Sequence[Charge | None]) -> tuple[str, ...]:
+    """The versions of the steps before that of a plan that are not published, oldest first."""
+    days = _days(plan)
+    charges = zip(days.labels if days else (), earlier, strict=False)
+    return tuple(label for label, each in charges if each is None or not each.is_published)
 
 
 def spent_step(earlier: Sequence[Charge | None]) -> Charge | None:

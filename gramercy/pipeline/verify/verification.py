@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -29,6 +29,7 @@ from gramercy.common.extras import INSTALL_PUBLISH
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.charged_steps import check_step
 from gramercy.pipeline.verify.recomputation import (
     check_belongs,
     check_estimate,
@@ -177,22 +178,9 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
         return
     pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
     charged, own = charge.guarantee, Guarantee(stated.mu, stated.delta0, pure)
-    if charge.series is not None and facts.cumulative is not None:
-        account = ledger.account_of_series(facts.dataset.id, charge)
-        charged, draws = account.guarantee, account.times_drawn
-        if facts.cumulative.draws != draws:
-            raise families.CHARGE(
-                "{path} states that its steps were drawn {stated} times, but the ledger has "
-                "charged {draws} draws.",
-                "Ask the curator for the bundle that was published.",
-                path=str(place / DESCRIPTOR),
-                stated=facts.cumulative.draws,
-                draws=draws,
-            )
-        # The charges of a series add up to its guarantee with rounding errors.
-        if math.isclose(charged.mu, own.mu, rel_tol=1e-9):
-            own = replace(own, mu=charged.mu)
-    if charged != own:
+    if charge.series or facts.cumulative:
+        check_step(place, bundle, charge, ledger)
+    elif charged != own:
         raise families.CHARGE(
             "{path} states epsilon={epsilon:.4g} at delta={delta:g} (mu={mu:.4g}), but the ledger "
             "has charged epsilon={charged_epsilon:.4g} (mu={charged_mu:.4g}).",

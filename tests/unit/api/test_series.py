@@ -22,7 +22,13 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER, DatasetFacts
 from gramercy.schemas.neighbours import Neighbours
-from tests.support.factories import home_at, run_release, write_request
+from tests.support.factories import (
+    home_at,
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+)
 from tests.support.problems import raises
 from tests.support.steps import GROUPED, series_bundles
 from tests.unit.pipeline.test_cumulative import CLIP, QUARTERLY, catch_up, months, visits, written
@@ -112,6 +118,27 @@ def test_windows_with_common_steps_are_refused(catalogue: Catalogue) -> None:
     found = third.step.compare(second.step).table()
     assert found["p_value"].notna().all()
     assert found["standard_error"].gt(0).all()
+
+
+def test_command_compares_last_steps(
+    quarter: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, second, third = catalogue.series("toy").values()
+    words = ("compare", second.id, third.id, "--archive", quarter)
+    facts = run_json(*words, "--last", 1, capsys=capsys)
+    found = third.step.compare(second.step)
+    assert (facts["earlier"], facts["later"]) == (found.second, found.first)
+    assert (facts["numbers"], len(facts["differing"])) == (
+        len(found.table()),
+        len(found.discoveries()),
+    )
+    for options in ((), ("--last", 2)):
+        code, _, err = run_command(*words, *options, capsys=capsys)
+        assert code != 0
+        assert families.COMPARISON.code in err
+    code, out, _ = run_command("show", third.id, "--archive", quarter, capsys=capsys)
+    assert code == 0
+    assert "step 3 of 3: rows from 2026-01-01 to 2026-03-31" in " ".join(out.split())
 
 
 def test_numbers_of_a_series_over_time(catalogue: Catalogue) -> None:
