@@ -106,7 +106,7 @@ def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
     return families.SPENT(
         "{version} needs the numbers of all steps before it. {reason}",
         "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
-        "{earlier} --new-charge'. 'gramercy plan' with the same options shows the charge.",
+        "{earlier} --new-charge'. It shows the charge, and asks.",
         version=plan.request.version,
         reason=reason,
         earlier=charge.version,
