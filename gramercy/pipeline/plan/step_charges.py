@@ -48,14 +48,11 @@ def due(ledger: Ledger, plan: Plan) -> Guarantee:
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
-    """How often every step up to that of a plan will have been drawn when the plan is."""
+    """How often every step will have been drawn when that of a plan is, up to the last one."""
     facts = plan.spec.cumulative
-    draws = [0] * (facts.step if facts else 0)
-    for charge in series_charges(ledger, plan):
-        if charge.series is not None and charge.series.step <= len(draws):
-            draws[charge.series.step - 1] += 1
-    draws[-1:] = [each + 1 for each in draws[-1:]]
-    return tuple(draws)
+    steps = [each.series.step for each in series_charges(ledger, plan) if each.series is not None]
+    steps += [] if facts is None else [facts.step]
+    return tuple(steps.count(step) for step in range(1, max(steps, default=0) + 1))
 
 
 def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
