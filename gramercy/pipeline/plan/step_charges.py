@@ -14,6 +14,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.problem import Notice
 from gramercy.schemas.steps import StepDays
 
 
@@ -47,14 +48,11 @@ def due(ledger: Ledger, plan: Plan) -> Guarantee:
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
-    """How often every step up to that of a plan will have been drawn when the plan is."""
+    """How often every step will have been drawn when that of a plan is, up to the last one."""
     facts = plan.spec.cumulative
-    draws = [0] * (facts.step if facts else 0)
-    for charge in series_charges(ledger, plan):
-        if charge.series is not None and charge.series.step <= len(draws):
-            draws[charge.series.step - 1] += 1
-    draws[-1:] = [each + 1 for each in draws[-1:]]
-    return tuple(draws)
+    steps = [each.series.step for each in series_charges(ledger, plan) if each.series is not None]
+    steps += [] if facts is None else [facts.step]
+    return tuple(steps.count(step) for step in range(1, max(steps, default=0) + 1))
 
 
 def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
@@ -109,10 +107,39 @@ def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
     return families.SPENT(
         "{version} needs the numbers of all steps before it. {reason}",
         "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
-        "{earlier} --new-charge'. 'gramercy plan' with the same options shows the charge.",
+        "{earlier} --new-charge'. It shows the charge, and asks.",
         version=plan.request.version,
         reason=reason,
         earlier=charge.version,
+    )
+
+
+def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | None:
+    """What it means for its series if a step is withdrawn; None of other releases.
+
+    It names the releases of later steps that were decoded from its numbers.
+    """
+    charges = ledger.charges(dataset)
+    numbers = {each.release: number for number, each in enumerate(charges)}
+    own = charges[numbers[release]].series if release in numbers else None
+    if own is None:
+        return None
+    decoded = []
+    for each in charges[numbers[release] + 1 :]:
+        if each.series is None or each.series.series != own.series:
+            continue
+        if each.series.step == own.step:
+            break  # drawn again: what follows is decoded from the new numbers
+        if each.series.step > own.step and each.is_published:
+            decoded.append(each.release)
+    return families.WITHDRAWN(
+        "Without {release} no later step of its series can be published until it is drawn again, "
+        "which is charged. Releases that were decoded from it: {decoded}.",
+        "Withdraw those as well if what is wrong is in them, too. 'gramercy release REQUEST "
+        "--period {version} --new-charge' draws it again: it shows the charge, and asks.",
+        release=release,
+        decoded=tuple(decoded) or ("none",),
+        version=charges[numbers[release]].version,
     )
 
 
