@@ -63,7 +63,7 @@ def _common_steps() -> RequestError:
     return families.COMPARISON(
         "The two cannot be compared: they are of one series, and have steps in common.",
         "Compare windows without a common step: release.last(13) of step 26 with release.last(13) "
-        "of step 13.",
+        "of step 13, or both steps with 'gramercy compare ... --last 13'.",
     )
 
 
@@ -79,7 +79,7 @@ def check_disjoint(first: Sequence[ReleaseSpec], second: Sequence[ReleaseSpec]) 
                     "The two cannot be compared: one of them is a step of a cumulative series of "
                     "'{dataset}', and the other may have rows of the same steps.",
                     "Compare two windows of one series: release.last(13) of step 26 with "
-                    "release.last(13) of step 13.",
+                    "release.last(13) of step 13, or both with 'gramercy compare ... --last 13'.",
                     dataset=one.dataset.id,
                 )
 

@@ -9,7 +9,12 @@ from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
-from gramercy.pipeline.publish.private_table import copy_folder, remove_abandoned_copies
+from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.pipeline.publish.private_table import (
+    copy_folder,
+    remove_abandoned_copies,
+    sums_of_step,
+)
 from gramercy.schemas.errors import GramercyError
 from gramercy.tasks import steps
 from gramercy.tasks.history import (
@@ -26,6 +31,8 @@ from gramercy.tasks.policy import private_flow
 @private_flow
 def release(request: Request) -> str:
     """Validate, accumulate, publish; or return what the same request has published before.
+
+    Of a cumulative series, all missing steps up to that of the version are published in order.
 
     Parameters
     ----------
@@ -73,6 +80,7 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
+    missing, published = missing_steps(context, plan), list[str]()
     name = steps.replay(context, plan)
     if name is not None and reports is not None:
         steps.check_same_sources(context, plan, name, reports)
@@ -84,9 +92,15 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
             if folder is not None:
                 plan = steps.copy_table(plan, folder)
             steps.validate(plan.contract)
-            name = steps.publish(context, plan, steps.accumulate(plan))
+            data = steps.accumulate(plan)
+            for earlier in missing:  # of a series, oldest first
+                published.append(steps.publish(context, earlier, sums_of_step(earlier, data)))
+                emit_published(context.home, earlier, published[-1])
+                tag_run(context, dataset, *published, charges=True)
+                attach_release(context, dataset, published[-1])
+            name = steps.publish(context, plan, data)
     emit_published(context.home, plan, name)  # before anything that may still fail
-    tag_run(context, dataset, name, charges=True)
+    tag_run(context, dataset, *published, name, charges=True)
     attach_release(context, dataset, name)
     with contextlib.suppress(GramercyError):  # the report writes its pages again
         steps.catalogue(context, dataset, name)

@@ -62,7 +62,8 @@ def budget_window(budget: Budget, version: str) -> str:
 class BudgetEffect:
     """The effect of a planned release on the budget."""
 
-    # `charged`: the release would be made and charged; `free`: it already exists; `refused`: it
-    # would be refused
-    kind: Literal["charged", "free", "refused"]
+    # `charged`: the release would be made and charged; `included`: it would be made, and the charge
+    # of the first step of its series includes it; `free`: it already exists; `refused`: it would be
+    # refused
+    kind: Literal["charged", "included", "free", "refused"]
     words: str  # the effect as a sentence, with a remedy if the release would be refused

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from gramercy.schemas.model import Digest, Model, finite_or_none
 from gramercy.schemas.problem import Notice
+from gramercy.schemas.steps import MOST_STEPS
 
 
 class ChargeState(StrEnum):
@@ -53,6 +54,37 @@ _STATES_BEFORE: dict[ChargeState, frozenset[ChargeState]] = {
     ChargeState.WITHDRAWN: frozenset({ChargeState.PUBLISHED}),
 }
 
+
+@dataclass(frozen=True)
+class SeriesStep:
+    """The step of a cumulative series that was charged."""
+
+    series: str  # digest of the request that all steps share, with the window
+    step: int  # number of the step, from 1
+    steps: int  # number of steps of the series, T
+    terms: str  # digest of the facts that must not change within the window
+    included: str = ""  # the release whose charge includes this step; empty if it has its own
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.step <= self.steps <= MOST_STEPS:
+            raise ValueError("a step is not in its series")
+
+    @property
+    def words(self) -> str:
+        """Such as ``step 3 of 52, in the charge of 2026-W01-r1``."""
+        part = f", in the charge of {self.included}" if self.included else ""
+        return f"step {self.step} of {self.steps}{part}"
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "series": self.series,
+            "step": self.step,
+            "steps": self.steps,
+            "included_in": self.included or None,
+        }
+
+
 EventKind = Literal["registered", "raised", "lowered", "charged"]
 
 
@@ -68,9 +100,12 @@ class ChargeRecord:
     mu: float
     delta0: float
     pure: float
-    epsilon: float  # epsilon of this charge alone, at the delta of the budget at that time
+    # epsilon of this charge alone, or of the series whose charge includes it, at the delta of the
+    # budget at that time
+    epsilon: float
     mechanism: str = ""  # name of the mechanism; empty if the release does not exist
     sha256: str = ""  # digest of the sealed bundle; empty if it does not exist
+    series: SeriesStep | None = None  # the step of a cumulative series, if it is one
 
 
 @dataclass(frozen=True)
@@ -105,6 +140,7 @@ class Event:
             "budget_epsilon": self.budget,
             "budget_delta": self.delta,
             "sha256": (charge.sha256 or None) if charge else None,
+            "series": charge.series.facts() if charge and charge.series else None,
         }
 
 
@@ -133,6 +169,17 @@ class Timeline:
             "period": self.window or None,
             "events": [each.facts() for each in self.events],
         }
+
+
+def counted_charges(events: Sequence[Event]) -> str:
+    """The number of charges in words, apart from steps that the charge of a series includes."""
+    charges = [each.charge for each in events if each.charge]
+    included = sum(each.series is not None and each.series.included != "" for each in charges)
+    own = len(charges) - included
+    counted = "1 charge" if own == 1 else f"{own} charges"
+    if not included:
+        return counted
+    return f"{counted} and {included} included {'step' if included == 1 else 'steps'}"
 
 
 class Anchor(Model):

@@ -313,7 +313,7 @@ class ReleaseSpec(Model):
 
     @property
     def series(self) -> str | None:
-        """What identifies the cumulative series of a step; None for a release that is no step."""
+        """What identifies the cumulative series of a step; None without one."""
         if self.cumulative is None:
             return None
         facts = self.model_dump(mode="json", include=_OF_SERIES)

@@ -293,6 +293,13 @@ files_changed = Wording(
     "The files have changed since this version was published.",
     "To publish the new data, give it a new version: it is a new release and a new charge.",
 )
+steps_changed = Wording(
+    families.VERSION_NOT_FINAL,
+    "Earlier steps of the series have other numbers of rows than when the table was last read: "
+    "{steps}.",
+    "Sums hold only a part of a row that is added late, and keep a part of one that is deleted. "
+    "Publish later, with a longer 'lag'; if many rows have changed, start another series.",
+)
 persons_differ = Wording(
     families.PERSON_IDS,
     "The table has {found} persons, but 'persons' in the contract is {declared}.",

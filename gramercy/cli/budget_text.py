@@ -143,13 +143,13 @@ def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
         total = total.after(charge.guarantee)
         after.append(total)
     spent = approximate_spent(after[first:])
-    own = approximate_epsilons_of([(each.guarantee, budget.delta) for each in shown])
+    own = approximate_epsilons_of([(each.loss, budget.delta) for each in shown])
     rows = zip(shown, after[first:], spent, own, strict=True)
     for charge, total, so_far, epsilon in rows:
         table.add_row(
             charge.release,
             charge.version,
-            f"{charge.guarantee.mu:.4g}",
+            charge.series.words if charge.whole and charge.series else f"{charge.guarantee.mu:.4g}",
             f"{epsilon:.4g}",
             Text(f"{so_far:.4g} ").append("▪" * math.ceil(10 * total.share), style="yellow"),
             charge.state,

@@ -52,6 +52,13 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE.html", help="Also write an HTML page with a figure."),
     ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            metavar="STEPS",
+            help="Of two steps of a cumulative series, compare the rows of so many last steps.",
+        ),
+    ] = None,
     archive: ArchiveLocation = None,
     key: PublicKeys = None,
     json: AsJson = False,
@@ -59,7 +66,8 @@ def compare(
     """Compare two releases: which entries changed by more than the noise.
 
     Releases of one data set with the same columns, constants and normalisation are compared entry
-    by entry. Otherwise their means, standard deviations and correlations are compared.
+    by entry. Otherwise their means, standard deviations and correlations are compared. Two sums of
+    one cumulative series have rows in common: --last compares the last steps of each.
 
     Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r2 --page change.html
     """
@@ -78,10 +86,10 @@ def compare(
     for release in (first, second):
         if release.withdrawn is not None:
             terminal.warn(wordings.release_withdrawn(release.name, release.withdrawn))
-    if not comparable(first.manifest, second.manifest):
+    if last is not None or not comparable(first.manifest, second.manifest):
         if page is not None or first.manifest.dataset.id != second.manifest.dataset.id:
             raise _not_comparable(first.name, second.name)
-        _compare_numbers(store, first, second, json=json)
+        _compare_numbers(store, first, second, last, json=json)
         return
     comparison = compare_releases(store, second, first)
     if page is not None:
@@ -101,7 +109,12 @@ def compare(
 
 
 def _compare_numbers(
-    archive: Archive, earlier: DescribedRelease, later: DescribedRelease, *, json: bool
+    archive: Archive,
+    earlier: DescribedRelease,
+    later: DescribedRelease,
+    last: int | None,
+    *,
+    json: bool,
 ) -> None:
     """Compare means and correlations of releases whose matrices have different constants."""
     manifests = (earlier.manifest, later.manifest)
@@ -109,18 +122,20 @@ def _compare_numbers(
     if not all(each.kind == "second-moment" for each in manifests) or not all(have_means):
         raise _not_comparable(earlier.name, later.name)
     new, old = (Release(archive, *split_name(each.name)) for each in (later, earlier))
-    found = new.compare(old)
+    found = new.compare(old) if last is None else new.last(last).compare(old.last(last))
     differing = found.discoveries()
     if json:
-        facts = {"earlier": earlier.name, "later": later.name, "numbers": len(found.table())}
+        facts = {"earlier": found.second, "later": found.first, "numbers": len(found.table())}
         listed = differing.astype(object).where(differing.notna(), None).to_dict("records")
         terminal.print_json(facts | {"rate": 0.05, "differing": listed})
         return
-    terminal.say(terminal.bold(earlier.name), " and ", terminal.bold(later.name))
+    terminal.say(terminal.bold(found.second), " and ", terminal.bold(found.first))
+    reason = "Their constants differ, or rows were clipped in a metric."
+    if last is not None:
+        reason = "They are windows of steps without common rows."
     terminal.say(
-        f"Their constants differ, or rows were clipped in a metric. So means, standard deviations "
-        f"and correlations are compared, as of different rows: {len(differing)} of "
-        f"{len(found.table())} differ (false discovery rate 0.05)."
+        f"{reason} So means, standard deviations and correlations are compared, as of different "
+        f"rows: {len(differing)} of {len(found.table())} differ (false discovery rate 0.05)."
     )
     table = Table("number", "column", "with", "change", "standard error", "p", box=None)
     for each in differing.head(20).itertuples():

@@ -28,6 +28,7 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
+from gramercy.pipeline.plan.step_charges import series_charge
 from gramercy.pipeline.progress import PROGRESS_VARIABLE
 from gramercy.pipeline.publish.attachments import estimator_from_settings
 from gramercy.pipeline.publish.charging import finished_release
@@ -165,7 +166,16 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
         charges = ledger.charges(plan.contract.id)
     except GramercyError:
         return UNKNOWN_CHARGE
-    new = [c for c in charges if c.version == plan.request.version and c.release not in charged]
+    series = series_charge(plan)
+    new = [
+        each
+        for each in charges
+        if each.release not in charged
+        and (
+            each.version == plan.request.version
+            or (series and each.series and each.series.series == series.series)
+        )
+    ]
     if not new:
         return NOTHING_CHARGED
     name = f"{plan.contract.id}/{new[-1].release}"

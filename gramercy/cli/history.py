@@ -19,7 +19,7 @@ from gramercy.cli.options import AsJson, DatasetName, check_output_file, write_p
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.page_links import archive_links
 from gramercy.schemas import families
-from gramercy.schemas.ledger_history import Event, Timeline
+from gramercy.schemas.ledger_history import Event, Timeline, counted_charges
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -79,8 +79,7 @@ def print_timeline(timeline: Timeline, *, with_chart: bool = True) -> None:
     """Print a budget's timeline: a picture, unless it is left out, and a line for every event."""
     last = timeline.events[-1]
     spent = f"epsilon={_number(last.spent)} of {last.budget:g} spent at delta={last.delta:g}"
-    charges = len(timeline.charges)
-    counted = "1 charge" if charges == 1 else f"{charges} charges"
+    counted = counted_charges(timeline.events)
     terminal.say(terminal.bold(timeline.name), f"  {spent}, {counted}")
     for line in chart(timeline.events) if with_chart else ():
         terminal.out.print(line, no_wrap=True, overflow="crop")
@@ -142,7 +141,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Text]:
         (
             each.at[:10],
             *(charge.release, charge.version, charge.mechanism or "–", charge.state),
-            _number(charge.epsilon),
+            _number(charge.epsilon) + (f" ({charge.series.words})" if charge.series else ""),
             f"{_number(each.spent)} of {each.budget:g}",
         )
         for each in events

@@ -21,6 +21,7 @@ from gramercy.pipeline.plan.budget_preview import (
     Decision,
     budget_effect,
     decide,
+    planned_step,
     unfinished_period,
 )
 from gramercy.pipeline.plan.calibration import guarantee_facts, proposed_folds
@@ -46,6 +47,7 @@ def print_plan(plan: Plan, preview: BudgetPreview, series: Series | None = None)
             "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
             # What the patterns of columns stand for: the first release fixes it.
             **{f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()},
+            **_step(plan, preview),
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
@@ -76,6 +78,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview, series: Series | None = None)
     before, answered = preview.statement, preview.previous_charge
     replayed = decide(plan, answered) is Decision.ANSWER
     after = before if replayed else before.after(preview.due)
+    step = planned_step(plan, preview)
     unfinished, notice = unfinished_period(plan), common_constants(series) if series else None
     return plan.facts() | {
         "published_as": answered.release if answered and replayed else None,
@@ -89,7 +92,37 @@ def plan_facts(plan: Plan, preview: BudgetPreview, series: Series | None = None)
         "verdict": asdict(verdict) if (verdict := plan_verdict(plan)) else None,
         "unfinished_period": dict(unfinished.facts) if unfinished else None,
         "series": {"code": notice.code, **notice.facts} if notice else None,
+        "cumulative": step.described() if step else None,
     }
+
+
+def _step(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
+    """The step of a series: its rows, its noise, what it costs, and what else could be done."""
+    step = planned_step(plan, preview)
+    if step is None:
+        return {}
+    facts, noise, every = step.facts, step.noise, step.facts.every
+    single = "a single release with this guarantee"
+    due = "the charge of the first step includes it" if step.included else "it is charged now"
+    lines = {
+        "cumulative": f"{facts.in_words}; the errors below are for all {facts.steps} steps",
+        "  charge": f"one for all {facts.steps} steps: {due}, and later steps cost nothing",
+        "  noise": f"{noise.end:.3g} times that of {single} for all steps, {noise.so_far:.3g} "
+        f"times for the steps up to this one; {noise.average:.3g} times for one {every} on average",
+        "  instead": f"a release of every {every} alone: {noise.otherwise:.3g} times for all "
+        f"steps, once for one {every}",
+        "": f"a release of all rows in every {every}: {noise.otherwise:.3g} times for each",
+    }
+    if len(step.published) > 1:
+        lines["  publishes"] = (
+            f"{len(step.published)} steps now: {step.published[0]} to {step.published[-1]}"
+        )
+    if step.rows_are_public:
+        lines["  rows"] = (
+            "the number of rows of every step is public, and fixed when the step is read first; "
+            "so the date of a row is not protected"
+        )
+    return lines
 
 
 def _constants(plan: Plan) -> dict[str, str]:
@@ -198,7 +231,7 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
     """The effect of the release on the budget."""
     before, outcome = preview.statement, budget_effect(plan, preview)
     if outcome.kind != "charged":
-        style = "green" if outcome.kind == "free" else "red"
+        style = "red" if outcome.kind == "refused" else "green"
         return {"budget": budget_line(before), "effect": Text(outcome.words, style=style)}
     after = before.after(preview.due)
     line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
@@ -207,4 +240,5 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
 
 def period_warning(plan: Plan, preview: BudgetPreview) -> Notice | None:
     """A warning before a period that is not over is charged."""
-    return unfinished_period(plan) if budget_effect(plan, preview).kind == "charged" else None
+    kind = budget_effect(plan, preview).kind
+    return unfinished_period(plan) if kind in ("charged", "included") else None

@@ -83,9 +83,10 @@ def publish_request(
     if (withdrawn := withdrawn_constants(context, planned)) is not None:
         terminal.warn(withdrawn)
     check_preview(planned, preview)  # before Prefect starts
-    if budget_effect(planned, preview).kind == "charged":
+    effect = budget_effect(planned, preview).kind
+    if effect in ("charged", "included"):
         start_ahead()  # while the steward reads
-        if asks_if_useless:
+        if asks_if_useless and effect == "charged":
             _confirm_useless(planned)
     if not yes:
         terminal.confirm("Publish? A charge is never refunded.", "Pass --yes to confirm.")
@@ -160,6 +161,9 @@ def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
     if internal.get("table_changed_since"):
         yield wordings.files_changed()
+    if changed := internal.get("changed_steps"):
+        steps = tuple(f"{label} ({before} to {now})" for label, (before, now) in changed.items())
+        yield wordings.steps_changed(steps)
     counted, declared = internal.get("persons"), internal.get("persons_declared")
     if counted != declared:
         yield wordings.persons_differ(counted, declared)

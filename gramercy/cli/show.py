@@ -58,6 +58,7 @@ def show(
             "published": facts.published,
             "table": f"{facts.rows.value:.0f}{sd} {facts.count_key} ({facts.rows.status}) x "
             f"{columns} columns",
+            **({"series": facts.cumulative.in_words} if facts.cumulative else {}),
             **({"source": facts.card["source"]} if "source" in facts.card else {}),
             **({"groups": facts.card["groups"]} if facts.groups else {}),
             "neighbours": facts.card["neighbours"],

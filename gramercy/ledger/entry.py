@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.ledger.series import INCLUDED, SeriesStep
+from gramercy.ledger.series import INCLUDED
 from gramercy.mechanisms.accounting.composition import Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
@@ -30,7 +30,7 @@ from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import UntrustedLedger
-from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.ledger_history import ChargeState, SeriesStep
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.source import AnySource, location
 from gramercy.schemas.url import without_secrets
@@ -116,8 +116,8 @@ class Entry:
     ) -> Entry:
         """A charge: the data set's charge of this `number`, and the `total` including it.
 
-        `series`: the facts of a step, see `SeriesCharge.facts`. If the charge of the series
-        includes it, `guarantee` is that of the series.
+        `series`: the facts of a step. If the charge of its series includes it, `guarantee` is that
+        of the series.
         """
         facts: dict[str, Any] = {
             "version": version,
@@ -187,7 +187,7 @@ class Entry:
     @property
     def is_included(self) -> bool:
         """Whether it is a step that the charge of its series includes; raises as `fact` does."""
-        return self.series is not None and self.fact("included", bool)
+        return self.series is not None and self.series.included != ""
 
     @property
     def stated_guarantee(self) -> Guarantee:
@@ -203,9 +203,10 @@ class Entry:
         """The step of a series that was charged, if it is one; raises as `fact` does."""
         if not (isinstance(self._facts, dict) and self._facts.keys() & _SERIES):
             return None
-        series, terms = self.fact("series", str), self.fact("terms", str)
+        series, terms, included = (self.fact(x, str) for x in ("series", "terms", "included"))
+        step, steps = self.fact("step", int), self.fact("steps", int)
         with contextlib.suppress(ValueError):
-            return SeriesStep(series, self.fact("step", int), self.fact("steps", int), terms)
+            return SeriesStep(series, step, steps, terms, included)
         raise self._malformed()
 
     @property
@@ -251,7 +252,7 @@ class Entry:
         )
 
 
-_SERIES = {"registered", "included"} | {each.name for each in fields(SeriesStep)}
+_SERIES = {"registered"} | {each.name for each in fields(SeriesStep)}
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]
 
 

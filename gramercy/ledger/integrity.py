@@ -15,13 +15,13 @@ from gramercy.ledger.entry import (
     RELEASE_KINDS,
     Entry,
 )
-from gramercy.ledger.series import SeriesAccount, SeriesStep
+from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import RequestError, UntrustedLedger
-from gramercy.schemas.ledger_history import Anchor, ChargeState
+from gramercy.schemas.ledger_history import Anchor, ChargeState, SeriesStep
 from gramercy.schemas.model import digest
 from gramercy.schemas.problem import Notice, Wording
 
@@ -267,7 +267,7 @@ def _later_step_errors(
     entry: Entry, step: SeriesStep, series: _Series, dataset: _Dataset
 ) -> Iterator[Notice]:
     first = series.first
-    if entry.registered_series is not None or replace(step, step=1) != first.series:
+    if entry.registered_series is not None or replace(step, step=1, included="") != first.series:
         yield _changed(
             "Entry {entry} charges a step of a series, but entry {first} registered the series "
             "with other facts."
@@ -279,8 +279,8 @@ def _later_step_errors(
             "withdrawn."
         )(entry.seq, step.step)
     price = SeriesAccount.of(first.guarantee, series.charged).price(step.step)
-    stated = first.guarantee if entry.is_included else price
-    if (entry.guarantee, entry.stated_guarantee) != (price, stated):
+    stated = (first.release, first.guarantee) if entry.is_included else ("", price)
+    if entry.guarantee != price or (step.included, entry.stated_guarantee) != stated:
         yield _changed(
             "Entry {entry} charges step {step} of a series mu={mu:.4g} in place of mu={price:.4g}."
         )(entry.seq, step.step, entry.stated_guarantee.mu, price.mu)

@@ -8,30 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.prefix_sums import PrefixSums
+from gramercy.schemas.ledger_history import SeriesStep
 from gramercy.schemas.model import digest
-from gramercy.schemas.steps import MOST_STEPS
 
 INCLUDED = Guarantee(0.0)  # the charge of a step that the charge of its series includes
-
-
-@dataclass(frozen=True)
-class SeriesStep:
-    """What every charge of a step states about its series."""
-
-    series: str  # digest of the request that all steps share, with the window
-    step: int  # number of the step, from 1
-    steps: int  # number of steps of the series, T
-    terms: str  # digest of the facts that must not change within the window
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.step <= self.steps <= MOST_STEPS:
-            raise ValueError("a step is not in its series")
 
 
 @dataclass(frozen=True)
@@ -57,16 +43,10 @@ class SeriesCharge:
             "kind": self.kind,
         }
 
-    @property
-    def stated(self) -> SeriesStep:
-        """What every charge of the step states."""
+    def stated(self, included: str = "") -> SeriesStep:
+        """What the charge of the step states; `included`: the release whose charge includes it."""
         steps = len(self.boundaries) - 1
-        return SeriesStep(self.series, self.step, steps, digest(self.terms))
-
-    def facts(self, *, first: bool, included: bool) -> dict[str, Any]:
-        """The facts of its entry: the first one of a series registers the terms."""
-        registered = {"registered": self.terms} if first else {}
-        return asdict(self.stated) | registered | {"included": included}
+        return SeriesStep(self.series, self.step, steps, digest(self.terms), included)
 
 
 @dataclass(frozen=True)

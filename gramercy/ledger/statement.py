@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gramercy.ledger.entry import Entry
-from gramercy.ledger.series import SeriesStep
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.ledger_history import ChargeState
+from gramercy.schemas.ledger_history import ChargeState, SeriesStep
 from gramercy.schemas.model import finite_or_none
 
 _MOST_CHARGES = 10**6
@@ -32,6 +31,7 @@ class Charge:
     sha256: str = ""  # digest of the sealed bundle; empty before it is sealed
     reason: str = ""  # why it is spent or withdrawn
     series: SeriesStep | None = None  # the step of a cumulative series, if it is one
+    whole: Guarantee | None = None  # the guarantee of the series, if its charge includes the step
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Charge:
@@ -52,6 +52,7 @@ class Charge:
             ),
             last.fact("reason", str) if state.is_closed else "",
             first.series,
+            first.stated_guarantee if first.is_included else None,
         )
 
     def facts(self) -> dict[str, Any]:
@@ -66,10 +67,13 @@ class Charge:
             "state": self.state.value,
             "reason": self.reason,
             "sha256": self.sha256,
-            "step": self.series.step if self.series else None,
-            "steps": self.series.steps if self.series else None,
-            "series": self.series.series if self.series else None,
+            "series": self.series.facts() if self.series else None,
         }
+
+    @property
+    def loss(self) -> Guarantee:
+        """What was charged for this release alone, or for the series whose charge includes it."""
+        return self.whole or self.guarantee
 
     @property
     def is_published(self) -> bool:

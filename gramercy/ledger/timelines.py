@@ -57,7 +57,7 @@ _Step = tuple[Entry, Statement, Charge | None]
 def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[Event]:
     # All epsilons at once, in half the time of one call for the sums and one for the charges.
     totals = [after.total for _, after, _ in steps]
-    own = _own([(each.guarantee, after.budget.delta) for _, after, each in steps if each])
+    own = _own([(each.loss, after.budget.delta) for _, after, each in steps if each])
     both = [*zip(totals, _deltas([after for _, after, _ in steps], totals), strict=True), *own]
     epsilons = _epsilons([guarantee for guarantee, _ in both], [delta for _, delta in both])
     of_charges = iter(epsilons[len(steps) :])
@@ -77,6 +77,7 @@ def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[E
                 next(of_charges),
                 mechanisms.get(charge.release, ""),
                 charge.sha256,
+                charge.series,
             )
         yield Event(entry.at, kind, budget.epsilon, budget.delta, spent, reason, record)
 

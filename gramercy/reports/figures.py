@@ -72,8 +72,8 @@ def changed_rows(steps: int, every: StepSpan) -> Markup:
             axes.plot(step[since], share[since], color=ACCENT, **line)
             axes.plot(step[since], 1 - share[since], color=WARM, linestyle="--", **line)
             for text, value in (("added", share[-1]), ("deleted", 1 - share[-1])):
-                beside: Any = {"textcoords": "offset points", "va": "center", "color": INK}
-                axes.annotate(f"{text} after {after}", (steps, value), (5, 0), **beside)
+                mark: Any = {"textcoords": "offset points", "va": "center", "color": INK}
+                axes.annotate(f"{text} after {after}", (steps, value), (5, 0), **mark)
         axes.set(xlim=(1, steps), ylim=(0, 1), ylabel="share of the row")
         axes.set_xlabel(f"{every} of the series")
         axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.rendering import Links, navigation, no_links, render
-from gramercy.schemas.ledger_history import Event, Timeline
+from gramercy.schemas.ledger_history import Event, Timeline, counted_charges
 
 _MARGIN = datetime.timedelta(hours=12)  # on both sides, if all events are at a single moment
 _ONE_DAY = datetime.timedelta(days=1)
@@ -74,8 +74,10 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
     ]
     final = events[-1]
     total = f"{final.spent:.4g}" if math.isfinite(final.spent) else "infinite"
-    counted = "1 charge" if len(charges) == 1 else f"{len(charges)} charges"
-    title = f"Spent over time: ε = {total} of {final.budget:g} at δ = {final.delta:g}, {counted}."
+    title = (
+        f"Spent over time: ε = {total} of {final.budget:g} at δ = {final.delta:g}, "
+        f"{counted_charges(events)}."
+    )
     with figure(name, title, 5.6, 3.0) as drawing:
         axes = drawing.axes
         level: Any = {"step": "post", "color": ACCENT, "alpha": 0.16, "linewidth": 0}

@@ -15,6 +15,7 @@ from gramercy.common.plotting import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.figures import attacker
 from gramercy.reports.reader_notes import Level, Note, best_attacker_accuracy, protection_note
 from gramercy.reports.rendering import Links, navigation, no_links, render
+from gramercy.reports.steps import PlannedStep
 from gramercy.schemas.budget import BudgetEffect
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.neighbours import Neighbours, ProtectedUnit
@@ -24,9 +25,15 @@ from gramercy.schemas.publications import Publication
 
 _LISTED_COLUMNS = 60
 _CHART_RANGE = 30  # the chart shows errors up to this multiple of the planned one
-_LEVELS: dict[str, Level] = {"charged": "good", "free": "good", "refused": "warning"}
+_LEVELS: dict[str, Level] = {
+    "charged": "good",
+    "included": "good",
+    "free": "good",
+    "refused": "warning",
+}
 _HEADS = {
     "charged": "It fits the budget",
+    "included": "It costs nothing more",
     "free": "It costs nothing",
     "refused": "It would be refused",
 }
@@ -108,6 +115,7 @@ class PlanFacts:
     # Mechanisms at this guarantee by increasing error; and the others, with the reason
     ranking: Sequence[RankingRow]
     declined: Mapping[str, str]
+    step: PlannedStep | None  # The step of a cumulative series
     curves: Mapping[str, Sequence[tuple[float, float]]]  # Pairs of epsilon and error by mechanism
 
     @property

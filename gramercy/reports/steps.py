@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas.facts import CumulativeFacts
@@ -54,6 +54,7 @@ class StepNoise:
 
     so_far: float  # of the sum over all steps so far
     alone: float  # of this step
+    average: float  # of a single step: root mean square
     end: float  # of the sum over all steps of the series
     # Of the pool of all steps, if each were a release of its own rows alone; and of a release
     # of all rows in every step
@@ -63,13 +64,42 @@ class StepNoise:
     def of(cls, facts: CumulativeFacts) -> StepNoise:
         """The noise of a step."""
         sums = PrefixSums(facts.steps)
-        unit = math.sqrt(sums.squared_norm())
+        unit, steps = math.sqrt(sums.squared_norm()), range(1, facts.steps + 1)
         return cls(
             so_far=unit * sums.spread(facts.step),
             alone=unit * sums.spread(facts.step, 1),
+            average=unit
+            * math.sqrt(math.fsum(sums.spread(t, 1) ** 2 for t in steps) / facts.steps),
             end=unit * sums.spread(facts.steps),
             otherwise=math.sqrt(facts.steps),
         )
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of a series that is planned."""
+
+    facts: CumulativeFacts
+    noise: StepNoise
+    # The versions that would be published, oldest first: earlier steps that are missing, and this
+    published: tuple[str, ...]
+    included: bool  # whether a charge that was made includes it
+    rows_are_public: bool  # whether the number of rows of every step is
+
+    def described(self) -> dict[str, object]:
+        """The step as plain data."""
+        noise = {each.name: getattr(self.noise, each.name) for each in fields(self.noise)}
+        return {
+            "step": self.facts.step,
+            "steps": self.facts.steps,
+            "every": self.facts.every,
+            "first_day": self.facts.first_day.isoformat(),
+            "last_day": self.facts.last_day.isoformat(),
+            "lag": self.facts.lag,
+            "relative_noise": noise,
+            "published": list(self.published),
+            "included": self.included,
+        }
 
 
 def earlier_steps(manifest: ReleaseManifest) -> list[tuple[str, str]]:

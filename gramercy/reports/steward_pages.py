@@ -42,6 +42,9 @@ def internal_page(
     notes = []
     if facts.get("table_changed_since"):
         notes.append(warning("The files have changed since", wordings.files_changed()))
+    if changed := facts.get("changed_steps"):
+        steps = tuple(f"{label} ({before} to {now})" for label, (before, now) in changed.items())
+        notes.append(warning("Earlier steps have changed", wordings.steps_changed(steps)))
     if many:
         notice = families.REPAIRED_CELLS(
             "More than one row in twenty has a missing, invalid or out-of-bounds cell in: "

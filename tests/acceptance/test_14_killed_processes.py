@@ -17,7 +17,7 @@ from tests.support.databases import KINDS
 from tests.support.factories import FULL, at_scale
 from tests.support.faults.forkserver import ForkServer
 from tests.support.faults.kill_points import Point, is_fine
-from tests.support.faults.trials import STAGED, VARIANTS, Trials
+from tests.support.faults.trials import SERIES, STAGED, VARIANTS, Trials, Variant
 
 REPEATS = at_scale(1, 20)
 RANDOM = at_scale(4, 400)
@@ -48,7 +48,11 @@ def repeated(trials: Trials) -> Iterator[Trials]:
     """Repeat every trial with every variant; the reduced run has the first of them."""
     for turn in range(REPEATS):
         yield Trials(
-            trials.fork_server, trials.folder, trials.kind, turn % len(VARIANTS), trials.archive
+            trials.fork_server,
+            trials.folder,
+            trials.kind,
+            VARIANTS[turn % len(VARIANTS)],
+            trials.archive,
         )
 
 
@@ -61,11 +65,29 @@ def test_killed_between_the_draws_of_stages(fork_server: ForkServer, tmp_path: P
         trials.run({"die_at": point})
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", SERIES, ids=lambda variant: variant.name)
+def test_killed_at_every_point_of_a_step_of_a_series(
+    fork_server: ForkServer, tmp_path: Path, kind: str, variant: Variant
+) -> None:
+    """A first step, a later one that is not charged, and a redraw: none is drawn or charged twice.
+
+    In the reduced run, the points between the charge and the publication, half of them on each
+    database.
+    """
+    trials = Trials(fork_server, tmp_path, kind, variant)
+    points = steps(trials.trace()[0], kind)
+    names = [name for name, _ in points]
+    first = 0 if FULL else names.index("after charge") - 1
+    for point in points[first + KINDS.index(kind) :: at_scale(2, 1)]:
+        trials.run({"die_at": point})
+
+
 def test_killed_at_every_step(trials: Trials) -> None:
-    by_variant: dict[int, list[Point]] = {}
+    by_variant: dict[str, list[Point]] = {}
     for repetition in repeated(trials):
         points = by_variant.setdefault(
-            repetition.variant, steps(repetition.trace()[0], repetition.kind)
+            repetition.variant.name, steps(repetition.trace()[0], repetition.kind)
         )
         assert {"after charge", "after mark 'drawn'", "after seal", "after rename"} <= {
             name for name, _ in points

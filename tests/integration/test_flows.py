@@ -54,6 +54,36 @@ def tags_of(flow: str) -> set[str]:
 
 
 @pytest.mark.slow
+def test_a_series_publishes_its_missing_steps_in_order(tmp_path: Path, home: Path) -> None:
+    """One pass over the table gives the sums of all of them."""
+    from gramercy.flows.release import release
+
+    days = [f"2026-{month:02}-{day}" for month in (1, 2, 3) for day in range(10, 28)]
+    table = pd.DataFrame({"c0": np.arange(len(days)) / 20, "c1": 1.0, "visited": days})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    request = read_registered(
+        write_request(
+            tmp_path,
+            request={"version": "{period}", "cumulative": "month", "period": "2026-Q1-03"},
+            columns={name: {"lower": -5.0, "upper": 5.0} for name in ("c0", "c1")},
+            budget={"epsilon": 3.0, "delta": 1e-5, "per": "quarter"},
+            neighbours="add-remove",
+            period={"column": "visited"},
+        )
+    )
+    assert release(request) == "toy/2026-Q1-03-r3"
+    assert {f"release:toy/2026-Q1-0{k}-r{k}" for k in (1, 2, 3)} <= tags_of("release")
+    ledger = Ledger.of(Home.default())
+    assert [each.version for each in ledger.charges("toy")] == [
+        "2026-Q1-01",
+        "2026-Q1-02",
+        "2026-Q1-03",
+    ]
+    assert release(request) == "toy/2026-Q1-03-r3"
+    assert len(ledger.charges("toy")) == 3
+
+
+@pytest.mark.slow
 def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import Artifact
 

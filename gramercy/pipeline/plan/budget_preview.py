@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,10 +11,18 @@ from gramercy.ledger.entry import datasets_with_same_source
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import due
+from gramercy.pipeline.plan.step_charges import (
+    due,
+    earlier_charges,
+    spent_step,
+    step_is_spent,
+    unpublished,
+)
+from gramercy.reports.steps import PlannedStep, StepNoise
 from gramercy.schemas import families
 from gramercy.schemas.budget import BudgetEffect
-from gramercy.schemas.errors import BudgetRefused
+from gramercy.schemas.errors import BudgetRefused, SpentFailure
+from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.problem import Notice
@@ -58,8 +67,11 @@ class BudgetPreview:
     due: Guarantee  # what the release would be charged, if it is not free
     # the charge of an earlier run of the same request, published or spent
     previous_charge: Charge | None
+    # the first step before that of the plan which is spent, so that this one cannot be drawn
+    spent_step: Charge | None = None
     # other data sets that read the same table; their budgets are separate from this one
     sharing_datasets: tuple[str, ...] = ()
+    unpublished: tuple[str, ...] = ()  # versions of the steps before it that would come first
 
 
 def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
@@ -68,7 +80,15 @@ def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
     statement = ledger.preview(contract, plan.request.version)
     sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
     previous = ledger.find_charge(contract.id, plan.key)
-    return BudgetPreview(statement, due(ledger, plan), previous, sharing)
+    earlier = earlier_charges(ledger, plan)
+    return BudgetPreview(
+        statement,
+        due(ledger, plan),
+        previous,
+        spent_step(earlier),
+        sharing,
+        unpublished(plan, earlier),
+    )
 
 
 def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
@@ -85,8 +105,11 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
         return BudgetEffect("refused", str(spent_failure(plan.contract.id, previous)))
     try:
         check_preview(plan, preview)
-    except BudgetRefused as refusal:
+    except (BudgetRefused, SpentFailure) as refusal:
         return BudgetEffect("refused", str(refusal))
+    if preview.due.mu == 0:
+        words = "The charge of the first step includes it: nothing more would be charged."
+        return BudgetEffect("included", words)
     return BudgetEffect("charged", "It would be charged. A charge is never refunded.")
 
 
@@ -98,6 +121,8 @@ def check_preview(plan: Plan, preview: BudgetPreview) -> None:
     """
     previous = preview.previous_charge
     if decide(plan, previous) is Decision.CHARGE:
+        if preview.spent_step is not None:
+            raise step_is_spent(plan, preview.spent_step)
         check_budget(plan.contract.id, preview.statement, preview.due)
     elif previous is not None and previous.state is ChargeState.WITHDRAWN:
         raise spent_failure(plan.contract.id, previous)
@@ -112,12 +137,28 @@ def reads_table(plan: Plan, preview: BudgetPreview) -> bool:
     return not plan.averaging and decide(plan, preview.previous_charge) is Decision.CHARGE
 
 
+def planned_step(plan: Plan, preview: BudgetPreview) -> PlannedStep | None:
+    """The step of a series that a plan publishes; None without a series."""
+    facts = plan.spec.cumulative
+    if facts is None:
+        return None
+    return PlannedStep(
+        facts=facts,
+        noise=StepNoise.of(facts),
+        published=(*preview.unpublished, plan.request.version),
+        included=preview.due.mu == 0,
+        rows_are_public=plan.contract.neighbours.count_is_public,
+    )
+
+
 def unfinished_period(plan: Plan) -> Notice | None:
     """A warning if a release is planned before the period of its data is over.
 
     It is charged to that period, and a release of all its rows needs another charge.
     """
     contract, per = plan.contract, plan.contract.budget.per
+    if plan.spec.cumulative is not None:
+        return _unfinished_step(plan, plan.spec.cumulative)
     if per == "lifetime":
         return None
     period = contract.window(plan.request.version)
@@ -130,4 +171,17 @@ def unfinished_period(plan: Plan) -> Notice | None:
         "version such as '{period}.2', and another charge.",
         period=period,
         last_day=days[1].isoformat(),
+    )
+
+
+def _unfinished_step(plan: Plan, step: CumulativeFacts) -> Notice | None:
+    """A warning if a step is planned before its rows are complete, according to the request."""
+    complete = step.last_day + datetime.timedelta(days=step.lag + 1)
+    if complete <= plan.request.day_of(plan.contract, plan.planned_for):
+        return None
+    return families.VERSION_NOT_FINAL(
+        "{version} is complete on {day}: a row that is added later counts in part only.",
+        "Publish it when it is complete: '{{period}}' in the version waits for that.",
+        version=plan.request.version,
+        day=complete.isoformat(),
     )

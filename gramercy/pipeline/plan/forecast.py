@@ -13,7 +13,7 @@ from gramercy import mechanisms
 from gramercy.common.notation import in_symbols
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism
-from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect
+from gramercy.pipeline.plan.budget_preview import BudgetPreview, budget_effect, planned_step
 from gramercy.pipeline.plan.calibration import calibrate, guarantee_facts
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.plan.verdict import Colour, plan_verdict
@@ -122,6 +122,7 @@ def plan_html(plan: Plan, preview: BudgetPreview, links: Links = no_links) -> st
                 for each in ranked
             ],
             declined={each.name: each.reason for each in unsuitable},
+            step=planned_step(plan, preview),
             curves=curves,
         ),
         links,

@@ -6,24 +6,21 @@ drawn before and is drawn again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
-from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.schemas import families
-from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.steps import StepDays
-from gramercy.tables.formats.reader import schema_of
-from gramercy.tables.formats.source import open_source
-
-BY_FILES = "files"
 
 
 def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
     """The step of a plan as the ledger registers it; None without a series.
 
-    `kind`: the type of the column of dates; see `kind_of_dates`.
+    `kind`: what gives the step of a row; see `PrivateSums.dates`.
     """
     facts, contract, request = plan.spec.cumulative, plan.contract, plan.request
     if facts is None:
@@ -41,30 +38,19 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
     )
 
 
-def kind_of_dates(contract: Contract) -> str:
-    """The type of the column whose dates give the step of a row; reads the schema of the table."""
-    if contract.period is None:
-        return BY_FILES
-    return schema_of(open_source(contract.source)).get(contract.period.column, "")
-
-
 def due(ledger: Ledger, plan: Plan) -> Guarantee:
-    """What a plan would be charged, as the ledger is now; see `Ledger.due`.
-
-    Whether it may be charged at all is decided when it is.
-    """
-    series, charges = series_charge(plan), _charges(ledger, plan)
-    if series is None or not charges:
+    """What a plan would be charged, as the ledger is now; see `Ledger.due`."""
+    series = series_charge(plan)
+    if series is None:
         return plan.guarantee
-    charged = [each.series for each in charges if each.series is not None]
-    return SeriesAccount.of(charges[0].guarantee, charged).price(series.step)
+    return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
     """How often every step up to that of a plan will have been drawn when the plan is."""
     facts = plan.spec.cumulative
     draws = [0] * (facts.step if facts else 0)
-    for charge in _charges(ledger, plan):
+    for charge in series_charges(ledger, plan):
         if charge.series is not None and charge.series.step <= len(draws):
             draws[charge.series.step - 1] += 1
     draws[-1:] = [each + 1 for each in draws[-1:]]
@@ -75,7 +61,7 @@ def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
     """The charge of every step before that of a plan: the published one, or the last; or None."""
     facts = plan.spec.cumulative
     found: list[Charge | None] = [None] * (facts.step - 1 if facts else 0)
-    for charge in () if ledger is None else _charges(ledger, plan):
+    for charge in () if ledger is None else series_charges(ledger, plan):
         number = charge.series.step if charge.series else 0
         if 1 <= number <= len(found):
             earlier = found[number - 1]
@@ -91,19 +77,33 @@ def missing_steps(context: Context, plan: Plan) -> list[Plan]:
     SpentFailure
         If one of them is spent: later ones cannot be decoded without it.
     """
-    found, days = earlier_charges(context.existing_ledger, plan), _days(plan)
-    missing = []
-    for label, charge in zip(days.labels if days else (), found, strict=False):
-        if charge is not None and charge.state.is_closed:
-            raise step_is_spent(plan, charge)
-        if charge is None or not charge.is_published:
-            update = {"version": label, "period": None, "new_charge": None}
-            request = plan.request.model_copy(update=update)
-            missing.append(make_plan(context, request, at=plan.planned_for))
+    ledger, missing = context.existing_ledger, list[Plan]()
+    own = None if ledger is None else ledger.find_charge(plan.contract.id, plan.key)
+    if own is not None and own.is_published:
+        return missing
+    found = earlier_charges(ledger, plan)
+    if (spent := spent_step(found)) is not None:
+        raise step_is_spent(plan, spent)
+    for label in unpublished(plan, found):
+        update = {"version": label, "period": None, "new_charge": None}
+        request = plan.request.model_copy(update=update)
+        missing.append(make_plan(context, request, at=plan.planned_for))
     return missing
 
 
-def step_is_spent(plan: Plan, charge: Charge) -> Exception:
+def unpublished(plan: Plan, earlier: Sequence[Charge | None]) -> tuple[str, ...]:
+    """The versions of the steps before that of a plan that are not published, oldest first."""
+    days = _days(plan)
+    charges = zip(days.labels if days else (), earlier, strict=False)
+    return tuple(label for label, each in charges if each is None or not each.is_published)
+
+
+def spent_step(earlier: Sequence[Charge | None]) -> Charge | None:
+    """The first of the earlier steps that is spent, which blocks later ones."""
+    return next((each for each in earlier if each is not None and each.state.is_closed), None)
+
+
+def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
     """The error for a step that cannot be decoded, because an earlier one is spent."""
     reason = spent_failure(plan.contract.id, charge).sentence
     return families.SPENT(
@@ -116,7 +116,8 @@ def step_is_spent(plan: Plan, charge: Charge) -> Exception:
     )
 
 
-def _charges(ledger: Ledger, plan: Plan) -> tuple[Charge, ...]:
+def series_charges(ledger: Ledger, plan: Plan) -> tuple[Charge, ...]:
+    """All charges of the series of a plan, oldest first; empty without a series."""
     series = series_charge(plan)
     if series is None:
         return ()

@@ -37,7 +37,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import Decision, decide
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import due, kind_of_dates, series_charge
+from gramercy.pipeline.plan.step_charges import due, series_charge
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.attachments import report_id
 from gramercy.pipeline.publish.drawing import (
@@ -47,7 +47,7 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     scaled,
 )
-from gramercy.pipeline.publish.earlier_steps import with_earlier_steps
+from gramercy.pipeline.publish.earlier_steps import rows_of_steps, with_earlier_steps
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -135,17 +135,20 @@ class LockedRequest:
         with disk_errors(home):
             check_space(home, _LEDGER_BYTES)
 
-    def charge(self, fingerprint: str, draw: Callable[[Path, str, LedgerFacts], None]) -> Charge:
+    def charge(
+        self, fingerprint: str, draw: Callable[[Path, str, LedgerFacts], None], dates: str = ""
+    ) -> Charge:
         """Charge, draw, seal and commit.
 
         Parameters
         ----------
+        fingerprint, dates
+            See `PrivateSums`.
         draw
             Called once, after the charge, with an empty folder, the release id and the state of
             the ledger; writes the release into the folder.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
-        series = series_charge(plan, kind_of_dates(plan.contract))
         with archive.staging(self.dataset, sweep_first=True) as staged:
             self.check_ledger_is_complete()
             self.check_space()
@@ -158,7 +161,7 @@ class LockedRequest:
                 plan.guarantee,
                 fingerprint,
                 instead_of=plan.request.new_charge,
-                series=series,
+                series=series_charge(plan, dates),
             )
             try:
                 head = self.context.record_head(outside=True)
@@ -293,9 +296,10 @@ def publish(context: Context, plan: Plan, data: PrivateData) -> str:
     with locked_request(context, plan) as run:
         if published := run.published_charge():
             return published.release
+        dates = data.dates if isinstance(data, PrivateSums) else ""
         whole = with_earlier_steps(context, plan, data)
         try:
-            charge = run.charge(data.fingerprint, draw)
+            charge = run.charge(data.fingerprint, draw, dates)
         except SpentFailure:
             # The lock was lost, and another run has charged this request or closed its charge.
             if published := run.published_charge():
@@ -335,6 +339,7 @@ def _table_facts(
         parts = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.slices)
         sizes = parts.sum(axis=1).tolist()
         facts["groups"] = dict(zip(group_names(plan.spec.by), sizes, strict=True))
+    facts |= rows_of_steps(context, plan, sums)
     if plan.contract.persons is not None:
         facts["persons"] = sums.rows
         facts["persons_declared"] = plan.contract.persons

@@ -7,6 +7,7 @@ numbers are. A step that is missing is published first, and one that is spent bl
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.archive.bundles.encoded_file import Encoded, read_encoded
@@ -15,11 +16,18 @@ from gramercy.ledger import Charge
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import earlier_charges, step_is_spent, times_drawn
+from gramercy.pipeline.plan.step_charges import (
+    earlier_charges,
+    series_charges,
+    step_is_spent,
+    times_drawn,
+)
+from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
-from gramercy.schemas import families
+from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.tables.sums.streaming import Accumulated
 
 
 def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
@@ -29,6 +37,8 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     ------
     SpentFailure
         If one of them is not published.
+    TableError
+        If the public number of rows of an earlier step differs from its first reading.
     """
     facts = plan.spec.cumulative
     if facts is None or not isinstance(data, PrivateSums):
@@ -38,23 +48,74 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         if charge is None or not charge.is_published:
             raise _not_published(plan, charge)
         folder = context.archive.release(plan.contract.id, charge.release)
-        earlier.append(EarlierStep(release=charge.release, sha256=check(folder)))
+        if check(folder) != charge.sha256:
+            raise wordings.bundle_replaced(context.archive.display_path(folder))
+        earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
         published.append(read_encoded(folder, read_release_manifest(folder)))
     update = {
         "draws": times_drawn(context.ledger, plan),
         "earlier": tuple(earlier),
-        "rows": _rows(plan, facts, data),
+        "rows": _public_rows(context, plan, facts, data.sums),
     }
     spec = plan.spec.model_copy(update={"cumulative": facts.model_copy(update=update)})
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
 
 
-def _rows(plan: Plan, facts: CumulativeFacts, data: PrivateSums) -> tuple[int, ...]:
-    """The number of rows of every step so far, where it is public."""
+def _exact_rows(steps: int, sums: Accumulated) -> tuple[int, ...]:
+    """The number of rows of every step so far, in all groups."""
+    return tuple(sum(part.rows for part in sums.part_sums[k::steps]) for k in range(steps))
+
+
+def _public_rows(
+    context: Context, plan: Plan, facts: CumulativeFacts, sums: Accumulated
+) -> tuple[int, ...]:
+    """The number of rows of every step so far; empty where it is private.
+
+    The first release that states the number of a step fixes it.
+    """
     if not plan.contract.neighbours.count_is_public:
         return ()
-    steps = range(facts.step)
-    return tuple(sum(part.rows for part in data.sums.part_sums[k :: facts.step]) for k in steps)
+    found = _exact_rows(facts.step, sums)
+    for charge in series_charges(context.ledger, plan):
+        folder = context.archive.release(plan.contract.id, charge.release)
+        if not charge.state.was_published or not context.archive.contains(folder):
+            continue
+        stated = read_release_manifest(folder).cumulative
+        days = facts.days(plan.contract.window(plan.request.version))
+        fixed = stated.rows if stated else ()
+        for label, rows, declared in zip(days.labels, found, fixed, strict=False):
+            if rows != declared:
+                raise families.ROW_COUNT(
+                    "Step {step} has {rows} rows in the table, but {release} states {declared}.",
+                    "Restore the rows of that step and their dates: the number of rows of every "
+                    "step is public, and fixed by its first release. Rows may be replaced, and "
+                    "not added or deleted.",
+                    step=label,
+                    rows=rows,
+                    declared=declared,
+                    release=f"{plan.contract.id}/{charge.release}",
+                )
+    return found
+
+
+def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, Any]:
+    """For the steward: exact numbers of rows of all steps, and which earlier ones have changed.
+
+    Of a later row only a part is in the sums, and of a deleted one a part stays.
+    """
+    facts = plan.spec.cumulative
+    if facts is None:
+        return {}
+    days = facts.days(plan.contract.window(plan.request.version))
+    found = dict(zip(days.labels, _exact_rows(facts.step, sums), strict=False))
+    last = dict[str, int]()
+    for charge in series_charges(context.ledger, plan):
+        record = internal_record.read_record(context.home, plan.contract.id, charge.release)
+        last |= record.get("rows_of_steps", {})
+    changed = {
+        label: [last[label], rows] for label, rows in found.items() if last.get(label, rows) != rows
+    }
+    return {"rows_of_steps": found, "changed_steps": changed}
 
 
 def _not_published(plan: Plan, charge: Charge | None) -> Exception:

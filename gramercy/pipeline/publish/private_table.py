@@ -27,10 +27,12 @@ from gramercy.pipeline.plan.checking import check_table_header, required_columns
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
+from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
+from gramercy.tables.formats.reader import schema_of
 from gramercy.tables.formats.source import (
     copy_rows,
     needs_copy,
@@ -57,6 +59,7 @@ class PrivateSums:
     state: str = field(repr=False)
     # the exact sums of the rows of every further matrix, for each group
     further: Mapping[str, tuple[Sum, ...]] = field(default_factory=dict, repr=False)
+    dates: str = ""  # of a cumulative series, what gives the step of a row; see `type_of_dates`
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +92,32 @@ def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
         else:
             counts = count_lengths(plan, lengths_of(plan.spec), state, kept)
         return PrivateCounts(counts, fingerprint, state, kept)
-    return PrivateSums(sum_rows(plan, state), fingerprint, state)
+    return PrivateSums(sum_rows(plan, state), fingerprint, state, dates=type_of_dates(plan))
+
+
+def type_of_dates(plan: Plan) -> str:
+    """The type of the column whose dates give the step of a row, or that files do; a public fact.
+
+    Empty without a series.
+    """
+    if plan.spec.cumulative is None:
+        return ""
+    if plan.contract.period is None:
+        return "files"
+    return schema_of(open_source(plan.contract.source)).get(plan.contract.period.column, "")
+
+
+def sums_of_step(plan: Plan, data: PrivateSums | PrivateCounts) -> PrivateSums:
+    """What a reading for a later step of the same series shows of the rows up to that of a plan.
+
+    Rows that were read and cells that were repaired are counted for the whole reading.
+    """
+    if isinstance(data, PrivateCounts):
+        raise wordings.sums_not_as_planned()
+    groups, steps = plan.spec.groups_count, plan.spec.slices
+    read = len(data.sums.part_sums) // groups
+    kept = [s for k in range(groups) for s in data.sums.part_sums[k * read : k * read + steps]]
+    return replace(data, sums=replace(data.sums, part_sums=tuple(kept)))
 
 
 def sum_rows(plan: Plan, state: str, kept: KeptCells | None = None) -> streaming.Accumulated:

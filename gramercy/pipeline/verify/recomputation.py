@@ -6,10 +6,8 @@ Numbers are compared up to rounding differences between machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +30,6 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
 from gramercy.archive.bundles.package import DESCRIPTOR, read_descriptor, read_manifest
-from gramercy.archive.seal.bundle import SEAL
 from gramercy.archive.store.archive import Archive
 from gramercy.common.metric import Metric
 from gramercy.estimators.noise.denoise import denoise, project
@@ -59,11 +56,17 @@ from gramercy.pipeline.publish.drawing import (
     scaled,
 )
 from gramercy.pipeline.verify.agreement import check_agreement
+from gramercy.pipeline.verify.stated_facts import (
+    check_facts,
+    check_no_extra_files,
+    contradiction,
+    facts_equal,
+)
+from gramercy.pipeline.verify.steps import check_earlier, check_encoded, check_series
 from gramercy.scaling.chain import ConstantsChain, longest_row, replayed
 from gramercy.scaling.shares import Shares, follow, follow_a_share
 from gramercy.scaling.whitening import Turning
 from gramercy.schemas import families, wordings
-from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReleaseSpec, ReportManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.request_parts import ScalingFacts
@@ -206,6 +209,8 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
     noisy = [] if facts.neighbours.count_is_public else parts
     for moment, rows in [*noisy, *group_parts(bundle)]:
         trace = float(np.trace(moment)) * rows.value
+        if facts.cumulative is not None and facts.publishes_noisy_count:
+            continue  # decoded from whole numbers; see `check_earlier`
         from_trace = math.isclose(rows.observed, trace, rel_tol=1e-9, abs_tol=1e-9)
         from_count = rows.observed == round(rows.observed)
         if not (from_count if facts.publishes_noisy_count else from_trace):
@@ -249,7 +254,7 @@ def check_same_constants(
     """Refuse a release whose constants are not those that histograms give."""
     for name in ("columns", "normalisation", "scaling"):
         # The tails of columns may differ in their last digits between machines.
-        if not _equal(facts.model_dump()[name], recomputed.model_dump()[name]):
+        if not facts_equal(facts.model_dump()[name], recomputed.model_dump()[name]):
             raise wordings.file_contradicts(str(place / DESCRIPTOR), source)
 
 
@@ -291,9 +296,19 @@ _HISTOGRAMS = {
 }
 
 
+_NOISE = {
+    True: "noise: the published numbers are on the stated lattice",
+    False: "noise: the decoded numbers are not larger than it explains",
+}
+
+
 def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
     """The checks of a release, each by the result that `gramercy verify` prints if it passes."""
-    checks: dict[str, Check] = {
+    of_series: dict[str, Check] = {}
+    if facts.cumulative is not None:  # first: the guarantee is that of a series
+        words = "series: the steps of its window, and the weights of this one"
+        of_series[words] = check_series
+    checks: dict[str, Check] = of_series | {
         "guarantee: recomputed from the request, and exactly as stated": _check_manifest
     }
     if facts.has_histograms:
@@ -301,74 +316,17 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
     if facts.publication.has_matrix:
         checks |= {
             "rows: the matrix is divided by the stated number": _check_rows,
-            "noise: the published numbers are on the stated lattice": _check_noise,
+            _NOISE[facts.cumulative is None]: _check_noise,
             "repaired matrices: recomputed from the noisy one": _check_repairs,
         }
+    if facts.cumulative is not None:
+        checks["whole numbers: within what rows and noise explain"] = check_encoded
     if facts.groups:
         checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
     if facts.lost is not None:
         words = "agreement: matrices and histograms agree within their noise"
         checks[words] = check_agreement
     return checks | {"description and card: agree, and list every file": _check_files}
-
-
-_SHOWN = 12  # parts of a fact that an error states
-# Relative tolerance: eigenvectors differ in their last digits between machines.
-
-
-def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str, Any]) -> None:
-    """Compare the facts that a bundle states with those recomputed from the rest of it."""
-    keys = {"guarantee": None, **stated, **recomputed}
-    for key in keys:
-        if not _equal(stated.get(key), recomputed.get(key)):
-            raise contradiction(place, key, stated.get(key), recomputed.get(key))
-
-
-def contradiction(place: Path, key: str, stated: Any, recomputed: Any) -> BundleError:
-    """The error for a fact that does not follow from the rest of a bundle, with both values."""
-    differing = list(islice(_differing(key, stated, recomputed), _SHOWN))
-    differing = differing or [(key, stated, recomputed)]  # a null and an absent key
-    return families.CONTRADICTION(
-        "{path}: '{key}' does not follow from the rest of the file. Stated: {stated}. "
-        "Recomputed: {recomputed}.",
-        "Ask the curator for the bundle that was published.",
-        path=str(place / DESCRIPTOR),
-        key=key,
-        stated=tuple(f"{name:.80}={left!r:.80}" for name, left, _ in differing),
-        recomputed=tuple(f"{name:.80}={right!r:.80}" for name, _, right in differing),
-    )
-
-
-def _differing(name: str, stated: Any, recomputed: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Name and both values of every part of a fact that differs."""
-    if isinstance(stated, Mapping) and isinstance(recomputed, Mapping):
-        for key in {**stated, **recomputed}:
-            yield from _differing(f"{name}.{key}", stated.get(key), recomputed.get(key))
-    elif not _equal(stated, recomputed):
-        yield name, stated, recomputed
-
-
-def _equal(left: Any, right: Any) -> bool:
-    """Whether two facts are equal; numbers may differ in their last digits between machines."""
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(_equal, left, right))
-    if isinstance(left, float) and isinstance(right, float):
-        return math.isclose(left, right, rel_tol=1e-9)
-    return bool(left == right)
-
-
-def check_no_extra_files(place: Path) -> None:
-    """Refuse files that the description does not list."""
-    listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
-    for path in place.iterdir():
-        if path.name not in listed | {DESCRIPTOR} | SEAL:
-            raise families.CONTRADICTION(
-                "{path} is not listed in datapackage.json.",
-                "Ask the curator for the bundle that was published.",
-                path=str(path),
-            )
 
 
 def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
@@ -397,7 +355,8 @@ def source_checks(facts: ReleaseManifest) -> list[SourceCheck]:
     """The checks of a release against other releases that it was computed from."""
     constants = facts.scaling is not None and facts.scaling.kind == "release"
     checks: list[SourceCheck] = [_check_average] if facts.sources else []
-    return [*checks, *([_check_released_constants] if constants else [])]
+    checks += [_check_released_constants] if constants else []
+    return [*checks, *([check_earlier] if facts.cumulative is not None else [])]
 
 
 def _check_average(

@@ -29,6 +29,7 @@ from gramercy.common.extras import INSTALL_PUBLISH
 from gramercy.common.similar_names import most_similar_first
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.verify.charged_steps import check_step
 from gramercy.pipeline.verify.recomputation import (
     check_belongs,
     check_estimate,
@@ -173,9 +174,13 @@ def check_guarantee(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     """Check that a release states the guarantee that was charged for it, if any was."""
     facts = bundle.manifest
     charge, stated = ledger.charge_of(facts.dataset.id, facts.release), facts.guarantee
+    if charge is None:
+        return
     pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
-    if charge is not None and charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
-        charged = charge.guarantee
+    charged, own = charge.guarantee, Guarantee(stated.mu, stated.delta0, pure)
+    if charge.series or facts.cumulative:
+        check_step(place, bundle, charge, ledger)
+    elif charged != own:
         raise families.CHARGE(
             "{path} states epsilon={epsilon:.4g} at delta={delta:g} (mu={mu:.4g}), but the ledger "
             "has charged epsilon={charged_epsilon:.4g} (mu={charged_mu:.4g}).",

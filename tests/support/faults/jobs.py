@@ -175,10 +175,14 @@ def _answer(request: str) -> tuple[str, str, dict[str, Any]]:
 
 
 def _charged(ledger: Ledger, request: str) -> tuple[str | None, str]:
-    """State and digest of the charge of this version of the data."""
+    """State and digest of the charge of this version of the data, beside one that it replaces."""
     plan = cached_plan(request)
     charges = ledger.charges(plan.contract.id) if plan.contract.id in ledger.datasets() else ()
-    of_version = [(c.state, c.sha256) for c in charges if c.version == plan.request.version]
+    of_version = [
+        (c.state, c.sha256)
+        for c in charges
+        if c.version == plan.request.version and c.release != plan.request.new_charge
+    ]
     assert len(of_version) <= 1
     return of_version[0] if of_version else (None, "")
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import signal
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gramercy.schemas import families
+from tests.support.cumulative import MONTHLY, STEPS, TERMS, write_visits
 from tests.support.databases import ledger_location
 from tests.support.factories import MECHANISM, write_request
 from tests.support.faults.forkserver import ChildResult, ForkServer
@@ -20,19 +21,51 @@ from tests.support.faults.kill_points import Point
 UNFINISHED = {"reserved", "drawn"}
 SEALED = {"sealed", "published"}
 
-# Changes of the request and of the contract, and whether the home has an earlier release.
-VARIANTS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
-    ({}, {}, False),
-    ({}, {}, True),
-    ({"folds": 3}, {"neighbours": "add-remove"}, False),
-    ({"mechanism": MECHANISM | {"name": "rows"}}, {}, True),
-    (
+
+@dataclass(frozen=True)
+class Variant:
+    """A request, and what its home has before it."""
+
+    name: str
+    request: dict[str, Any] = field(default_factory=dict)  # changes of the request
+    terms: dict[str, Any] = field(default_factory=dict)  # changes of the contract
+    # earlier requests, as changes of this one, each with the point at which it is killed
+    before: tuple[tuple[dict[str, Any], Point | None], ...] = ()
+
+    def write(self, folder: Path, **request: Any) -> Path:
+        """Write a request, and its table; returns its path."""
+        folder.mkdir()
+        if "period" in self.terms:
+            write_visits(folder / "table.csv")
+        return write_request(folder, request=self.request | request, **self.terms)
+
+
+_PUBLISHED_BEFORE = (({"version": "v0"}, None),)
+VARIANTS = [
+    Variant("first"),
+    Variant("second", before=_PUBLISHED_BEFORE),
+    Variant("folds", {"folds": 3}, {"neighbours": "add-remove"}),
+    Variant("rows", {"mechanism": MECHANISM | {"name": "rows"}}, before=_PUBLISHED_BEFORE),
+    Variant(
+        "stages",
         {"scaling": "private", "mechanism": MECHANISM | {"epsilon": 80.0}},
         {"budget": {"epsilon": 100.0, "delta": 1e-5}, "intercept": True},
-        False,
     ),
 ]
-STAGED = len(VARIANTS) - 1  # draws histograms, a pilot, and matrices in its metric
+STAGED = VARIANTS[-1]  # draws histograms, a pilot, and matrices in its metric
+
+# Steps of a cumulative series: the first one, a later one, and one that is drawn again.
+_FIRST, _SECOND = ({"version": step, "new_charge": None} for step in STEPS[:2])
+SERIES = [
+    Variant("first step", MONTHLY | _FIRST, TERMS),
+    Variant("later step", MONTHLY | _SECOND, TERMS, ((_FIRST, None),)),
+    Variant(
+        "redraw",
+        MONTHLY | _SECOND | {"new_charge": f"{STEPS[1]}-r2"},
+        TERMS,
+        ((_FIRST, None), (_SECOND, ("after draw", 1))),
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -42,18 +75,16 @@ class Trials:
     fork_server: ForkServer
     folder: Path
     kind: str
-    variant: int = 0
+    variant: Variant = VARIANTS[0]
     archive: str = ""
 
     @property
     def request(self) -> str:
-        folder = self.folder / f"request-{self.variant}"
+        folder = self.folder / f"request-{self.variant.name}"
         if not folder.exists():
-            folder.mkdir()
-            request, terms, _ = VARIANTS[self.variant]
-            (folder / "before").mkdir()
-            write_request(folder / "before", request=request | {"version": "v0"}, **terms)
-            write_request(folder, request=request, **terms)
+            self.variant.write(folder)
+            for number, (request, _) in enumerate(self.variant.before):
+                self.variant.write(folder / f"before-{number}", **request)
         return str(folder / "request.yaml")
 
     def home(self) -> dict[str, str]:
@@ -66,10 +97,13 @@ class Trials:
             environ["GRAMERCY_LEDGER_URL"] = str(ledger_location(self.kind, folder))
         if self.archive:
             environ["GRAMERCY_ARCHIVE_URL"] = f"{self.archive}/{uuid.uuid4().hex}"
-        if VARIANTS[self.variant][2]:
-            earlier_request = str(Path(self.request).parent / "before/request.yaml")
-            done = self.fork_server.fork("release", environ, request=earlier_request)
-            assert done.message("answered") == ["published", "v0-r1", {}]
+        for number, (_, killed_at) in enumerate(self.variant.before):
+            earlier = str(Path(self.request).parent / f"before-{number}/request.yaml")
+            done = self.fork_server.fork("release", environ, request=earlier, die_at=killed_at)
+            if killed_at is not None:
+                done = self.fork_server.fork("release", environ, request=earlier)
+            kind, *_ = done.message("answered") or []
+            assert kind == ("published" if killed_at is None else "SpentFailure")
         return environ
 
     def trace(self, *killed_at: Point) -> tuple[list[Point], float]:

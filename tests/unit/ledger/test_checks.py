@@ -151,8 +151,6 @@ def test_facts_of_a_charge_leave_out_its_fingerprint() -> None:
         "state": "published",
         "reason": "",
         "sha256": "0" * 64,
-        "step": None,
-        "steps": None,
         "series": None,
     }
 

@@ -92,7 +92,7 @@ def test_a_first_charge_below_its_window_is_found(journal: list[Entry]) -> None:
 
 
 def test_a_first_charge_that_is_included_is_found(journal: list[Entry]) -> None:
-    notices = found(journal, of_release(RELEASES[0], included=True))
+    notices = found(journal, of_release(RELEASES[0], included=RELEASES[0]))
     assert like(families.ENTRY, entry=seq(journal, RELEASES[0]), mu=0.0) in notices
 
 
@@ -153,7 +153,7 @@ def test_a_step_of_other_facts_is_found(journal: list[Entry], facts: dict[str, A
         {"step": "5"},
         {"steps": 10**9},
         {"included": None},
-        {"included": 1},
+        {"included": True},
         {"registered": [], "series": None},
     ],
 )
@@ -195,7 +195,7 @@ def test_a_second_draw_of_a_step_is_found(journal: list[Entry]) -> None:
 
 @pytest.mark.parametrize("release", [RELEASES[3], RELEASES[5]])
 def test_a_redraw_that_is_included_is_found(journal: list[Entry], release: str) -> None:
-    (notice,) = found(journal, of_release(release, included=True))
+    (notice,) = found(journal, of_release(release, included=RELEASES[0]))
     assert notice.facts["entry"] == seq(journal, release)
     assert 0 < notice.facts["price"] < WINDOW.mu
 
@@ -214,7 +214,7 @@ def test_another_mu_is_found(journal: list[Entry], release: str, factor: float) 
 
 def test_an_included_step_that_is_charged_is_found(journal: list[Entry]) -> None:
     """It would state that more was spent than the steps guarantee."""
-    (notice,) = found(journal, of_release(RELEASES[4], included=False))
+    (notice,) = found(journal, of_release(RELEASES[4], included=""))
     assert (notice.facts["entry"], notice.facts["price"]) == (seq(journal, RELEASES[4]), 0.0)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
+from gramercy.common.home import Home
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
@@ -19,6 +20,7 @@ from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.pipeline.publish.charging import publish, replay
+from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from tests.support.factories import write_request
@@ -177,3 +179,88 @@ def test_groups_of_a_series_add_up(tmp_path: Path) -> None:
         x.raw * rows.rows.value for x, rows in zip(second.groups, facts.groups, strict=True)
     )
     assert np.allclose(total / facts.rows.value, second.raw)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_public_numbers_of_rows_are_fixed_by_their_first_release(tmp_path: Path) -> None:
+    """Under replace-one; a row may have other cells, and dates may be exchanged."""
+    facts = {"neighbours": "replace-one"}
+    table = visits()
+    first, second = catch_up(written(tmp_path, "2026-Q1-02", table, contract=facts))
+    step = months(table)
+    counts = tuple(int((step == k).sum()) for k in (1, 2, 3))
+    assert first.manifest.cumulative.rows == counts[:1]
+    assert second.manifest.cumulative.rows == counts[:2]
+    assert second.manifest.rows.status == "public"
+    assert second.manifest.rows.value == sum(counts[:2])
+    january = int(np.flatnonzero(step == 1)[0])
+    late = planned(
+        written(tmp_path, "2026-Q1-03", table.drop(index=table.index[january]), contract=facts)
+    )
+    sums, charges = accumulate(late), Context.default().ledger.charges("toy")
+    with raises(families.ROW_COUNT, step="2026-Q1-01", rows=counts[0] - 1, declared=counts[0]):
+        publish(Context.default(), late, sums)
+    assert Context.default().ledger.charges("toy") == charges
+    table.loc[table.index[january], "c0"] = 0.5
+    (third,) = catch_up(written(tmp_path, "2026-Q1-03", table, contract=facts))
+    assert third.manifest.cumulative.rows == counts
+
+
+@pytest.mark.usefixtures("seeded")
+def test_a_steward_learns_that_earlier_steps_have_changed(tmp_path: Path) -> None:
+    """In the internal record alone: exact numbers are private."""
+    table, home = visits(), Home.default()
+    catch_up(written(tmp_path, "2026-Q1-02", table))
+    step = months(table)
+    assert read_record(home, "toy", "2026-Q1-02-r2")["changed_steps"] == {}
+    late = table.drop(index=table.index[np.flatnonzero(step == 1)[:3]])
+    catch_up(written(tmp_path, "2026-Q1-03", late))
+    record, rows = read_record(home, "toy", "2026-Q1-03-r3"), int((step == 1).sum())
+    assert record["changed_steps"] == {"2026-Q1-01": [rows, rows - 3]}
+    assert "Earlier steps have changed" in page_path(home, "toy", "2026-Q1-03-r3").read_text()
+
+
+@pytest.mark.usefixtures("seeded")
+def test_names_of_files_give_steps_for_a_lifetime(tmp_path: Path) -> None:
+    table, step = visits(), months(visits())
+    for month in (1, 2, 3):
+        part = table[step == month].drop(columns="visited")
+        part.to_csv(tmp_path / f"visits-2026-{month:02}.csv", index=False)
+    series = {"every": "month", "from": "2026-01-01", "steps": 3}
+    lifetime = {"budget": QUARTERLY["budget"] | {"per": "lifetime"}, "period": None}
+    facts = {"source": "visits-{year}-{month}.csv"} | lifetime
+    request = written(tmp_path, "2026-03", table, cumulative=series, contract=facts)
+    *_, last = catch_up(request)
+    assert last.manifest.release == "2026-03-r3"
+    assert abs(last.manifest.rows.observed - (step > 0).sum()) < 5 * last.manifest.rows.sd
+
+
+@pytest.mark.parametrize(
+    ("day", "lag", "label"),
+    [
+        ("2026-04-01", 0, "2026-Q1-03"),
+        ("2026-03-31", 0, "2026-Q1-02"),
+        ("2026-04-01", 5, "2026-Q1-02"),
+        ("2026-04-29", 0, "2026-Q1-03"),
+        ("2026-05-01", 0, "2026-Q2-04"),
+    ],
+)
+def test_a_schedule_publishes_the_last_complete_step(
+    tmp_path: Path, day: str, lag: int, label: str
+) -> None:
+    """Also if it is the last one of the window before."""
+    series = {"every": "month", "lag": lag}
+    request = written(tmp_path, label, visits(20), cumulative=series)
+    moment = datetime.datetime.fromisoformat(f"{day}T03:00:00+00:00")
+    undated = read_request(request).model_copy(update={"period": None})
+    plan = make_plan(Context.default(), undated, at=moment)
+    assert plan.request.version == label
+    missing = [each.request.version for each in missing_steps(Context.default(), plan)]
+    first = 4 if "Q2" in label else 1
+    assert missing == [f"{label[:-2]}{month:02}" for month in range(first, int(label[-2:]))]
+
+
+@pytest.mark.parametrize("version", ["2026-Q1-03.2", "2026-Q1", "2026-Q1-04"])
+def test_a_version_that_is_no_step_is_refused(tmp_path: Path, version: str) -> None:
+    with raises(families.PERIOD):
+        planned(written(tmp_path, version, visits(20), version=version))

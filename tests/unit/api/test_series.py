@@ -1,0 +1,289 @@
+"""Cumulative releases in the analysts' interface: windows of steps, and the series over time."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gramercy
+from gramercy.api.catalogue import Catalogue
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.archive.bundles.steps import last_steps
+from gramercy.common.prefix_sums import PrefixSums
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.table_comparison import differences, measure, over_time
+from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas import families
+from gramercy.schemas.facts import OTHER, DatasetFacts
+from gramercy.schemas.neighbours import Neighbours
+from tests.support.factories import (
+    home_at,
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+)
+from tests.support.problems import raises
+from tests.support.steps import GROUPED, series_bundles
+from tests.unit.pipeline.test_cumulative import CLIP, QUARTERLY, catch_up, months, visits, written
+
+CELLS = ["c0", "c1", "c2"]
+ROWS = 6000
+
+
+@pytest.fixture(scope="module")
+def quarter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An archive with the three months of a quarter, and a release of a table of its own."""
+    folder = tmp_path_factory.mktemp("quarter")
+    stream = np.random.default_rng(5)
+
+    def rounded(scale: float, size: int) -> Any:
+        return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
+
+    with home_at(folder / "home") as home, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler, "rounded_gaussian", rounded)
+        catch_up(written(folder, "2026-Q1-03", visits(ROWS), normalisation=CLIP))
+        yield home / "archive"
+
+
+@pytest.fixture(scope="module")
+def catalogue(quarter: Path) -> Catalogue:
+    return gramercy.open(quarter)
+
+
+def test_last_steps_are_like_a_release_of_their_rows(catalogue: Catalogue) -> None:
+    table = visits(ROWS)
+    step = months(table)
+    series = catalogue.series("toy")
+    third = series["2026-Q1-03"]
+    assert third.cumulative is not None
+    assert (third.cumulative.step, third.cumulative.steps) == (3, 3)
+    windows = {third.step: [3], third.last(2): [2, 3], third.last(3): [1, 2, 3]}
+    windows[series["2026-Q1-02"].step] = [2]
+    for window, numbers in windows.items():
+        rows = table[np.isin(step, numbers)]
+        assert window.steps == tuple(f"2026-Q1-0{k}" for k in numbers)
+        assert abs(window.rows - len(rows)) < 4 * window.rows_error
+        means, errors = window.means, window.means.noise_error
+        assert (np.abs(means - rows[CELLS].mean()) < 4 * errors).all()
+        deviations = window.standard_deviations
+        assert (np.abs(deviations - rows[CELLS].std()) < 4 * deviations.noise_error + 0.05).all()
+        assert window.denoised.shape == window.second_moment.shape == (4, 4)
+        lower, upper = window.correlation.interval(0.999, "table")
+        pair, truth = ("c0", "c1"), rows["c0"].corr(rows["c1"])
+        assert lower.loc[pair] <= truth <= upper.loc[pair]
+    window = third.last(2)
+    assert window is third.last(2)
+    assert window.regression("c0 ~ c1 + c2").summary()
+    assert window.estimate("graphical-lasso").precision_.shape == (4, 4)
+    assert window.describe() is not None
+    assert window.synthesize(5).attrs["release"] == window.id
+    assert pickle.loads(pickle.dumps(window)).rows == window.rows
+    assert third.id in repr(window) + window._repr_html_()
+    # The sum over all steps so far is the release itself.
+    np.testing.assert_array_equal(third.last(3).second_moment, third.second_moment)
+    assert third.last(3).noise == third.noise
+
+
+def test_noise_of_last_steps_is_that_of_their_weights(catalogue: Catalogue) -> None:
+    sums, third = PrefixSums(3), catalogue.series("toy")["2026-Q1-03"]
+    of_all = third.noise.sd_off_diagonal * third.manifest.rows.value
+    for steps in (1, 2, 3):
+        window = third.last(steps)
+        ratio = window.noise.sd_off_diagonal * window.rows / of_all
+        assert ratio == pytest.approx(sums.spread(3, steps) / sums.spread(3))
+        assert window.rows_error / third.manifest.rows.sd == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 4])
+def test_there_are_as_many_steps_as_were_published(catalogue: Catalogue, steps: int) -> None:
+    release = catalogue.series("toy")["2026-Q1-03"]
+    with raises(families.PERIOD, release=release.id, published=3, steps=steps):
+        release.last(steps)
+
+
+def test_windows_with_common_steps_are_refused(catalogue: Catalogue) -> None:
+    first, second, third = catalogue.series("toy").values()
+    for one, other in ((second, third), (third.last(2), second.step), (third, first)):
+        with raises(families.COMPARISON):
+            one.compare(other)
+    with raises(families.POOL, first=second.id, other=third.id):
+        gramercy.pool([second, third], rows="disjoint")
+    found = third.step.compare(second.step).table()
+    assert found["p_value"].notna().all()
+    assert found["standard_error"].gt(0).all()
+
+
+def test_command_compares_last_steps(
+    quarter: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, second, third = catalogue.series("toy").values()
+    words = ("compare", second.id, third.id, "--archive", quarter)
+    facts = run_json(*words, "--last", 1, capsys=capsys)
+    found = third.step.compare(second.step)
+    assert (facts["earlier"], facts["later"]) == (found.second, found.first)
+    assert (facts["numbers"], len(facts["differing"])) == (
+        len(found.table()),
+        len(found.discoveries()),
+    )
+    for options in ((), ("--last", 2)):
+        code, _, err = run_command(*words, *options, capsys=capsys)
+        assert code != 0
+        assert families.COMPARISON.code in err
+    code, out, _ = run_command("show", third.id, "--archive", quarter, capsys=capsys)
+    assert code == 0
+    assert "step 3 of 3: rows from 2026-01-01 to 2026-03-31" in " ".join(out.split())
+
+
+def test_numbers_of_a_series_over_time(catalogue: Catalogue) -> None:
+    series, labels = catalogue.series("toy"), [f"2026-Q1-0{k}" for k in (1, 2, 3)]
+    assert list(series) == labels == series.table.index.tolist()
+    assert series.table["release"].tolist() == [each.id for each in series.values()]
+    assert series.missing == ()
+    so_far, each = series.so_far(), series.each()
+    for label in labels:
+        for table, own in ((so_far, series[label]), (each, series[label].step)):
+            line = table.query("step == @label and kind == 'mean' and column == 'c1'").iloc[0]
+            assert line["estimate"] == own.means["c1"]
+            assert line["lower"] == own.means.interval()[0]["c1"]
+    changes = series.changes()
+    assert changes["periods"].eq(3).all()
+    assert changes["p_value"].between(0, 1).all()
+    assert series.each(2)["step"].unique().tolist() == ["2026-Q1-02"]
+    assert series.each(3)["estimate"].tolist() == (
+        series.so_far().query("step == '2026-Q1-03'")["estimate"].tolist()
+    )
+    with raises(families.PERIOD, series="toy", published=3):
+        series.each(4)
+    with raises(families.UNKNOWN_NAME, step="2026-Q1-04"):
+        series["2026-Q1-04"]
+    assert catalogue.periods("toy")["2026-Q1"].id == series[labels[-1]].id
+    assert catalogue.series("toy", "2026-Q1").keys() == series.keys()
+    with raises(families.PERIOD, dataset="toy"):
+        catalogue.series("toy", "2025-Q4")
+
+
+def test_a_release_without_steps(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
+    catalogue = gramercy.open(home / "archive")
+    release = catalogue["toy/v1-r1"]
+    assert release.cumulative is None
+    with raises(families.PERIOD, release=release.id):
+        release.last(1)
+    with raises(families.PERIOD, dataset="toy"):
+        catalogue.series("toy")
+
+
+def test_missing_steps_and_releases_are_named(tmp_path: Path, quarter: Path) -> None:
+    archive = tmp_path / "archive"
+    shutil.copytree(quarter, archive)
+    first, _, third = gramercy.open(quarter).series("toy").values()
+    shutil.rmtree(archive / third.id)
+    opened = gramercy.open(archive).series("toy")
+    assert opened.missing == ("2026-Q1-03",)
+    assert opened.table["release"].isna().tolist() == [False, False, True]
+    assert "2026-Q1-03" in repr(opened)
+    shutil.rmtree(archive / first.id)
+    second = gramercy.open(archive).series("toy")["2026-Q1-02"]
+    assert second.last(2).rows == second.manifest.rows.observed
+    with raises(families.UNKNOWN_RELEASE, release=first.id):
+        second.last(1)
+
+
+def test_a_step_is_not_compared_with_a_release_of_its_rows(tmp_path: Path) -> None:
+    with home_at(tmp_path / "home") as home:
+        catch_up(written(tmp_path, "2026-Q1-01", visits(), normalisation=CLIP))
+        plain = {
+            "version": "2026-Q1",
+            "mechanism": {"name": "gaussian", "epsilon": 0.5, "delta": 1e-7},
+        }
+        run_release(write_request(tmp_path, request={**plain, "normalisation": CLIP}, **QUARTERLY))
+        step, whole = gramercy.open(home / "archive").values()
+        with raises(families.COMPARISON, dataset="toy"):
+            step.compare(whole)
+        with raises(families.COMPARISON, dataset="toy"):
+            whole.compare(step.last(1))
+        with raises(families.POOL):
+            gramercy.pool([step, whole])
+
+
+# With steps in memory.
+
+STEPS, PER_STEP = 12, 1500
+FACTS = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=STEPS * PER_STEP)
+
+
+def steps_of(seed: int, **changes: Any) -> list[ReleaseBundle]:
+    stream = np.random.default_rng(seed)
+    covariance = [[1.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 1.0]]
+    tables = [stream.multivariate_normal([0.5, -1, 0], covariance, PER_STEP) for _ in range(STEPS)]
+    return series_bundles(tables, stream, STEPS, dataset=FACTS, **changes)
+
+
+def window(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
+    return last_steps(bundles[last - 1], bundles[last - steps - 1], denoise)
+
+
+@pytest.mark.parametrize("neighbours", [*Neighbours])
+def test_windows_of_public_and_private_sizes(neighbours: Neighbours) -> None:
+    bundles = steps_of(1, neighbours=neighbours)
+    facts = window(bundles, 12, 4).manifest
+    if neighbours.count_is_public:
+        assert (facts.rows.observed, facts.rows.sd) == (4 * PER_STEP, 0)
+    else:
+        assert 0 < facts.rows.sd < 0.05 * PER_STEP
+        assert abs(facts.rows.observed - 4 * PER_STEP) < 4 * facts.rows.sd
+
+
+def test_groups_of_last_steps() -> None:
+    stream = np.random.default_rng(2)
+    means = np.array([0.0, 1.0, 2.0])
+    tables = [stream.normal(means[:, None, None], 1, (3, PER_STEP, 3)) for _ in range(STEPS)]
+    rows = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=10**5)
+    bundles = series_bundles(tables, stream, STEPS, dataset=rows, **GROUPED)
+    found = window(bundles, 12, 4)
+    assert [each.level for each in found.groups] == ["1", "2", OTHER]
+    for k, mean in enumerate(means):
+        own = found.of_group(k)
+        assert abs(own.manifest.rows.observed - 4 * PER_STEP) < 4 * own.manifest.rows.sd
+        measured = measure(own.evidence)
+        np.testing.assert_allclose(measured.estimate[:3], mean, atol=0.2)
+        assert own.steps is not None
+        assert own.steps.group == found.groups[k].level
+    # Noise of different groups is independent, and so are their rows.
+    first, second = (found.of_group(k).evidence for k in (0, 1))
+    assert differences(first, second)["p_value"].min() < 1e-6
+
+
+@pytest.mark.slow
+def test_intervals_of_windows_and_of_their_differences_cover() -> None:
+    truth = np.array([0.5, -1, 0, 1, 1, 1, 0.5, 0.2, 0.3])
+    covered, same, p_values = list[Any](), list[Any](), list[Any]()
+    for seed in range(100, 140):
+        bundles = steps_of(seed)
+        evidences = [window(bundles, last, 3).evidence for last in (6, 9, 12)]
+        for each in evidences:
+            found = measure(each)
+            covered.append((found.lower <= truth) & (truth <= found.upper))
+        difference = differences(*evidences[:2])
+        same.append((difference["lower"] <= 0) & (difference["upper"] >= 0))
+        tables = {str(k): each for k, each in enumerate(evidences)}
+        p_values.append(over_time(tables).changes["p_value"])
+    assert 0.93 < np.mean(covered) < 0.98
+    assert 0.92 < np.mean(same) < 0.99
+    assert 0.01 < np.mean(np.array(p_values) < 0.05) < 0.08
+
+
+def test_noise_of_neighbouring_windows_is_correlated() -> None:
+    bundles = steps_of(3)
+    first, second = (window(bundles, last, 1).evidence for last in (11, 12))
+    found = differences(first, second)
+    separate = np.hypot(measure(first).standard_error, measure(second).standard_error)
+    ratio = found["standard_error"] / separate
+    assert ratio.between(1.02, 1.3).all()

@@ -1,0 +1,63 @@
+"""``gramercy plan`` of a step of a cumulative series."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gramercy.common.prefix_sums import PrefixSums
+from tests.support.factories import run_command, run_json
+from tests.unit.pipeline.test_cumulative import catch_up, visits, written
+
+CLIP = {"kind": "clip", "radius": 2.0}
+
+
+def planned(folder: Path, period: str, capsys: pytest.CaptureFixture[str], **keys: Any) -> Any:
+    request = written(folder, period, visits(), normalisation=CLIP, **keys)
+    return run_json("plan", request, capsys=capsys)
+
+
+def test_plan_of_the_first_step_is_charged_for_all(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = planned(tmp_path, "2026-Q1-03", capsys)
+    step = facts["cumulative"]
+    assert (step["step"], step["steps"], step["every"]) == (3, 3, "month")
+    assert (step["first_day"], step["last_day"]) == ("2026-01-01", "2026-03-31")
+    assert step["published"] == ["2026-Q1-01", "2026-Q1-02", "2026-Q1-03"]
+    assert not step["included"]
+    sums = PrefixSums(3)
+    expected = sums.spread(3) * sums.squared_norm() ** 0.5
+    assert step["relative_noise"]["end"] == pytest.approx(expected)
+    assert step["relative_noise"]["otherwise"] == pytest.approx(3**0.5)
+    assert facts["budget_before"] != facts["budget_after"]
+
+
+@pytest.mark.slow
+def test_later_steps_are_included_in_the_first_charge(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catch_up(written(tmp_path, "2026-Q1-01", visits(), normalisation=CLIP))
+    facts = planned(tmp_path, "2026-Q1-03", capsys)
+    assert facts["cumulative"]["published"] == ["2026-Q1-02", "2026-Q1-03"]
+    assert facts["cumulative"]["included"]
+    assert facts["admitted"]
+    assert facts["budget_after"] == facts["budget_before"]
+    page = tmp_path / "plan.html"
+    code, out, err = run_command("plan", tmp_path / "request.yaml", "--page", page, capsys=capsys)
+    assert code == 0, out + err
+    assert "step 3 of 3" in page.read_text(encoding="utf-8")
+
+
+def test_step_that_is_not_complete_is_named(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = f"{datetime.datetime.now(datetime.UTC).year + 1}-Q4-12"
+    request = written(tmp_path, label, visits(), normalisation=CLIP)
+    assert run_json("plan", request, capsys=capsys)["unfinished_period"]["version"] == label
+    code, out, err = run_command("plan", request, capsys=capsys)
+    assert code == 0, err
+    assert "counts in part" in " ".join(out.split())
