@@ -251,8 +251,8 @@ def _step_missing(dataset: str, earlier: Charge, step: int) -> SpentFailure:
         )
     return families.SPENT(
         "Step {step} needs all steps before it, and step {earlier}, {release}, was {state}.",
-        "Draw version {version} again under a new charge: add --new-charge to its request. "
-        "'gramercy plan' shows the charge.",
+        "Publish step {version} under a new charge: run 'gramercy release REQUEST --period "
+        "{version} --new-charge'. It shows the charge, and asks.",
         step=step,
         earlier=number,
         release=release,
