@@ -471,7 +471,8 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
 _release_without_constants = Wording(
     families.SCALING,
     "Release '{release}' has no constants for this request: {reason}.",
-    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+    "Name a release of this data set with estimated scaling, such as one with 'mechanism: {{name: "
+    "marginals, ...}}'.",
 )
 
 
@@ -491,7 +492,8 @@ def with_planned_scaling(
             raise families.SCALING(
                 "Columns without bounds need estimated scaling: {columns}.",
                 "Declare 'lower' and 'upper' in the contract, or write 'scaling: private' in the "
-                "request.",
+                "request; for a cumulative series, 'scaling: {{from: RELEASE}}', of a release with "
+                "'mechanism: {{name: marginals, ...}}'.",
                 columns=without_bounds,
             )
         return declared
