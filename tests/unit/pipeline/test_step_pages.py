@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,25 @@ from tests.unit.pipeline.test_cumulative import CLIP, catch_up, visits, written
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home with two months of a quarter, and a third one that is missing."""
+def series_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with two months of a quarter, of which the third one is missing."""
     folder, stream = tmp_path_factory.mktemp("series"), np.random.default_rng(5)
 
     def rounded(scale: float, size: int) -> Any:
         return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
 
-    with home_at(folder / "home"), pytest.MonkeyPatch.context() as patch:
+    with home_at(folder / "home") as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "rounded_gaussian", rounded)
-        request = written(folder, "2026-Q1-02", visits(3000), normalisation=CLIP)
-        catch_up(request)
+        catch_up(written(folder, "2026-Q1-02", visits(3000), normalisation=CLIP))
         write_site(Context.default())
-        yield folder
+    return home
+
+
+@pytest.fixture
+def published(series_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That home, as the present one."""
+    monkeypatch.setenv("GRAMERCY_HOME", str(series_home))
+    return series_home
 
 
 def listed() -> list[ListedRelease]:
@@ -48,9 +53,7 @@ def test_listing_has_the_step_of_a_release() -> None:
     assert second.facts.step.last_day.isoformat() == "2026-02-28"
 
 
-def test_list_command_states_the_step(
-    published: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_command_states_the_step(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = [each["step"] for each in run_json("list", capsys=capsys)]
     assert [each["step"] for each in steps] == [1, 2]
     assert {each["first_day"] for each in steps} == {"2026-01-01"}
