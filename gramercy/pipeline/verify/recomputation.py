@@ -427,6 +427,8 @@ def _with_released_metric(
         return spec
     if not np.array_equal(own.metric, released.metric.matrix):
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
+    if not facts.has_metric:  # no row lengths in it: the radius is known with the constants
+        return spec
     chain = ConstantsChain.start(facts, calibrate(facts).noise_of_sum(facts))
     turning = chain.turning_again(bundle.histograms[-2], facts, released.pilot)
     return _with_radius_in_metric(place, bundle, turning, chain, spec, released.radius)
