@@ -39,7 +39,7 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     dataset, _, name = release.partition("/")
     context = Context.default()
     context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
-    tag_run(context, dataset, name)
+    tag_run(context, dataset, release)
     made, failures = [], []
     for each in estimates:
         try:

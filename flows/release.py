@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
@@ -25,11 +26,11 @@ from gramercy.tasks.history import (
     tag_run,
     verify_against_history,
 )
-from gramercy.tasks.policy import private_flow
+from gramercy.tasks.policy import log_fact, private_flow
 
 
 @private_flow
-def release(request: Request) -> str:
+def release(request: Request) -> list[str]:
     """Validate, accumulate, publish; or return what the same request has published before.
 
     Of a cumulative series, all missing steps up to that of the version are published in order.
@@ -43,43 +44,66 @@ def release(request: Request) -> str:
 
     Returns
     -------
-    str
-        ``<dataset>/<release id>``.
+    list of str
+        ``<dataset>/<release id>`` of each release, the requested one last; empty if no step of
+        the series is complete.
     """
-    context = Context.default()
+    context, at = Context.default(), scheduled_time()
     check_request(context, request)
-    return _steps(context, make_plan(context, request, at=scheduled_time()))
+    if (first_due := nothing_due(context, request, at)) is not None:
+        log_fact(
+            f"Nothing to publish: the first step of the series is complete on {first_due}. "
+            "Nothing was charged."
+        )
+        return []
+    return _steps(context, make_plan(context, request, at=at))
 
 
-def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]:
+def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], list[str]]:
     """The same flow for a plan that was made before, with stores that are open."""
 
     @private_flow
-    def release(request: Request) -> str:
+    def release(request: Request) -> list[str]:
         return _steps(context, plan)
 
     return release
 
 
-def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
+def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], list[str]]:
     """The flow that publishes the average of reports, to which the sources have added noise.
 
     It cannot be deployed: only a steward's own command may name the paths of the reports.
     """
 
     @private_flow
-    def aggregate(request: Request, reports: list[str]) -> str:
+    def aggregate(request: Request, reports: list[str]) -> list[str]:
         return _steps(context, plan, reports)
 
     return aggregate
 
 
-def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> str:
-    dataset = plan.contract.id
+def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -> list[str]:
+    dataset, done = plan.contract.id, list[str]()
     remove_abandoned_copies(context.home)
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     log_ledger_head(context)
+    before = unfinished_window(context, plan)
+    for last in (plan,) if before is None else (before, plan):
+        for each, name in _published(context, last, reports):
+            emit_published(context.home, each, name)  # before anything that may still fail
+            done.append(f"{dataset}/{name}")
+            tag_run(context, dataset, *done, charges=True)
+            attach_release(context, dataset, name)
+            with contextlib.suppress(GramercyError):  # the report writes its pages again
+                steps.catalogue(context, dataset, name)
+    return done
+
+
+def _published(
+    context: Context, plan: Plan, reports: Sequence[str] | None
+) -> Iterator[tuple[Plan, str]]:
+    """Publish a plan, and the steps of a series that are missing before it, oldest first."""
     missing = missing_steps(context, plan)
     name = steps.replay(context, plan)
     if name is not None and reports is not None:
@@ -89,19 +113,10 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str] | None = None) -
     elif name is None:
         check_scheduled_version(plan, utc_now())
         with copy_folder(context.home, plan.contract) as folder:
-            if folder is not None:
-                plan = steps.copy_table(plan, folder)
-            steps.validate(plan.contract)
-            data = steps.accumulate(plan)
-            for earlier in missing:  # of a series, oldest first
-                done = steps.publish(context, earlier, sums_of_step(earlier, data))
-                emit_published(context.home, earlier, done)
-                tag_run(context, dataset, done, charges=True)
-                attach_release(context, dataset, done)
-            name = steps.publish(context, plan, data)
-    emit_published(context.home, plan, name)  # before anything that may still fail
-    tag_run(context, dataset, name, charges=True)
-    attach_release(context, dataset, name)
-    with contextlib.suppress(GramercyError):  # the report writes its pages again
-        steps.catalogue(context, dataset, name)
-    return f"{dataset}/{name}"
+            copied = plan if folder is None else steps.copy_table(plan, folder)
+            steps.validate(copied.contract)
+            data = steps.accumulate(copied)
+            for earlier in missing:
+                yield earlier, steps.publish(context, earlier, sums_of_step(earlier, data))
+            name = steps.publish(context, copied, data)
+    yield plan, name

@@ -36,7 +36,7 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     dataset, _, name = release.partition("/")
     context = Context.default()
     context.archive.release(dataset, name)  # refuses a name that would lead out of the archive
-    tag_run(context, dataset, name)
+    tag_run(context, dataset, release)
     included = []
     for each in estimates:
         # `flows.estimate` reports why. Other errors, such as a damaged bundle, stop the report.

@@ -134,7 +134,8 @@ class CumulativeFacts(Model):
     weights
         Weights of the steps so far in what this one publishes, in units of 2^-12: row t of W.
     draws
-        How often each step so far was drawn, up to this draw; empty in a plan.
+        How often each step was drawn, up to this draw: at least of the steps so far, and of later
+        ones if they were drawn before this one was drawn again; empty in a plan.
     earlier
         The releases of the steps before this one; empty in a plan.
     rows
@@ -158,7 +159,7 @@ class CumulativeFacts(Model):
     @property
     def summed(self) -> int:
         """The number of the step up to which rows are summed; in a plan, the last one."""
-        return len(self.draws) or self.steps
+        return self.step if self.draws else self.steps
 
     @property
     def all_draws(self) -> tuple[int, ...]:

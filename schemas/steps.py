@@ -99,10 +99,14 @@ class Cumulative(Model):
             day = _existing(self.every, label_of(self.every, day))[1] + _ONE_DAY
         return StepDays(self.every, tuple(starts))
 
+    def window_at(self, per: Per, today: datetime.date) -> StepDays:
+        """The steps of the window in which rows become complete on a day."""
+        last = today - (1 + self.lag) * _ONE_DAY
+        return self.series(per, "" if per == "lifetime" else label_of(per, last))
+
     def last_complete(self, per: Per, today: datetime.date) -> str:
         """The label of the last step whose rows are complete on a day, in any window."""
-        last = today - (1 + self.lag) * _ONE_DAY
-        days = self.series(per, "" if per == "lifetime" else label_of(per, last))
+        days = self.window_at(per, today)
         number = days.complete(today, self.lag)
         if number == 0 and per != "lifetime":  # its window has just begun
             days = self.series(per, label_of(per, days.starts[0] - _ONE_DAY))

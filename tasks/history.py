@@ -144,13 +144,13 @@ def scheduled_time() -> datetime.datetime:
     return datetime.datetime.fromtimestamp(scheduled.timestamp(), datetime.UTC)
 
 
-def tag_run(
-    context: Context, dataset: str, release: str | None = None, *, charges: bool = False
-) -> None:
-    """Tag this run by data set and release, and by the ledger if it charges one, for audits."""
+def tag_run(context: Context, dataset: str, *releases: str, charges: bool = False) -> None:
+    """Tag this run by data set and releases, and by the ledger if it charges one, for audits.
+
+    `releases`: ``<dataset>/<release id>`` of all that it made or returned so far.
+    """
     _ = context.home.public_url  # refused before anything is charged
-    tags = {*flow_run.tags, f"dataset:{dataset}"}
-    tags |= {f"release:{dataset}/{release}"} if release else set()
+    tags = {*flow_run.tags, f"dataset:{dataset}", *(f"{_RELEASE}{each}" for each in releases)}
     tags |= {ledger_tag(context.ledger.head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=sorted(tags))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -58,6 +58,8 @@ class Published:
     report: str | None
     problems: list[str]  # messages of the steps after the release that failed
     replayed: bool  # whether the release had been charged before
+    # of a cumulative series, DATASET/RELEASE of the missing steps that were published first
+    earlier_steps: list[str] = field(default_factory=list)
 
 
 def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Published:
@@ -74,7 +76,9 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
     requested = {estimator.id for estimator in plan.request.estimates}
     problems: list[str] = []
     with interruptible(lambda: charge_outcome(context, plan, charged)):
-        name = finished_release(context, plan) or _run_flows(context, plan, reports, problems)
+        finished = finished_release(context, plan)
+        made = [finished] if finished else _run_flows(context, plan, reports, problems)
+        *earlier, name = made
         done = Published(
             release=f"{dataset}/{name}",
             path=archive.display_path(archive.release(dataset, name)),
@@ -82,12 +86,18 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
             report=_report_path(archive, f"{dataset}/{name}"),
             problems=problems,
             replayed=name in charged,
+            earlier_steps=[f"{dataset}/{each}" for each in earlier],
         )
     return done
 
 
-def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: list[str]) -> str:
-    """The id of the release; messages of the steps after it that fail are collected."""
+def _run_flows(
+    context: Context, plan: Plan, reports: Sequence[str], problems: list[str]
+) -> list[str]:
+    """The ids of the releases, that of the plan last.
+
+    Messages of the steps after a release that fail are collected.
+    """
     request = plan.request
     with start_prefect():
         from gramercy.flows.estimate import estimate as estimate_flow
@@ -104,14 +114,15 @@ def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: l
 
             sampler.self_test()
             done = _run(release_as_planned(context, plan), request)
-        for caveat in Release(context.archive, *split_name(done)).warnings:
-            if caveat.kind == "count":
-                terminal.warn(caveat.notice)
-        with collect_problems(problems):
-            _run(estimate_flow, done, request.estimates)
-        with collect_problems(problems):
-            _run(report_flow, done, request.estimates)
-    return split_name(done)[1]
+        for name in done:
+            for caveat in Release(context.archive, *split_name(name)).warnings:
+                if caveat.kind == "count":
+                    terminal.warn(caveat.notice)
+            with collect_problems(problems):
+                _run(estimate_flow, name, request.estimates)
+            with collect_problems(problems):
+                _run(report_flow, name, request.estimates)
+    return [split_name(name)[1] for name in done]
 
 
 @contextlib.contextmanager

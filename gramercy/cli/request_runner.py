@@ -121,6 +121,8 @@ def _print_outcome(context: Context, done: flow_runner.Published, *, has_table: 
     outcome = "Already published, nothing charged" if done.replayed else "Published"
     terminal.say(f"{outcome}: ", terminal.bold(done.release), f"\n{done.path}")
     terminal.say(f"Report: {done.report or 'none'}")
+    if done.earlier_steps:
+        terminal.say("Steps that were missing before it: ", ", ".join(done.earlier_steps))
     if has_table:
         internal = page_path(context.home, *split_name(done.release))
         terminal.say(f"Internal (do not publish): {internal}", to=terminal.err)

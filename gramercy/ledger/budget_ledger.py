@@ -10,7 +10,7 @@ the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ from gramercy.ledger.database import (
 from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import PARTS, append, lock_head, open_journal, read, read_all
-from gramercy.ledger.series import INCLUDED, SeriesCharge
+from gramercy.ledger.series import INCLUDED, SeriesAccount, SeriesCharge
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.timelines import timelines
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
@@ -322,9 +322,8 @@ class Ledger:
             due, facts = guarantee, None
             if series is not None:
                 charges = journal.series_charges(db, dataset, window, series.series)
-                checks.check_series(dataset, series, charges)
-                checks.check_order(dataset, series, charges)
-                due = checks.due(dataset, series, guarantee, charges, instead_of)
+                checks.check_step(dataset, series, guarantee, charges, instead_of)
+                due = _due(series, guarantee, charges)
                 included = charges[0].release if due == INCLUDED else ""
                 facts = asdict(series.stated(included))
                 facts |= {} if charges else {"registered": series.terms}
@@ -340,26 +339,15 @@ class Ledger:
             return Charge.of([append(db, entry)])
 
     def due(
-        self,
-        contract: Contract,
-        version: str,
-        guarantee: Guarantee,
-        series: SeriesCharge | None,
-        *,
-        instead_of: str | None = None,
+        self, contract: Contract, version: str, guarantee: Guarantee, series: SeriesCharge
     ) -> Guarantee:
-        """What `charge` would charge, if the steps before were drawn; raises as it does.
+        """What `charge` would charge for a step, if it does not refuse it.
 
-        The table may be unknown: whether its dates have changed is not checked.
-
-        The guarantee of a release, or of the whole window of a series before its first charge;
-        mu = 0 for a step that this charge includes; and for one that replaces a spent or withdrawn
-        release, the exact growth of the guarantee of the window.
+        The guarantee of the whole window before the first charge of its series; mu = 0 for a step
+        that this charge includes; and for one that is drawn again, the exact growth of the
+        guarantee of the window. The table may be unknown.
         """
-        if series is None:
-            return guarantee
-        charges = self.series_charges(contract, version, series)
-        return checks.due(contract.id, series, guarantee, charges, instead_of)
+        return _due(series, guarantee, self.series_charges(contract, version, series))
 
     def series_up_to(
         self, dataset: str, charge: Charge
@@ -465,6 +453,14 @@ class Ledger:
             error = problem(self.location, error_name(caught))
         if error is not None:
             raise error from None  # the cause may quote the URL
+
+
+def _due(series: SeriesCharge, window: Guarantee, charges: Sequence[Charge]) -> Guarantee:
+    """The charge of a step, given that of its whole window and all charges of its series."""
+    steps = [each.series for each in charges if each.series is not None]
+    if not steps:
+        return window
+    return SeriesAccount.of(charges[0].guarantee, steps).price(series.step)
 
 
 def _budgets(db: Connection) -> dict[str, tuple[BudgetChange, ...]]:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from gramercy.ledger import journal
 from gramercy.ledger.database import display_location, entries, location_of
 from gramercy.ledger.journal import has_budget, head_anchor, last_move, read, recorded_location
-from gramercy.ledger.series import SeriesAccount, SeriesCharge
+from gramercy.ledger.series import SeriesCharge
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas import families, wordings
@@ -171,74 +171,68 @@ def check_not_charged(dataset: str, earlier: Charge | None, instead_of: str | No
         raise spent_failure(dataset, earlier)
 
 
-def due(
+def check_step(
     dataset: str,
     series: SeriesCharge,
-    guarantee: Guarantee,
+    window: Guarantee,
     charges: Sequence[Charge],
     instead_of: str | None,
-) -> Guarantee:
-    """The charge of a step of a series, or a refusal.
+) -> None:
+    """Refuse a step of another series, one that is charged, and one before those before it.
 
     Parameters
     ----------
-    guarantee
-        Of the whole window, with every step drawn once.
+    window
+        The guarantee of the whole window, with every step drawn once.
     charges
         All charges of the series so far.
     instead_of
         The spent or withdrawn release of the step that a new charge replaces.
     """
-    if not charges:
-        return guarantee
-    first, of_step = charges[0], dict[int, list[Charge]]()
+    steps = dict[int, list[Charge]]()
     for each in charges:
         if each.series is not None:
-            of_step.setdefault(each.series.step, []).append(each)
-    if first.guarantee != guarantee:
-        raise families.TERMS(
-            "Step {step} of a series needs mu={mu:.6g} for all its steps, but {release} charged "
-            "mu={charged:.6g} for them.",
-            "Use the version of Gramercy that published {release}: all steps have the same noise.",
-            step=series.step,
-            mu=guarantee.mu,
-            release=f"{dataset}/{first.release}",
-            charged=first.guarantee.mu,
-        )
-    check_not_charged(dataset, journal.current(of_step.get(series.step, [])), instead_of)
+            steps.setdefault(each.series.step, []).append(each)
+    if charges:
+        _check_same_series(dataset, series, window, charges[0])
+    check_not_charged(dataset, journal.current(steps.get(series.step, [])), instead_of)
     for step in range(1, series.step):
-        earlier = journal.current(of_step.get(step, []))
-        if earlier is not None and not earlier.is_published:
+        earlier = journal.current(steps.get(step, []))
+        if earlier is None:
+            raise families.PERIOD(
+                "Step {step} of the series of '{dataset}' is published after all steps before it: "
+                "step {missing} was not drawn.",
+                "Publish the steps in order: their rows so far are decoded from all of them.",
+                step=series.step,
+                dataset=dataset,
+                missing=step,
+            )
+        if not earlier.is_published:
             raise _step_missing(dataset, earlier, series.step)
-    return SeriesAccount.of(
-        first.guarantee, [each.series for each in charges if each.series is not None]
-    ).price(series.step)
 
 
-def check_series(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:
-    """Refuse a step of a series that was registered with other facts."""
-    first = charges[0] if charges else None
-    if first is not None and first.series and first.series.terms != series.stated().terms:
+def _check_same_series(
+    dataset: str, series: SeriesCharge, window: Guarantee, first: Charge
+) -> None:
+    """Refuse a step of a series whose first charge registered other facts."""
+    release = f"{dataset}/{first.release}"
+    if first.series is None or first.series.terms != series.stated().terms:
         raise families.TERMS(
             "{release} is the first step of a series with other dates of its steps, or another "
             "column of dates or type of it: the table was moved or retyped.",
             "Restore the column and its type. What was charged for the series holds for steps "
             "whose rows are always the same.",
-            release=f"{dataset}/{first.release}",
+            release=release,
         )
-
-
-def check_order(dataset: str, series: SeriesCharge, charges: Sequence[Charge]) -> None:
-    """Refuse to charge a step before all steps before it are drawn."""
-    drawn = {each.series.step for each in charges if each.series is not None}
-    if missing := [step for step in range(1, series.step) if step not in drawn]:
-        raise families.PERIOD(
-            "Step {step} of the series of '{dataset}' is published after all steps before it: "
-            "step {missing} was not drawn.",
-            "Publish the steps in order: their rows so far are decoded from all of them.",
+    if first.guarantee != window:
+        raise families.TERMS(
+            "Step {step} of a series needs mu={mu:.6g} for all its steps, but {release} charged "
+            "mu={charged:.6g} for them.",
+            "Use the version of Gramercy that published {release}: all steps have the same noise.",
             step=series.step,
-            dataset=dataset,
-            missing=missing[0],
+            mu=window.mu,
+            release=release,
+            charged=first.guarantee.mu,
         )
 
 
@@ -257,8 +251,8 @@ def _step_missing(dataset: str, earlier: Charge, step: int) -> SpentFailure:
         )
     return families.SPENT(
         "Step {step} needs all steps before it, and step {earlier}, {release}, was {state}.",
-        "Draw version {version} again under a new charge: add --new-charge to its request. "
-        "'gramercy plan' shows the charge.",
+        "Publish step {version} under a new charge: run 'gramercy release REQUEST --period "
+        "{version} --new-charge'. It shows the charge, and asks.",
         step=step,
         earlier=number,
         release=release,

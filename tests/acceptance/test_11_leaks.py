@@ -197,7 +197,7 @@ def test_fifty_secrets_never_leak(
     assert len({*NUMBERS, *WILD, *WORDS}) == 50
     request = read_registered(write_secret_request(tmp_path))
     assert check_table(make_plan(Context.default(), request).contract).lines > ROWS
-    done = release(request)
+    (done,) = release(request)
     estimate(done, request.estimates)
     report(done, request.estimates)
     assert len(list((home / "archive").rglob("report.html"))) == 1

@@ -86,7 +86,7 @@ def test_release_of_a_table_that_is_being_updated(
     monkeypatch.setattr(steps, "accumulate", accumulate)
     with updating(url):
         time.sleep(0.2)
-        name = release(read_registered(path))
+        (name,) = release(read_registered(path))
     (one,) = sums
     assert one.sums.rows == ROWS
     gram = np.asarray(one.sums.gram, float)

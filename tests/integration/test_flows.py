@@ -71,15 +71,16 @@ def test_a_series_publishes_its_missing_steps_in_order(tmp_path: Path, home: Pat
             period={"column": "visited"},
         )
     )
-    assert release(request) == "toy/2026-Q1-03-r3"
-    assert {f"release:toy/2026-Q1-0{k}-r{k}" for k in (1, 2, 3)} <= tags_of("release")
+    names = [f"toy/2026-Q1-0{k}-r{k}" for k in (1, 2, 3)]
+    assert release(request) == names
+    assert {f"release:{name}" for name in names} <= tags_of("release")
     ledger = Ledger.of(Home.default())
     assert [each.version for each in ledger.charges("toy")] == [
         "2026-Q1-01",
         "2026-Q1-02",
         "2026-Q1-03",
     ]
-    assert release(request) == "toy/2026-Q1-03-r3"
+    assert release(request) == names[-1:]
     assert len(ledger.charges("toy")) == 3
 
 
@@ -96,10 +97,10 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     monkeypatch.setattr(
         "gramercy.pipeline.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
     )
-    release_id = release(request)
+    (release_id,) = release(request)
     assert release_id == "toy/v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
-    assert release(request) == release_id
+    assert release(request) == [release_id]
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
 
     estimate_names = estimate(release_id, request.estimates)
@@ -169,8 +170,8 @@ def test_release_of_marginals_then_report(tmp_path: Path, home: Path) -> None:
     from gramercy.flows.report import report
 
     request = read_registered(marginals_request(tmp_path, id="histograms"))
-    name = release(request)
-    assert release(request) == name
+    (name,) = release(request)
+    assert release(request) == [name]
     assert estimate(name, ()) == []
     made = report(name, ())
     assert (home / "archive" / name / "reports" / made / "report.html").exists()
@@ -188,7 +189,7 @@ def test_deployments_pass_plain_data(tmp_path: Path) -> None:
     from gramercy.flows.release import release
 
     request = read_registered(write_request(tmp_path))
-    assert release(request.model_dump(mode="json")) == "toy/v1-r1"
+    assert release(request.model_dump(mode="json")) == ["toy/v1-r1"]
 
 
 def test_refusal_is_typed_and_stores_no_values(tmp_path: Path) -> None:
@@ -309,7 +310,7 @@ def test_private_values_are_not_stored_or_published(
     abandoned = home / "tables" / "copy.0123"  # of a database, by a process that was killed
     abandoned.mkdir(parents=True)
     (abandoned / "table.parquet").write_text(str(SECRET))
-    done = release(read_registered(request))
+    (done,) = release(read_registered(request))
     release_id = done.removeprefix("toy/")
     assert not verify_release(open_archive(home / "archive"), "toy", release_id, None).unchecked
     assert all(isinstance(each, GramercyError) for each in prefect_results())

@@ -64,7 +64,7 @@ def test_runs_log_fixed_sentences_and_public_facts(tmp_path: Path) -> None:
     request = read_registered(write_request(tmp_path))
     context = Context.default()
     before = f"Last entry of ledger {context.ledger.head().ledger}: "
-    done = release(request)
+    (done,) = release(request)
     after = context.ledger.head()
     logged = logged_messages("release")
     facts = [line for line in logged if not line.startswith(tuple(SENTENCES.values()))]

@@ -149,12 +149,12 @@ def test_late_run_charges_nothing(
         release(weekly)
     assert not (home / "archive").exists()
     monkeypatch.setattr("gramercy.flows.release.utc_now", lambda: MONDAY)
-    assert release(weekly) == "toy/2026-W48-r1"
+    assert release(weekly) == ["toy/2026-W48-r1"]
     # A published release is replayed, however late the run is.
     monkeypatch.setattr(
         "gramercy.flows.release.utc_now", lambda: MONDAY + datetime.timedelta(days=9)
     )
-    assert release(weekly) == "toy/2026-W48-r1"
+    assert release(weekly) == ["toy/2026-W48-r1"]
 
 
 def test_deployments_for_several_requests(tmp_path: Path) -> None:

@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.planning import make_plan
+from gramercy.pipeline.plan.request_files import read_request
+from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.pipeline.publish.charging import publish, replay
+from gramercy.pipeline.publish.private_table import accumulate
 from tests.support.factories import write_request
 
 STEPS = ("2026-Q1-01", "2026-Q1-02", "2026-Q1-03")
@@ -36,3 +42,13 @@ def write_step(folder: Path, version: str, **keys: Any) -> Path:
     folder.mkdir(exist_ok=True)
     write_visits(folder / "table.csv")
     return write_request(folder, request=MONTHLY | {"version": version} | keys, **TERMS)
+
+
+def catch_up(request: Path) -> list[str]:
+    """Publish all missing steps of a request in order, and its own; the releases."""
+    context = Context.default()
+    plan = make_plan(context, read_request(request))
+    return [
+        replay(context, each) or publish(context, each, accumulate(each))
+        for each in [*missing_steps(context, plan), plan]
+    ]

@@ -53,3 +53,11 @@ def publish_steps(folder: Path, contract: dict[str, Any], request: dict[str, Any
         replay(context, each) or publish(context, each, accumulate(each))
         for each in [*missing_steps(context, plan), plan]
     ]
+
+
+def draw_again(folder: Path, step: str, release: str) -> str:
+    """Publish a step under a new charge, in the place of a release that is closed."""
+    request = folder / "request.yaml"
+    stated = read_request(request).model_copy(update={"period": step})
+    plan = make_plan(Context.default(), stated).with_new_charge(release)
+    return publish(Context.default(), plan, accumulate(plan))

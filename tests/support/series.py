@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from pathlib import Path
 
 from gramercy.ledger import Charge, Ledger, SeriesCharge
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import RequestError, SpentFailure
 from gramercy.schemas.ledger_history import ChargeState
 from gramercy.schemas.model import digest
 from tests.support.ledgers import contract
@@ -81,3 +83,39 @@ def spend(ledger: Ledger, release: str) -> None:
     """Record a charge as spent after its noise was drawn."""
     publish(ledger, release, ChargeState.DRAWN)
     ledger.mark("toy", release, ChargeState.SPENT, reason="interrupted when drawn")
+
+
+def charge_step_or_refused(job: tuple[Path | str, int]) -> str:
+    """Charge a step in another process, and publish it; the release or why it is refused."""
+    location, step = job
+    ledger = Ledger(location)
+    try:
+        release = charge_step(ledger, step_of(step)).release
+    except SpentFailure:
+        return "spent"
+    except RequestError:
+        return "not drawn before"
+    publish(ledger, release)
+    return release
+
+
+def charge_until_published(job: tuple[Path | str, int]) -> str:
+    """Try to charge a step until it is published by this or another process."""
+    location, step = job
+    ledger = Ledger(location)
+    while True:
+        answer = charge_step_or_refused(job)
+        if answer not in {"spent", "not drawn before"}:
+            return answer
+        charges = ledger.charges("toy") if "toy" in ledger.datasets() else ()
+        if any(c.series and c.series.step == step and c.is_published for c in charges):
+            return "answered"
+
+
+def redraw_or_refused(job: tuple[Path | str, str]) -> str:
+    """Draw step 3 again in place of a spent release."""
+    location, spent = job
+    try:
+        return charge_step(Ledger(location), step_of(3), instead_of=spent).release
+    except SpentFailure:
+        return "spent"

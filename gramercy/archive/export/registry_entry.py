@@ -52,6 +52,8 @@ def registry_entry(
     card = manifest.card
     public = manifest.rows.status == "public"
     cells = len(manifest.columns) if manifest.privacy_unit == "cell" else 1
+    grows = manifest.cumulative is not None
+    series = f": {card['series']}" if grows else ""
     dataset, local = manifest.dataset, manifest.mechanism["name"] == "local"
     return RegistryEntry(
         url_slug=f"{manifest.dataset.id}--{_plain(manifest.release)}",
@@ -76,11 +78,12 @@ def registry_entry(
             deployment_model=DeploymentModel(
                 model_name="Local" if local else "Central",
                 trust_assumptions=manifest.card["trust_model"],
-                release_type="One release",
-                release_type_details=f"Release {manifest.release} of the data set {dataset.id}. "
-                f"All releases that protect the same records share one budget.",
-                data_source_type="Static",
-                data_source_type_details=f"Version {dataset.version} of the data.",
+                release_type="Many releases" if grows else "One release",
+                release_type_details=f"Release {manifest.release} of the data set {dataset.id}"
+                f"{series}. All releases that protect the same records share one budget.",
+                data_source_type="Dynamic" if grows else "Static",
+                data_source_type_details=f"Version {dataset.version} of the data"
+                + (", which grow by a part with every release." if grows else "."),
                 access_type="Non-interactive",
                 access_type_details="Files, from which anyone may compute anything.",
             ),

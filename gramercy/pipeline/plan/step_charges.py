@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gramercy.ledger import Charge, Ledger, SeriesCharge, spent_failure
-from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
@@ -40,17 +39,13 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
 
 
 def due(ledger: Ledger, plan: Plan) -> Guarantee:
-    """What a plan would be charged, as the ledger is now; see `Ledger.due`.
-
-    Whether it may be charged at all is decided when it is.
-    """
-    series, charges = series_charge(plan), series_charges(ledger, plan)
-    if series is not None and not charges:
-        _check_not_registered(ledger, plan, series)
-    if series is None or not charges:
+    """What a plan would be charged, as the ledger is now; see `Ledger.due`."""
+    series = series_charge(plan)
+    if series is None:
         return plan.guarantee
-    charged = [each.series for each in charges if each.series is not None]
-    return SeriesAccount.of(charges[0].guarantee, charged).price(series.step)
+    if not series_charges(ledger, plan):
+        _check_not_registered(ledger, plan, series)
+    return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
 
 
 def _check_not_registered(ledger: Ledger, plan: Plan, series: SeriesCharge) -> None:
@@ -78,14 +73,11 @@ def _check_not_registered(ledger: Ledger, plan: Plan, series: SeriesCharge) -> N
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:
-    """How often every step up to that of a plan will have been drawn when the plan is."""
+    """How often every step will have been drawn when that of a plan is, up to the last one."""
     facts = plan.spec.cumulative
-    draws = [0] * (facts.step if facts else 0)
-    for charge in series_charges(ledger, plan):
-        if charge.series is not None and charge.series.step <= len(draws):
-            draws[charge.series.step - 1] += 1
-    draws[-1:] = [each + 1 for each in draws[-1:]]
-    return tuple(draws)
+    steps = [each.series.step for each in series_charges(ledger, plan) if each.series is not None]
+    steps += [] if facts is None else [facts.step]
+    return tuple(steps.count(step) for step in range(1, max(steps, default=0) + 1))
 
 
 def earlier_charges(ledger: Ledger | None, plan: Plan) -> list[Charge | None]:
@@ -140,7 +132,7 @@ def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
     return families.SPENT(
         "{version} needs the numbers of all steps before it. {reason}",
         "Publish step {earlier} under a new charge: run 'gramercy release REQUEST --period "
-        "{earlier} --new-charge'. 'gramercy plan' with the same options shows the charge.",
+        "{earlier} --new-charge'. It shows the charge, and asks.",
         version=plan.request.version,
         reason=reason,
         earlier=charge.version,

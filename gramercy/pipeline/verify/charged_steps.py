@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.ledger import Charge, Ledger
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.schemas import families
 from gramercy.schemas.facts import CumulativeFacts
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Charge, Ledger
 
 _ONE_DAY = datetime.timedelta(days=1)
 
@@ -47,11 +50,13 @@ def _contradictions(bundle: ReleaseBundle, charge: Charge, ledger: Ledger) -> It
     spec = bundle.manifest.model_copy(update={"cumulative": whole})
     if calibrate(spec).guarantee != charges[0].guarantee:
         yield "guarantee"
-    steps = [[c for c in charges if c.series and c.series.step == t + 1] for t in range(facts.step)]
+    last = max(c.series.step for c in charges if c.series)
+    steps = [[c for c in charges if c.series and c.series.step == t + 1] for t in range(last)]
     if facts.draws != tuple(map(len, steps)):
         yield "draws"
     earlier = [
-        {(c.release, c.sha256) for c in of_step if c.state.was_published} for of_step in steps[:-1]
+        {(c.release, c.sha256) for c in of_step if c.state.was_published}
+        for of_step in steps[: facts.step - 1]
     ]
     stated = [(each.release, each.sha256) for each in facts.earlier]
     if len(stated) != len(earlier) or any(x not in y for x, y in zip(stated, earlier, strict=True)):

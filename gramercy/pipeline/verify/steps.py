@@ -65,7 +65,7 @@ def check_series(place: Path, bundle: ReleaseBundle) -> None:
         ("cumulative.starts", stated.starts, days.starts),
         ("cumulative.step", stated.step, step),
         ("cumulative.weights", stated.weights, weights),
-        ("cumulative.draws", len(stated.draws), step),
+        ("cumulative.draws", step <= len(stated.draws) <= days.count, True),
         ("cumulative.earlier", len(stated.earlier), step - 1),
         ("cumulative.earlier", len({each.release for each in stated.earlier}), step - 1),
         ("cumulative.rows", len(stated.rows), step if facts.neighbours.count_is_public else 0),
@@ -192,10 +192,10 @@ def _continues(facts: ReleaseManifest, earlier: ReleaseManifest, number: int) ->
     # The number of rows of a step is fixed at its first reading.
     same = same and own.rows[:number] == other.rows
     # Only a step that was drawn again has another release.
-    drawn = own.draws[:number]
-    if drawn == other.draws:
+    drawn, before = own.draws[:number], other.draws[:number]
+    if drawn == before:
         return same and own.earlier[: number - 1] == other.earlier
-    return same and all(late >= early for late, early in zip(drawn, other.draws, strict=True))
+    return same and all(late >= early for late, early in zip(drawn, before, strict=True))
 
 
 def _check_decoded(

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gramercy.archive.bundles.bundle_kinds import most_bytes
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded, write_encoded
 from gramercy.schemas import families
+from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.normalisation import Unit
 from tests.support.problems import raises
@@ -125,3 +127,18 @@ def test_few_bytes_that_state_many_rows_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / ENCODED).stat().st_size < 1 << 16
     with raises(families.CONTENT, path=str(tmp_path / ENCODED)):
         read_encoded(tmp_path, manifest)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_space_for_the_file_is_required_before_the_charge(grouped: bool, tmp_path: Path) -> None:
+    columns = tuple(
+        ColumnFacts(name=f"column {k}", lower=-5.0, upper=5.0, centre=0.0, scale=5.0)
+        for k in range(80)
+    )
+    spec = step_spec(columns=columns, **(GROUPED if grouped else {}))
+    without = spec.model_copy(update={"cumulative": None})
+    manifest = step_manifest(spec)
+    write_encoded(tmp_path, manifest, numbers(manifest))
+    size = (tmp_path / ENCODED).stat().st_size
+    planned = [most_bytes(each, manifest.publication) for each in (spec, without)]
+    assert size < planned[0] - planned[1] < 4 * size

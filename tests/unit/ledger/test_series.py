@@ -52,17 +52,15 @@ def test_first_step_is_charged_the_whole_window_and_later_steps_nothing(ledger: 
 def test_due_is_what_is_charged(ledger: Ledger) -> None:
     terms = contract(**YEARLY)
 
-    def due(step: int, instead_of: str | None = None) -> Guarantee:
-        series = step_of(step)
-        return ledger.due(terms, f"2026-W{step:02}", WINDOW, series, instead_of=instead_of)
+    def due(step: int) -> Guarantee:
+        return ledger.due(terms, f"2026-W{step:02}", WINDOW, step_of(step, kind=""))
 
     assert due(1) == due(5) == WINDOW  # steps before it are drawn by the same run
-    assert ledger.due(terms, "2026", WINDOW, None) == WINDOW
     publish_steps(ledger, 2)
     assert due(3) == due(12) == INCLUDED
     spent = charge_step(ledger, step_of(3)).release
     spend(ledger, spent)
-    redraw = due(3, spent)
+    redraw = due(3)
     assert redraw == charge_step(ledger, step_of(3), instead_of=spent).guarantee != INCLUDED
 
 

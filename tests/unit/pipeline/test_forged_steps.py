@@ -7,6 +7,7 @@ the files as they are.
 from __future__ import annotations
 
 import datetime
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release, s
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, write_encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.archive.seal.bundle import seal
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
@@ -29,7 +32,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
 from tests.support.factories import contract_facts, home_at
 from tests.support.problems import like, raises
-from tests.support.published_steps import publish_steps
+from tests.support.published_steps import draw_again, publish_steps
 
 pytestmark = pytest.mark.slow
 
@@ -361,3 +364,45 @@ def test_a_step_alone_says_what_was_not_checked(copied: list[Path]) -> None:
     name = f"toy/{copied[0].parent.name}"
     assert [*result.unchecked] == [like(families.NOT_CHECKED, release=name)]
     assert not any(words.startswith("sum:") for words in result.checks)
+
+
+def test_steps_that_were_drawn_again_are_verified(tmp_path: Path) -> None:
+    """Each states all draws before it, also those of later steps, as the ledger has them."""
+    first, second, third = publish_steps(tmp_path, {}, {})
+    context, made = Context.default(), dict[str, tuple[int, ...]]()
+    withdraw(context, "toy", third, "wrong file")
+    third = draw_again(tmp_path, "2026-Q1-03", third)
+    made[third] = (1, 1, 2)
+    withdraw(context, "toy", second, "wrong file")
+    second, withdrawn = draw_again(tmp_path, "2026-Q1-02", second), second
+    made[second] = (1, 2, 2)
+    for name, draws in made.items():
+        facts = read_release(context.archive.release("toy", name)).manifest
+        assert series_of(facts).draws == draws
+        prefixes = PrefixSums(3)
+        growth = prefixes.squared_norm(draws) / prefixes.squared_norm()
+        once = read_release(context.archive.release("toy", first)).manifest.guarantee.mu
+        assert facts.guarantee.mu == pytest.approx(once * math.sqrt(growth), rel=1e-9)
+    total = context.ledger.statement("toy", "2026-Q1").total.mu
+    assert total == pytest.approx(facts.guarantee.mu, rel=1e-9)
+    for name in (first, second, third):
+        result = verify_release(context.archive, "toy", name, context.existing_ledger)
+        expected = [like(families.NOT_CHECKED, release=f"toy/{withdrawn}")]
+        assert [*result.unchecked] == (expected if name == third else [])
+
+
+def test_draws_that_the_ledger_has_not_charged_are_refused(tmp_path: Path) -> None:
+    """Although the stated guarantee is the one of these draws."""
+    first, *_, third = publish_steps(tmp_path, {}, {})
+    withdraw(Context.default(), "toy", third, "wrong file")
+    third = draw_again(tmp_path, "2026-Q1-03", third)
+    context = Context.default()
+    place = context.archive.release("toy", third)
+    content, once = Content.of(read_release(place)), context.archive.release("toy", first)
+    content.series(draws=(1, 1, 1))
+    content.facts(guarantee=read_release(once).manifest.guarantee)
+    write_again(content, place)
+    with pytest.raises(GramercyError) as caught:
+        verify_release(context.archive, "toy", third, context.existing_ledger)
+    assert caught.value.code == families.CHARGE.code
+    assert LISTED in files_of(caught.value)

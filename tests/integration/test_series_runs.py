@@ -1,0 +1,141 @@
+"""Runs of a cumulative series: what is due, late and missed runs, and retries."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gramercy.ledger import Ledger
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
+from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
+from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.step_charges import missing_steps
+from gramercy.schemas import families
+from gramercy.schemas.ledger_history import ChargeState
+from tests.support.factories import bundle_bytes, read_registered, write_request
+from tests.support.problems import raises
+
+UTC = datetime.UTC
+REQUEST: dict[str, Any] = {"version": "{period}", "cumulative": {"every": "month", "lag": 3}}
+CONTRACT: dict[str, Any] = {
+    "neighbours": "add-remove",
+    "period": {"column": "visited"},
+    "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "quarter"},
+}
+
+
+def at(*moment: int) -> datetime.datetime:
+    return datetime.datetime(*moment, tzinfo=UTC)  # type: ignore[misc, arg-type]
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Request:
+    """A request for a step of each month, of visits from October 2026 to May 2027."""
+    days = pd.date_range("2026-10-01", "2027-05-31", periods=240).date
+    columns = {f"c{k}": [(7 * i + k) % 5 - 2.0 for i in range(240)] for k in range(3)}
+    pd.DataFrame(columns | {"visited": days}).to_csv(tmp_path / "table.csv", index=False)
+    return read_registered(write_request(tmp_path, request=REQUEST, **CONTRACT))
+
+
+def due(request: Request, moment: datetime.datetime) -> list[str]:
+    """The versions that a run publishes that is scheduled for a moment."""
+    context = Context.default()
+    plan = make_plan(context, request, at=moment)
+    before = unfinished_window(context, plan)
+    lasts = [plan] if before is None else [before, plan]
+    plans = [each for last in lasts for each in (*missing_steps(context, last), last)]
+    return [each.request.version for each in plans]
+
+
+Runs = Callable[[datetime.datetime], list[str]]
+
+
+@pytest.fixture
+def run(series: Request, monkeypatch: pytest.MonkeyPatch, prefect_server: object) -> Runs:
+    """The flow of a deployment, scheduled for a moment."""
+    from gramercy.flows.release import release
+
+    def run(moment: datetime.datetime) -> list[str]:
+        monkeypatch.setattr("gramercy.flows.release.scheduled_time", lambda: moment)
+        return release(series)
+
+    return run
+
+
+def test_run_is_for_all_steps_that_are_complete(series: Request) -> None:
+    assert due(series, at(2027, 2, 4)) == ["2027-Q1-01"]
+    assert due(series, at(2027, 3, 3)) == ["2027-Q1-01"]  # February is over, and not its lag
+    assert due(series, at(2027, 3, 4)) == ["2027-Q1-01", "2027-Q1-02"]
+    assert due(series, at(2027, 4, 4)) == ["2027-Q1-01", "2027-Q1-02", "2027-Q1-03"]
+    # A series that was not begun is not begun when its window is over.
+    assert due(series, at(2027, 5, 4)) == ["2027-Q2-04"]
+
+
+def test_early_run_has_nothing_to_publish(series: Request) -> None:
+    context = Context.default()
+    assert nothing_due(context, series, at(2027, 2, 3)) == datetime.date(2027, 2, 4)
+    assert nothing_due(context, series, at(2027, 2, 4)) is None
+    named = series.model_copy(update={"period": "2026-Q4-12"})
+    assert nothing_due(context, named, at(2027, 2, 3)) is None
+
+
+def test_early_run_of_a_lifetime_series_has_nothing_to_publish(tmp_path: Path) -> None:
+    files = {"source": "visits-{year}-{month}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5}}
+    steps = {"every": "month", "from": "2026-10-01", "steps": 6, "lag": 3}
+    request = write_request(tmp_path, request=REQUEST | {"cumulative": steps}, **files)
+    context, registered = Context.default(), read_registered(request)
+    assert nothing_due(context, registered, at(2026, 11, 3)) == datetime.date(2026, 11, 4)
+    assert nothing_due(context, registered, at(2026, 11, 4)) is None
+
+
+def test_late_run_is_for_the_steps_of_its_time(series: Request) -> None:
+    plan = make_plan(Context.default(), series, at=at(2027, 2, 5))
+    for days in (0, 1, 40, 400):
+        check_scheduled_version(plan, at(2027, 2, 5) + datetime.timedelta(days))
+
+
+@pytest.mark.slow
+def test_runs_of_a_series(run: Runs, home: Path) -> None:
+    """An early one, one on time, a retried one, one after a missed one, and the next window."""
+    assert run(at(2026, 11, 2)) == []
+    assert not (home / "archive").exists()
+    (first,) = run(at(2026, 11, 5))
+    assert first == "toy/2026-Q4-10-r1"
+    sealed = bundle_bytes(home / "archive" / first / "release")
+    assert run(at(2026, 11, 5)) == [first]
+    assert bundle_bytes(home / "archive" / first / "release") == sealed
+    # The run of December was missed, and that of January is the last of the window.
+    names = run(at(2027, 2, 5))
+    assert names == ["toy/2026-Q4-11-r2", "toy/2026-Q4-12-r3", "toy/2027-Q1-01-r4"]
+    assert run(at(2027, 2, 5)) == names[-1:]
+    ledger = Ledger(home / "ledger.sqlite")
+    assert {each.window for each in ledger.charges("toy")} == {"2026-Q4", "2027-Q1"}
+    charged = {each.window: each.total.mu for each in ledger.statements("toy")}
+    assert charged["2026-Q4"] == pytest.approx(charged["2027-Q1"])
+
+
+@pytest.mark.slow
+def test_spent_step_blocks_later_ones_of_its_window(
+    run: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(at(2026, 11, 5))
+
+    def die(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gramercy.pipeline.publish.charging.draw_into", die)
+        with raises(families.STEP_FAILED):
+            run(at(2026, 12, 5))
+    for moment in (at(2026, 12, 5), at(2027, 1, 5)):
+        with raises(families.SPENT):
+            run(moment)
+    assert run(at(2027, 2, 5)) == ["toy/2027-Q1-01-r3"]  # of the next window
+    states = [each.state for each in Ledger(home / "ledger.sqlite").charges("toy")]
+    assert states == [ChargeState.PUBLISHED, ChargeState.SPENT, ChargeState.PUBLISHED]
