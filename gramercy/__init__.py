@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gramercy.api.catalogue import Catalogue, Keys
     from gramercy.api.periods import PooledRelease
     from gramercy.api.release import Release
+    from gramercy.api.steps import StepsRelease
     from gramercy.schemas.evidence import PooledRows
 
 __version__ = "0.2.0.dev0"
@@ -103,7 +104,9 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     return Catalogue(path, key)
 
 
-def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledRelease:
+def pool(
+    releases: Sequence[Release | StepsRelease], rows: PooledRows | None = None
+) -> PooledRelease:
     """Pool releases of one data set, or of several; see `gramercy.api.periods.PooledRelease`.
 
     Post-processing, at no privacy cost. Releases of one table (one data set, version and curator)
@@ -115,7 +118,8 @@ def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledR
     ----------
     releases
         Two or more opened releases with the same columns, normalised in the same way. Of clipped
-        rows with an intercept, centres, scales and radii may differ.
+        rows with an intercept, centres, scales and radii may differ. Also the last steps of
+        cumulative series of different data sets.
     rows
         ``same`` if all releases are of the same rows, ``disjoint`` if no two of them have a row in
         common. Needed for several versions of one data set, unless their periods differ.

@@ -157,6 +157,11 @@ class CumulativeFacts(Model):
         return len(self.starts) - 1
 
     @property
+    def as_planned(self) -> Self:
+        """The same facts before the step was drawn."""
+        return self.model_copy(update={"draws": (), "earlier": (), "rows": ()})
+
+    @property
     def summed(self) -> int:
         """The number of the step up to which rows are summed; in a plan, the last one."""
         return self.step if self.draws else self.steps

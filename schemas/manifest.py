@@ -295,6 +295,18 @@ class ReleaseSpec(Model):
         return self.scaling is not None and self.scaling.turned > 0
 
     @property
+    def states_metric(self) -> bool:
+        """Whether a metric is published: row lengths in it are, or the matrix was drawn in it."""
+        return self.has_metric or self.is_whitened
+
+    @property
+    def as_planned(self) -> Self:
+        """The same facts before the release was drawn."""
+        if self.cumulative is None:
+            return self
+        return self.model_copy(update={"cumulative": self.cumulative.as_planned})
+
+    @property
     def is_whitened(self) -> bool:
         """Whether the matrix was drawn in the metric of a pilot matrix."""
         return self.metric_radius is not None

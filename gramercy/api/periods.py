@@ -11,6 +11,7 @@ import pandas as pd
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
+from gramercy.api.steps import StepsRelease
 from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
@@ -41,11 +42,13 @@ class PooledRelease(ReleaseAnalyses):
         The releases.
     """
 
-    def __init__(self, releases: Sequence[Release], rows: PooledRows | None = None) -> None:
+    def __init__(
+        self, releases: Sequence[Release | StepsRelease], rows: PooledRows | None = None
+    ) -> None:
         # A single release is refused later, as too few.
         self.releases = tuple(releases if isinstance(releases, Iterable) else [releases])
         for each in self.releases:
-            if not isinstance(each, Release):
+            if not isinstance(each, Release | StepsRelease):
                 raise wordings.not_a_release(type(each).__name__)
         super().__init__(" + ".join(each.id for each in self.releases))
         self._rows = rows
@@ -62,7 +65,7 @@ class PooledRelease(ReleaseAnalyses):
 
     @property
     def _manifests(self) -> tuple[ReleaseManifest, ...]:
-        return tuple(each.manifest for each in self.releases)
+        return tuple(facts for each in self.releases for facts in each._manifests)
 
     @property
     def weights(self) -> pd.Series:

@@ -28,7 +28,12 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
-from gramercy.archive.bundles.steps import last_steps, step_before
+from gramercy.archive.bundles.steps import (
+    decoded_again,
+    is_decoded_alike,
+    last_steps,
+    step_before,
+)
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
 from gramercy.archive.seal.signing import key_id
@@ -37,7 +42,7 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.evidence import Evidence, ReleaseEvidence
-from gramercy.schemas.facts import CumulativeFacts, GuaranteeFacts
+from gramercy.schemas.facts import CumulativeFacts, EarlierStep, GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
 
@@ -384,7 +389,8 @@ class Release(ReleaseAnalyses):
         """
         if steps not in self._last:
             bundle = self._bundle_of_last(steps)
-            self._last[steps] = StepsRelease(self.id, bundle, self._labels[-steps:])
+            labels = self._labels[-steps:]
+            self._last[steps] = StepsRelease(self.id, bundle, labels, self.withdrawn)
         return self._last[steps]
 
     @property
@@ -394,11 +400,33 @@ class Release(ReleaseAnalyses):
         return () if steps is None else steps.days(self.period or "").labels[: steps.step]
 
     def _bundle_of_last(self, steps: int) -> ReleaseBundle:
+        named = step_before(self.id, self.cumulative, steps)
+        if named is None or self.cumulative is None:
+            return self._bundle
+        return self._window(self.cumulative.step - steps, self.cumulative.step)
+
+    def _window(self, first: int, last: int) -> ReleaseBundle:
+        """The steps of its series after `first` up to `last`, as this release decodes them."""
         from gramercy.estimators.noise.denoise import denoise
 
-        named = step_before(self.id, self.cumulative, steps)
-        if named is None:
+        of_last = self._sum_up_to(last)
+        return last_steps(of_last, self._sum_up_to(first), denoise) if first else of_last
+
+    def _sum_up_to(self, step: int) -> ReleaseBundle:
+        """The steps of its series up to this number, as this release decodes them."""
+        from gramercy.estimators.noise.denoise import denoise
+
+        facts = self.cumulative
+        if facts is None or step == facts.step:
             return self._bundle
+        earlier = self._earlier(facts.earlier[step - 1])._bundle
+        if is_decoded_alike(self._bundle, earlier):
+            return earlier
+        published = [self._earlier(each)._bundle.encoded for each in facts.earlier[:step]]
+        return decoded_again(earlier, facts, published, denoise)
+
+    def _earlier(self, named: EarlierStep) -> Release:
+        """A step from which this one was decoded."""
         if named.release not in self._others:
             dataset = self.manifest.dataset.id
             self._others[named.release] = Release(self._archive, dataset, named.release)
@@ -410,7 +438,7 @@ class Release(ReleaseAnalyses):
                 path=earlier.where,
                 release=self.id,
             )
-        return last_steps(self._bundle, earlier._bundle, denoise)
+        return earlier
 
     @property
     def report(self) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -20,8 +20,8 @@ from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
 if TYPE_CHECKING:
-    from gramercy.api.steps import StepsRelease
     from gramercy.estimators.table_comparison import OverTime
+    from gramercy.schemas.evidence import Evidence
 
 
 class Series(Mapping[str, Release]):
@@ -114,7 +114,7 @@ class Series(Mapping[str, Release]):
         """Means, standard deviations and correlations of all rows up to each step.
 
         The sums have rows in common, so their errors are not independent: `each` and `changes` show
-        what changed.
+        what changed. Where a step was drawn again, they are decoded from the last draw.
 
         Parameters
         ----------
@@ -135,9 +135,8 @@ class Series(Mapping[str, Release]):
         """
         from gramercy.estimators.table_comparison import numbers_over_time
 
-        releases = {label: self[label] for label in self}
-        self._check(level, releases.values())
-        found = numbers_over_time({label: x.evidence for label, x in releases.items()}, level)
+        numbers = range(1, len(self) + 1)
+        found = numbers_over_time(self._evidences([(0, last) for last in numbers], level), level)
         return found.rename(columns={"period": "step"})
 
     def each(self, steps: int = 1, level: float = 0.95) -> pd.DataFrame:
@@ -188,19 +187,21 @@ class Series(Mapping[str, Release]):
                 series=self._facts.dataset.id,
                 published=len(self),
             )
-        ends = [*self][steps - 1 :: steps]
-        windows: dict[str, StepsRelease] = {label: self[label].last(steps) for label in ends}
-        self._check(level, windows.values())
-        return over_time({label: each.evidence for label, each in windows.items()}, level)
+        ends = range(steps, len(self) + 1, steps)
+        evidences = self._evidences([(last - steps, last) for last in ends], level)
+        return over_time(evidences, level)
 
-    def _check(self, level: float, releases: Iterable[Release | StepsRelease]) -> None:
+    def _evidences(self, windows: Sequence[tuple[int, int]], level: float) -> dict[str, Evidence]:
+        """What is known of windows of steps, by their last steps; as the newest decodes them."""
         from gramercy.estimators.table_comparison import is_in_own_units
 
         if not 0.5 < level < 1:
             raise wordings.level_out_of_range()
-        for release in releases:
-            if not is_in_own_units(release.evidence):
-                raise wordings.no_own_units(release.id)
+        newest = [self[label] for label in self][-1]
+        found = {self._labels[b - 1]: newest._window(a, b).evidence for a, b in windows}
+        if not all(map(is_in_own_units, found.values())):
+            raise wordings.no_own_units(newest.id)
+        return found
 
     def _release_name(self, label: str) -> str:
         return f"{self._facts.dataset.id}/{self._names[label]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ import pandas as pd
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, shortened
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
@@ -33,21 +35,34 @@ class StepsRelease(ReleaseAnalyses):
         What is known about the rows of these steps.
     steps
         Versions of the steps.
+    withdrawn
+        The reason if the release was withdrawn.
 
     Attributes
     ----------
     steps
         The versions of the steps, such as ``2026-W05``, oldest first.
+    withdrawn
+        The reason of the withdrawal of the release; None if it was not withdrawn.
     """
 
-    def __init__(self, release: str, published: ReleaseBundle, steps: Sequence[str]) -> None:
+    def __init__(
+        self, release: str, published: ReleaseBundle, steps: Sequence[str], withdrawn: str | None
+    ) -> None:
         super().__init__(f"{release} [last {len(steps)}]")
-        self._published, self.steps = published, tuple(steps)
+        self._published, self.steps, self.withdrawn = published, tuple(steps), withdrawn
 
     @property
     def evidence(self) -> Evidence:
         """The input of estimators."""
         return self._published.evidence
+
+    @property
+    def release_evidence(self) -> ReleaseEvidence:
+        """The evidence with the name and the facts of the release; see `gramercy.pool`."""
+        of_release = self._published.release_evidence
+        own = digest([of_release.sha256, len(self.steps)])
+        return replace(of_release, name=self.id, sha256=own)
 
     @property
     def _manifests(self) -> tuple[ReleaseManifest, ...]:

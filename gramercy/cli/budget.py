@@ -142,4 +142,4 @@ def _print_planned(context: Context, request: Path, json: bool) -> None:
         print_budget(account)
         terminal.say(f"already published as {preview.previous_charge.release}: no further charge")
     else:
-        print_budget(account, planned.guarantee)
+        print_budget(account, preview.due)

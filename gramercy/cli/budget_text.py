@@ -146,10 +146,11 @@ def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
     own = approximate_epsilons_of([(each.loss, budget.delta) for each in shown])
     rows = zip(shown, after[first:], spent, own, strict=True)
     for charge, total, so_far, epsilon in rows:
+        included = charge.series.included if charge.series else ""
         table.add_row(
             charge.release,
             charge.version,
-            charge.series.words if charge.whole and charge.series else f"{charge.guarantee.mu:.4g}",
+            f"in {included}" if included else f"{charge.guarantee.mu:.4g}",
             f"{epsilon:.4g}",
             Text(f"{so_far:.4g} ").append("▪" * math.ceil(10 * total.share), style="yellow"),
             charge.state,

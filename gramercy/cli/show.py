@@ -96,7 +96,7 @@ def _verdict(bundle: ReleaseBundle) -> dict[str, Text]:
 
 def _directions(facts: ReleaseManifest) -> dict[str, str]:
     """Whether the matrix was drawn in the metric of a pilot, if there is one."""
-    if facts.scaling is None or not facts.scaling.turned:
+    if facts.scaling is None or not facts.states_metric:
         return {}
     pilot = "the pilot" if facts.scaling.pilot else f"the pilot of {facts.scaling.release}"
     if facts.is_whitened:

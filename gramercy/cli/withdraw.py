@@ -12,6 +12,7 @@ from gramercy.cli.flow_runner import collect_problems
 from gramercy.cli.options import AsJson, ReleaseName, Yes, split_name
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.step_charges import withdrawal_of_step
 from gramercy.pipeline.publish.attachments import withdraw as withdraw_release
 from gramercy.schemas import wordings
 
@@ -28,6 +29,10 @@ def withdraw(
     """
     context, parts = Context.default(), split_name(name)
     release = Release(context.archive, *parts)
+    if not release.withdrawn:
+        notice_of_step = withdrawal_of_step(context.ledger, *parts)
+        if notice_of_step is not None:
+            terminal.warn(notice_of_step)
     if not yes:
         question = f"Withdraw {release.id}? Nothing is refunded."
         terminal.confirm(question, "Pass --yes to confirm.")

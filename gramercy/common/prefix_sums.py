@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,25 +36,10 @@ class PrefixSums:
 
     steps: int  # T
 
-    @cached_property
+    @property
     def weights(self) -> NDArray[np.int64]:
-        """W in units of 2^-12, lower triangular; shape (T, T).
-
-        Notes
-        -----
-        ``W_ts = c_(t-s) sqrt(h(T) / h(T-s+1))``, with c_k the coefficients of (1 - x)^(-1/2) and
-        h(m) the sum of their first m squares: without rounding, all columns have one norm. Python's
-        floats round products, sums and roots in the same way on all machines.
-        """
-        c, h = [1.0], [0.0]
-        for k in range(1, self.steps + 1):
-            h.append(h[-1] + c[-1] * c[-1])
-            c.append(c[-1] * (2 * k - 1) / (2 * k))
-        weights = np.zeros((self.steps, self.steps), np.int64)
-        for s in range(self.steps):
-            unit = UNIT * math.sqrt(h[self.steps] / h[self.steps - s])
-            weights[s:, s] = [round(unit * each) for each in c[: self.steps - s]]
-        return weights
+        """W in units of 2^-12, lower triangular; shape (T, T)."""
+        return _weights(self.steps)
 
     def squared_norm(self, draws: Sequence[int] | None = None) -> int:
         """The largest sum of squared weights of a row, in units of 2^-24.
@@ -136,8 +121,36 @@ class PrefixSums:
         shares: Array = self._decoding.cumsum(axis=0)[:, first - 1 :] @ weights.astype(np.float64)
         return shares
 
-    @cached_property
+    @property
     def _decoding(self) -> Array:
-        """What maps published matrices to the sum of each step; shape (T, T)."""
-        inverse: Array = np.linalg.inv(self.weights.astype(np.float64))
-        return inverse
+        return _decoding(self.steps)
+
+
+@lru_cache(maxsize=8)  # of a series, they are asked for again and again
+def _weights(steps: int) -> NDArray[np.int64]:
+    """See `PrefixSums.weights`.
+
+    Notes
+    -----
+    ``W_ts = c_(t-s) sqrt(h(T) / h(T-s+1))``, with c_k the coefficients of (1 - x)^(-1/2) and h(m)
+    the sum of their first m squares: without rounding, all columns have one norm. Python's floats
+    round products, sums and roots in the same way on all machines.
+    """
+    c, h = [1.0], [0.0]
+    for k in range(1, steps + 1):
+        h.append(h[-1] + c[-1] * c[-1])
+        c.append(c[-1] * (2 * k - 1) / (2 * k))
+    weights = np.zeros((steps, steps), np.int64)
+    for s in range(steps):
+        unit = UNIT * math.sqrt(h[steps] / h[steps - s])
+        weights[s:, s] = [round(unit * each) for each in c[: steps - s]]
+    weights.flags.writeable = False
+    return weights
+
+
+@lru_cache(maxsize=8)
+def _decoding(steps: int) -> Array:
+    """What maps published matrices to the sum of each step; shape (T, T)."""
+    inverse: Array = np.linalg.inv(_weights(steps).astype(np.float64))
+    inverse.flags.writeable = False
+    return inverse

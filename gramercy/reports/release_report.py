@@ -147,7 +147,7 @@ def _matrix(reported: ReportedRelease) -> dict[str, Any]:
 def _directions(reported: ReportedRelease) -> dict[str, Any] | None:
     """What a pilot matrix showed, with a figure if the released matrix is in its metric."""
     scaling, found = reported.facts.scaling, directions(reported.release)
-    if scaling is None or not scaling.turned:
+    if scaling is None or not reported.facts.states_metric:
         return None
     return {
         "share_of_pilot": scaling.share_of_pilot,

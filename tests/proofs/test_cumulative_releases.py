@@ -1,6 +1,6 @@
 """The proof of docs/privacy.md, "Cumulative releases", from first principles.
 
-Everything is computed anew from the formulas of that section: the weights, how far the integers of
+Everything is computed from the formulas of that section: the weights, how far the integers of
 all steps move, and the noise of what is decoded. Of the mechanism only the integers that it adds
 noise to, and the noise that it asks the sampler for, are used.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -161,18 +160,17 @@ def test_steps_that_are_drawn_again_move_by_their_weight_each_time(
 ) -> None:
     """The guarantee of what was drawn, and the charges of all draws, which add up to it."""
     planned = mechanism_of(4, neighbours)
-    drawn = replace(planned, parameters=replace(planned.parameters, draws=draws))
+    stated = planned.guarantee_of_draws(draws).mu
     weights = np.array(exact_weights(4), float)
-    change = largest_change(features(drawn), weights, neighbours, draws)
-    assert 0.99 < math.sqrt(change) / drawn.guarantee.mu <= 1
-    assert drawn.scale == planned.scale
+    change = largest_change(features(planned), weights, neighbours, draws)
+    assert 0.99 < math.sqrt(change) / stated <= 1
     account, charged = SeriesAccount(planned.guarantee, (1, 1, 1, 1)), planned.guarantee.mu**2
     for step, times in enumerate(draws, 1):
         for _ in range(times - 1):
             charged += account.price(step).mu ** 2
             again = [n + (t == step) for t, n in enumerate(account.draws, 1)]
             account = SeriesAccount(planned.guarantee, tuple(again))
-    assert math.sqrt(charged) == pytest.approx(drawn.guarantee.mu, rel=1e-12)
+    assert math.sqrt(charged) == pytest.approx(stated, rel=1e-12)
 
 
 def test_integers_of_every_step_have_the_weights_of_the_formula() -> None:
@@ -361,7 +359,7 @@ def test_auditor_finds_noise_for_a_smaller_norm() -> None:
 series = lru_cache(PrefixSums)
 
 
-def stated(steps: int, last: int, width: int | None = None) -> float:
+def noise_of(steps: int, last: int, width: int | None = None) -> float:
     """The noise of the sum over some steps, relative to that of one release at the same mu."""
     sums = series(steps)
     return sums.spread(last, width) * math.sqrt(sums.squared_norm())
@@ -377,9 +375,9 @@ def test_noise_of_decoded_sums_is_as_stated() -> None:
         for width in {None, min(13, last), 1}:
             first = 0 if width is None else last - width
             found = float(weeks[first:last].sum(axis=0).std())
-            assert found == pytest.approx(stated(52, last, width), rel=0.02)
+            assert found == pytest.approx(noise_of(52, last, width), rel=0.02)
     every = np.sqrt((weeks**2).mean(axis=1))
-    assert np.allclose(every, [stated(52, t, 1) for t in range(1, 53)], rtol=0.02)
+    assert np.allclose(every, [noise_of(52, t, 1) for t in range(1, 53)], rtol=0.02)
     assert np.sqrt((every**2).mean()) == pytest.approx(1.598, rel=0.005)
 
 
@@ -417,8 +415,8 @@ def test_figures_of_the_documentation(
     alone = np.diag(exact)
     found = [sums[-1], sums.mean(), np.mean(of_13), alone[0], alone[-1], alone.mean()]
     assert np.sqrt(found) == pytest.approx([year, prefixes, quarter, first, last, week], abs=6e-4)
-    assert np.sqrt(sums) == pytest.approx([stated(steps, t) for t in range(1, steps + 1)])
-    assert np.sqrt(alone) == pytest.approx([stated(steps, t, 1) for t in range(1, steps + 1)])
+    assert np.sqrt(sums) == pytest.approx([noise_of(steps, t) for t in range(1, steps + 1)])
+    assert np.sqrt(alone) == pytest.approx([noise_of(steps, t, 1) for t in range(1, steps + 1)])
 
 
 def least_mean_square(steps: int) -> float:
@@ -442,7 +440,7 @@ def least_mean_square(steps: int) -> float:
 
 @pytest.mark.parametrize("steps", [8, 13, 52, 100])
 def test_prefixes_are_near_the_optimum_and_better_than_plain_roots(steps: int) -> None:
-    found = [stated(steps, t) for t in range(1, steps + 1)]
+    found = [noise_of(steps, t) for t in range(1, steps + 1)]
     optimum = least_mean_square(steps)
     assert optimum <= math.sqrt(np.mean(np.square(found))) < 1.014 * optimum
     c = [math.comb(2 * k, k) / 4**k for k in range(steps)]
@@ -452,5 +450,5 @@ def test_prefixes_are_near_the_optimum_and_better_than_plain_roots(steps: int) -
         for last in range(width, steps + 1):
             window = slice(last - width, last)
             of_plain = math.sqrt(exact[window, window].sum())
-            assert stated(steps, last, width) <= of_plain * (1 + 2e-4)  # weights are rounded
-        assert stated(steps, last, width) < of_plain
+            assert noise_of(steps, last, width) <= of_plain * (1 + 2e-4)  # weights are rounded
+        assert noise_of(steps, last, width) < of_plain

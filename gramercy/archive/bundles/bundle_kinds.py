@@ -459,7 +459,7 @@ def read_release(folder: Path) -> ReleaseBundle:
         for stem, names in _matrix_columns(manifest).items()
     ]
     scaling, whitening = manifest.scaling, None
-    if scaling is not None and scaling.turned:
+    if scaling is not None and manifest.states_metric:
         drawn = matrices.pop() if manifest.is_whitened else None
         metric = matrices.pop()
         whitening = Whitening(matrices.pop() if scaling.pilot else None, metric, drawn)
@@ -524,7 +524,7 @@ def most_bytes(spec: ReleaseSpec, publication: Publication) -> int:
     if publication.has_matrix:
         # Parquet, .npy and CSV, which has at most 25 characters for an entry.
         entry = 40 if p <= SMALL else 16
-        of_metric = 3 if spec.has_metric else 0
+        of_metric = 3 if spec.states_metric else 0
         size += (4 + of_metric + spec.folds) * (entry * p * p + texts)
         if spec.has_histograms:  # maybe a matrix of missing cells
             size += 4 * (40 * p * p + texts)
@@ -557,7 +557,7 @@ def _matrix_columns(manifest: ReleaseManifest) -> dict[str, list[str]]:
     further = manifest.further_facts
     columns |= {FURTHER[name]: manifest.further_names(name) for name in further}
     scaling = manifest.scaling
-    if scaling is not None and scaling.turned:
+    if scaling is not None and manifest.states_metric:
         pilot = [PILOT] if scaling.pilot else []
         drawn = [WHITENED] if manifest.is_whitened else []
         columns |= dict.fromkeys([*pilot, METRIC, *drawn], names)

@@ -170,7 +170,8 @@ def _noise(spec: ReleaseSpec, publication: Publication, noise: NoiseLaw) -> str:
         )
     on_matrix = f"{NOISE[noise.family]} on {publication.noise_on}"
     if spec.is_whitened:
-        on_matrix = f"{on_matrix} in that metric"
+        of_release = "" if spec.scaling is None else f"the metric of release {spec.scaling.release}"
+        on_matrix = f"{on_matrix} in {'that metric' if spec.has_metric else of_release}"
     for name in spec.further_rows:
         further = f"{NOISE['gaussian-isotropic']} on the matrix of {_FURTHER[name]}"
         on_matrix = f"{on_matrix}, and {further}"

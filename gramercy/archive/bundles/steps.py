@@ -7,13 +7,14 @@ the sum over the steps since then, with noise of the same law and of a known siz
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.archive.bundles.encoded_file import Encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.common.metric import congruence
 from gramercy.common.prefix_sums import PrefixSums
@@ -61,69 +62,133 @@ def last_steps(later: ReleaseBundle, earlier: ReleaseBundle, denoise: Denoise) -
 
     `earlier`: the release that `step_before` names; raises BundleError if it is of another series.
     """
-    facts, before = later.manifest, earlier.manifest
     total, first = _steps(later, earlier)
     series = PrefixSums(total.steps)
     spread = series.spread(total.step, total.step - first) / series.spread(total.step)
-    rows = _rows(facts.rows, before.rows, spread)
-    pairs = zip(facts.groups, before.groups, strict=True)
-    groups = tuple(a.model_copy(update={"rows": _rows(a.rows, b.rows, spread)}) for a, b in pairs)
-    noise = facts.noise.divided_by(rows.value / (facts.rows.value * spread))
-    manifest = facts.model_copy(update={"rows": rows, "noise": noise, "groups": groups})
 
-    def repaired(matrix: Array, law: NoiseLaw, of: RowsFacts) -> Array:
-        bound, unit = manifest.trace_bound, manifest.normalisation.unit_rows
-        drawn = denoise(later.in_metric(matrix), law, bound, of.value, unit=unit)
-        return drawn if later.root is None else congruence(later.root, drawn)
+    def since(a: _Sum, b: _Sum) -> _Sum:
+        count = a.rows.observed - b.rows.observed
+        return _Sum(a.matrix - b.matrix, _counted(a.rows, count, a.rows.sd * spread))
 
-    def since(a: Array, of_a: RowsFacts, b: Array, of_b: RowsFacts, of: RowsFacts) -> Array:
-        return (a * of_a.value - b * of_b.value) / of.value
-
-    raw = since(later.raw, facts.rows, earlier.raw, before.rows, rows)
-    of_groups: Sequence[tuple[GroupMatrices, GroupMatrices]] = [
-        *zip(later.groups, earlier.groups, strict=True)
-    ]
-    matrices = []
-    for k, (a, b) in enumerate(of_groups):
-        own = groups[k].rows
-        moment = since(a.raw, facts.groups[k].rows, b.raw, before.groups[k].rows, own)
-        law = manifest.group_noise(own.value)
-        matrices.append(GroupMatrices(a.level, moment, repaired(moment, law, own)))
-    denoised = repaired(raw, noise, rows)
-    whitening = later.whitening and replace(later.whitening, drawn=None)
+    parts = zip(_sums(later), _sums(earlier), strict=True)
     return replace(
-        later,
+        _of_sums(later, [since(*pair) for pair in parts], spread, denoise), first_step=first
+    )
+
+
+def is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
+    """Whether an earlier step was decoded from the steps that a later one names.
+
+    It was not if one of them was drawn again in between.
+    """
+    named = () if later.manifest.cumulative is None else later.manifest.cumulative.earlier
+    before = () if earlier.manifest.cumulative is None else earlier.manifest.cumulative.earlier
+    return named[: len(before)] == before
+
+
+def decoded_again(
+    earlier: ReleaseBundle,
+    later: CumulativeFacts,
+    published: Sequence[Sequence[Encoded]],
+    denoise: Denoise,
+) -> ReleaseBundle:
+    """The sum over all steps up to an earlier one, decoded from the steps that a later one names.
+
+    `published`: what these steps published, up to the earlier one.
+    """
+    facts, lattice, root = earlier.manifest, earlier.manifest.calibration.lattice, earlier.root
+    series, divisor = PrefixSums(later.steps), lattice.shrinkage**2 * 4.0**lattice.bits
+    before, own = _sums(earlier), facts.cumulative
+    decoded = list[_Sum]()
+
+    def counted(rows: RowsFacts, count: float) -> RowsFacts:
+        return rows if rows.status == "public" else _counted(rows, count, rows.sd)
+
+    for parts, old in zip(zip(*published, strict=True), before[-len(published[0]) :], strict=True):
+        drawn = series.decode_so_far([each.matrix for each in parts]) / divisor
+        numbers = [np.array(each.rows, object) for each in parts if each.rows is not None]
+        count = float(series.decode_so_far(numbers) if numbers else np.trace(drawn))
+        scaled = drawn if root is None else congruence(root, drawn)
+        decoded.append(_Sum(scaled, counted(old.rows, count)))
+    if facts.groups:
+        count = sum(each.rows.observed for each in decoded)
+        whole = sum((each.matrix for each in decoded), np.zeros_like(earlier.raw))
+        decoded.insert(0, _Sum(whole, counted(facts.rows, count)))
+    steps = own and own.model_copy(update={"earlier": later.earlier[: own.step - 1]})
+    named = replace(earlier, manifest=facts.model_copy(update={"cumulative": steps}))
+    return _of_sums(named, decoded, 1.0, denoise)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A noisy sum over rows, and their number."""
+
+    matrix: Array
+    rows: RowsFacts
+
+
+def _sums(bundle: ReleaseBundle) -> list[_Sum]:
+    """The sums of a release: over all rows, and over those of each group."""
+    groups = zip(bundle.groups, bundle.manifest.groups, strict=True)
+    pairs = [(bundle.raw, bundle.manifest.rows), *((a.raw, b.rows) for a, b in groups)]
+    return [_Sum(raw * rows.value, rows) for raw, rows in pairs]
+
+
+def _of_sums(
+    bundle: ReleaseBundle, sums: Sequence[_Sum], spread: float, denoise: Denoise
+) -> ReleaseBundle:
+    """A release with other sums, of all rows and of groups.
+
+    `spread`: standard deviation of their noise, in that of the release's own sums.
+    """
+    facts, (whole, *groups) = bundle.manifest, sums
+    update = {
+        "rows": whole.rows,
+        "noise": facts.noise.divided_by(whole.rows.value / (facts.rows.value * spread)),
+        "groups": tuple(
+            each.model_copy(update={"rows": own.rows})
+            for each, own in zip(facts.groups, groups, strict=True)
+        ),
+    }
+    manifest = facts.model_copy(update=update)
+
+    def both(each: _Sum, law: NoiseLaw) -> tuple[Array, Array]:
+        """The matrix, and what is left of it without the noise that can be told from it."""
+        raw, bound = each.matrix / each.rows.value, manifest.trace_bound
+        unit = manifest.normalisation.unit_rows
+        drawn = denoise(bundle.in_metric(raw), law, bound, each.rows.value, unit=unit)
+        return raw, drawn if bundle.root is None else congruence(bundle.root, drawn)
+
+    raw, denoised = both(whole, manifest.noise)
+    return replace(
+        bundle,
         manifest=manifest,
         raw=raw,
         projected=denoised,
         denoised=denoised,
-        groups=tuple(matrices),
-        whitening=whitening,
-        first_step=first,
+        groups=tuple(
+            GroupMatrices(a.level, *both(own, manifest.group_noise(own.rows.value)))
+            for a, own in zip(bundle.groups, groups, strict=True)
+        ),
+        whitening=bundle.whitening and replace(bundle.whitening, drawn=None),
     )
+
+
+def _counted(rows: RowsFacts, count: float, sd: float) -> RowsFacts:
+    """Another number of rows, with the standard deviation of its noise."""
+    return RowsFacts(value=max(count, 1.0), observed=count, status=rows.status, sd=sd)
 
 
 def _steps(later: ReleaseBundle, earlier: ReleaseBundle) -> tuple[CumulativeFacts, int]:
     """The facts of the later step, and the number of the earlier one."""
     total, before = later.manifest.cumulative, earlier.manifest.cumulative
-    if total is not None and before is not None:
-        named = [each.sha256 for each in total.earlier]
-        first = before.step
-        draws = [*(each.sha256 for each in before.earlier), earlier.sha256]
-        if first < total.step and draws == named[:first]:
-            return total, first
+    if total is not None and before is not None and before.step < total.step:
+        own = total.earlier[before.step - 1].sha256 == earlier.sha256
+        if own and is_decoded_alike(later, earlier):
+            return total, before.step
     raise families.CONTRADICTION(
-        "'{release}' was not decoded from the steps that '{earlier}' was decoded from.",
-        "Take the last steps of a release after which no step was drawn again, or fetch both "
-        "bundles again from their curator.",
+        "'{release}' was not decoded from the steps from which '{earlier}' was decoded.",
+        "Fetch both bundles again from their curator.",
         release=later.release_evidence.name,
         earlier=earlier.release_evidence.name,
-    )
-
-
-def _rows(total: RowsFacts, before: RowsFacts, spread: float) -> RowsFacts:
-    """The number of rows since a step, and the noise that it has."""
-    count = total.observed - before.observed
-    return RowsFacts(
-        value=max(count, 1.0), observed=count, status=total.status, sd=total.sd * spread
     )

@@ -278,9 +278,11 @@ def make_plan(
             mechanism=mechanism.name,
         )
     plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging=averaging)
-    if spec.scaling is not None and spec.scaling.turned and spec.scaling.release is not None:
+    if spec.scaling is not None and spec.states_metric and spec.scaling.release is not None:
         bundle = read_release(context.archive.release(contract.id, spec.scaling.release))
-        plan = replace(plan, released=ReleasedMetric.of(bundle))
+        released = ReleasedMetric.of(bundle)
+        metric = released.metric if released and spec.is_whitened else None
+        plan = replace(plan, released=released, metric=metric)
     budget = contract.budget
     if budget.per_release is not None:
         epsilon = plan.guarantee.epsilon(budget.delta)
@@ -621,12 +623,15 @@ def shares_of_released_constants(
 ) -> Shares | None:
     """What a release with the constants of another one spends on all but its matrix.
 
-    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one. If the other
+    Nothing, if its mechanism cannot share its guarantee, or would lose a pure one; and nothing in a
+    cumulative series, whose matrices are drawn as that of the other release. If the other
     release has a pilot matrix, row lengths in its metric decide whether the matrix is drawn in it;
     if that has no matrix at all, there is a pilot of its own. Without `source`, in one stage.
     """
     mechanism_type = registry[spec.mechanism["name"]]
     if not mechanism_type.takes_private_constants or issubclass(mechanism_type.spec, PureSpec):
+        return None
+    if spec.cumulative is not None:  # all steps have the constants that are published already
         return None
     requested = mechanism_type.spec.model_validate(spec.mechanism)
     if requested.calibration != "exact":
@@ -677,10 +682,11 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
         of a matrix is kept if it is about the same, so that both can be compared.
     """
     facts = source.manifest
-    noise = calibrate(facts).noise_of_sum(facts)
+    noise, planned = calibrate(facts).noise_of_sum(facts), spec.as_planned
     chain, histograms = replayed(facts, source.histograms, noise)
     own = facts.radius if facts.publication.has_matrix else None
-    constants = chain.clipped(histograms[-1], calibrate(spec).noise_of_sum(spec), near=own)
+    of_sum = calibrate(planned).noise_of_sum(planned)
+    constants = chain.clipped(histograms[-1], of_sum, near=own)
     if spec.scaling is None or constants.scaling is None:
         raise TypeError("the constants of this release are declared")
     stated = {
@@ -693,7 +699,14 @@ def constants_of_release(spec: ReleaseSpec, source: ReleaseBundle) -> ReleaseSpe
         "normalisation": constants.normalisation,
         "scaling": spec.scaling.model_copy(update=stated),
     }
-    return spec.model_copy(update=update)
+    stated_spec = spec.model_copy(update=update)
+    released = None if spec.cumulative is None else ReleasedMetric.of(source)
+    if released is None:
+        return stated_spec
+    # No row lengths of its own: those of the other release decide whether its metric is used.
+    turning = chain.turning_again(histograms[-1], constants, released.pilot)
+    turned, metric = source.histograms[-1], released.metric.matrix
+    return chain.whitened(stated_spec, turning, turned, metric, of_sum, released.radius)
 
 
 def _tails_beyond(constants: ReleaseSpec, source: ReleaseBundle) -> dict[str, TailFacts]:

@@ -14,6 +14,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.problem import Notice
 from gramercy.schemas.steps import StepDays
 
 
@@ -136,6 +137,35 @@ def step_is_spent(plan: Plan, charge: Charge) -> SpentFailure:
         version=plan.request.version,
         reason=reason,
         earlier=charge.version,
+    )
+
+
+def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | None:
+    """What it means for its series if a step is withdrawn; None of other releases.
+
+    It names the releases of later steps that were decoded from its numbers.
+    """
+    charges = ledger.charges(dataset)
+    numbers = {each.release: number for number, each in enumerate(charges)}
+    own = charges[numbers[release]].series if release in numbers else None
+    if own is None:
+        return None
+    decoded = []
+    for each in charges[numbers[release] + 1 :]:
+        if each.series is None or each.series.series != own.series:
+            continue
+        if each.series.step == own.step:
+            break  # drawn again: what follows is decoded from the new numbers
+        if each.series.step > own.step and each.is_published:
+            decoded.append(each.release)
+    return families.WITHDRAWN(
+        "Without {release} no later step of its series can be published until it is drawn again, "
+        "which is charged. Releases that were decoded from it: {decoded}.",
+        "Withdraw those as well if what is wrong is in them, too. 'gramercy release REQUEST "
+        "--period {version} --new-charge' draws it again: it shows the charge, and asks.",
+        release=release,
+        decoded=tuple(decoded) or ("none",),
+        version=charges[numbers[release]].version,
     )
 
 

@@ -274,8 +274,8 @@ def replay(context: Context, plan: Plan) -> str | None:
             check_budget(run.dataset, statement, due(run.ledger, plan))
             run.check_space()
             return None
-    changed: bool | None = None  # of a table that is copied, it is not known
-    if not needs_copy(plan.contract.source):
+    changed: bool | None = None  # not known of a table that is copied, or that grows
+    if not needs_copy(plan.contract.source) and plan.spec.cumulative is None:
         changed = True  # also if it is missing or unreadable
         with contextlib.suppress(Exception):
             changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
@@ -350,7 +350,7 @@ def _table_facts(
     facts["table_changed_since"] = False
     if bundle.manifest.publication.is_moment and sums.gram is not None:
         public = plan.contract.neighbours.count_is_public
-        count = plan.contract.count if public else max(1, sums.rows)
+        count = bundle.manifest.public_count if public else max(1, sums.rows)
         drawn = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
         truth = scaled(bundle.manifest, bundle.whitening, drawn)
         facts["truth"] = internal_record.error_against_truth(bundle, truth)

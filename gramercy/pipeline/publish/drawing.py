@@ -159,7 +159,8 @@ class Publisher(ABC, Generic[M]):
 
     def draw(self, folder: Path, plan: Plan, data: Any, release: str) -> PrivateData:
         """See `draw_into`."""
-        draft = Draft(folder, plan, release)
+        whitening = None if plan.metric is None else Whitening(None, plan.metric.matrix)
+        draft = Draft(folder, plan, release, whitening=whitening)
         if isinstance(data, PrivateCounts):
             with closing(data.kept):
                 plan, histograms, whitening = draw_counts(plan, data)

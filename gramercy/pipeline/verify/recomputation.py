@@ -321,6 +321,7 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
         }
     if facts.cumulative is not None:
         checks["whole numbers: within what rows and noise explain"] = check_encoded
+        checks["agreement: all sums of squares are, within their noise"] = check_agreement
     if facts.groups:
         checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
     if facts.lost is not None:
@@ -427,6 +428,8 @@ def _with_released_metric(
         return spec
     if not np.array_equal(own.metric, released.metric.matrix):
         raise wordings.file_contradicts(str(place / f"{METRIC}.npy"), source.release_evidence.name)
+    if not facts.has_metric:  # no row lengths in it: the radius is known with the constants
+        return spec
     chain = ConstantsChain.start(facts, calibrate(facts).noise_of_sum(facts))
     turning = chain.turning_again(bundle.histograms[-2], facts, released.pilot)
     return _with_radius_in_metric(place, bundle, turning, chain, spec, released.radius)

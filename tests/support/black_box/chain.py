@@ -118,6 +118,8 @@ def squared_distance(first: Replayed, second: Replayed) -> float:
     for one, two in zip(first.draws, second.draws, strict=True):
         if one.requests != two.requests or one.exact.shape != two.exact.shape:
             return math.inf
+        if sum(size for *_, size in one.requests) != one.exact.size:
+            return math.inf  # something has no noise of its own
         total += float((((one.exact - two.exact) / one.scales) ** 2).sum())
     return total
 

@@ -13,25 +13,39 @@ import pytest
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.archive.bundles.bundle_kinds import ReleaseBundle
+from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.archive.bundles.steps import last_steps
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_comparison import differences, measure, over_time
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.context import Context
+from gramercy.pipeline.publish.attachments import withdraw
+from gramercy.pipeline.publish.charging import publish
+from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER, DatasetFacts
 from gramercy.schemas.neighbours import Neighbours
 from tests.support.factories import (
+    MECHANISM,
     home_at,
     run_command,
     run_json,
     run_release,
     write_request,
+    write_table,
 )
 from tests.support.problems import raises
 from tests.support.steps import GROUPED, series_bundles
-from tests.unit.pipeline.test_cumulative import CLIP, QUARTERLY, catch_up, months, visits, written
+from tests.unit.pipeline.test_cumulative import (
+    CLIP,
+    QUARTERLY,
+    catch_up,
+    months,
+    planned,
+    visits,
+    written,
+)
 
 CELLS = ["c0", "c1", "c2"]
 ROWS = 6000
@@ -118,6 +132,24 @@ def test_windows_with_common_steps_are_refused(catalogue: Catalogue) -> None:
     found = third.step.compare(second.step).table()
     assert found["p_value"].notna().all()
     assert found["standard_error"].gt(0).all()
+
+
+def test_last_steps_are_pooled_with_another_data_set(tmp_path: Path, catalogue: Catalogue) -> None:
+    window = catalogue.series("toy")["2026-Q1-03"].last(2)
+    request = {"normalisation": CLIP, "mechanism": {**MECHANISM, "epsilon": 2.0}}
+    with home_at(tmp_path / "home") as home:
+        write_table(tmp_path / "table.csv", rows=3000)
+        terms = {"id": "other", "rows": 3000, "intercept": True, "neighbours": "add-remove"}
+        budget = {"epsilon": 3.0, "delta": 1e-6}
+        run_release(write_request(tmp_path, request=request, budget=budget, **terms))
+        (other,) = gramercy.open(home / "archive").values()
+        pool = gramercy.pool([window, other])
+        assert pool.weights.index.tolist() == [window.id, other.id]
+        ends = sorted((window.means["c1"], other.means["c1"]))
+        assert ends[0] < pool.means["c1"] < ends[1]
+        assert pool.rows == pytest.approx(window.rows + other.manifest.rows.value, rel=0.2)
+    with raises(families.POOL):
+        gramercy.pool([window, catalogue.series("toy")["2026-Q1-01"]])
 
 
 def test_command_compares_last_steps(
@@ -211,6 +243,47 @@ def test_a_step_is_not_compared_with_a_release_of_its_rows(tmp_path: Path) -> No
             whole.compare(step.last(1))
         with raises(families.POOL):
             gramercy.pool([step, whole])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grouped", [False, True])
+def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, grouped: bool) -> None:
+    table = visits(ROWS).assign(ward=lambda frame: np.where(frame.index % 3, "A", "B"))
+    columns: dict[str, Any] = {name: {"lower": -5.0, "upper": 5.0} for name in CELLS}
+    columns |= {"ward": {"levels": ["A", "B"]}} if grouped else {}
+    keys = {"normalisation": CLIP, "contract": {"columns": columns}}
+    keys |= {"by": "ward"} if grouped else {}
+    step = months(table)
+    with home_at(tmp_path / "home") as home:
+        (first,) = catch_up(written(tmp_path, "2026-Q1-01", table, **keys))
+        (second,) = catch_up(written(tmp_path, "2026-Q1-02", table, **keys))
+        context, name = Context.default(), first.manifest.release
+        withdraw(context, "toy", name, "wrong file")
+        again = planned(written(tmp_path, "2026-Q1-01", table, **keys)).with_new_charge(name)
+        redrawn = publish(context, again, accumulate(again))
+        (third,) = catch_up(written(tmp_path, "2026-Q1-03", table, **keys))
+        series = gramercy.open(home / "archive").series("toy")
+        release = series["2026-Q1-03"]
+        assert series["2026-Q1-01"].manifest.release == redrawn
+        drawn = [read_release(context.archive.release("toy", redrawn)), second, third]
+        encoded = [np.array(sum(part.rows for part in x.encoded), object) for x in drawn]
+        rows = PrefixSums(3).decode(encoded)
+        for last in (1, 2, 3):
+            window = release.last(last)
+            assert window.rows == pytest.approx(float(np.sum(rows[-last:])))
+            own = table[step > 3 - last]
+            assert (np.abs(window.means - own[CELLS].mean()) < 4 * window.means.noise_error).all()
+            if grouped:
+                exact = own["ward"].value_counts()
+                for level, group in window.groups.items():
+                    assert abs(group.rows - exact.get(level, 0)) < 4 * group.rows_error
+        so_far = series.so_far().query("kind == 'mean' and column == 'c0'")["estimate"]
+        each = series.each().query("kind == 'mean' and column == 'c0'")["estimate"]
+        assert each.iloc[0] == so_far.iloc[0] == series["2026-Q1-01"].means["c0"]
+        assert so_far.iloc[1] != series["2026-Q1-02"].means["c0"]  # as published before
+        assert each.iloc[2] == release.step.means["c0"]
+        with raises(families.COMPARISON):
+            release.step.compare(series["2026-Q1-02"].step)
 
 
 # With steps in memory.

@@ -14,16 +14,18 @@ import pytest
 from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.ledger.entry import Entry
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.step_charges import withdrawal_of_step
 from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problem import Notice
 from tests.support.archives import update_listing
 from tests.support.cumulative import STEPS, write_step
 from tests.support.factories import home_at, run_release
 from tests.support.ledgers import rewrite
-from tests.support.problems import raises
+from tests.support.problems import like, raises
 
 FIRST, WITHDRAWN, SECOND, THIRD = (
     "2026-Q1-01-r1",
@@ -124,3 +126,17 @@ def test_a_step_that_was_charged_otherwise_is_found(
     with raises(families.CHARGE) as raised:
         verify_release(series.archive, "toy", THIRD, series.ledger)
     assert wrong in raised.value.facts["wrong"]
+
+
+def test_withdrawal_of_a_step_names_what_was_decoded_from_it(series: Context) -> None:
+    """Not what was decoded from another draw of it."""
+
+    def notice(release: str) -> Notice | None:
+        return withdrawal_of_step(series.ledger, "toy", release)
+
+    facts = {"version": "2026-Q1-02"}
+    assert notice(WITHDRAWN) == like(
+        families.WITHDRAWN, release=WITHDRAWN, decoded=("none",), **facts
+    )
+    assert notice(SECOND) == like(families.WITHDRAWN, release=SECOND, decoded=(THIRD,), **facts)
+    assert notice("2026-r9") is None

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
 from gramercy.common.home import Home
 from gramercy.common.prefix_sums import PrefixSums
@@ -22,6 +23,7 @@ from gramercy.pipeline.plan.step_charges import missing_steps
 from gramercy.pipeline.publish.charging import publish, replay
 from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.pipeline.publish.private_table import accumulate
+from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from tests.support.factories import write_request
 from tests.support.problems import raises
@@ -74,11 +76,12 @@ def planned(request: Path) -> Plan:
 
 
 def catch_up(request: Path) -> list[ReleaseBundle]:
-    """Publish all missing steps of a request in order, and its own; the bundles."""
+    """Publish all missing steps of a request in order, and its own; the bundles, verified."""
     context, plan = Context.default(), planned(request)
     names = []
     for each in [*missing_steps(context, plan), plan]:
         names.append(replay(context, each) or publish(context, each, accumulate(each)))
+        verify_release(context.archive, "toy", names[-1], context.ledger)
     return [read_release(context.archive.release("toy", name)) for name in names]
 
 
@@ -264,3 +267,43 @@ def test_a_schedule_publishes_the_last_complete_step(
 def test_a_version_that_is_no_step_is_refused(tmp_path: Path, version: str) -> None:
     with raises(families.PERIOD):
         planned(written(tmp_path, version, visits(20), version=version))
+
+
+def weeks(rows: int, p: int, common: float) -> pd.DataFrame:
+    """Correlated columns in the first quarter."""
+    rng = np.random.default_rng(8)
+    days = [
+        datetime.date(2026, 1, 1) + datetime.timedelta(int(k)) for k in rng.integers(0, 90, rows)
+    ]
+    shared = rng.normal(size=(rows, 1))
+    cells = common * shared + (1 - common**2) ** 0.5 * rng.normal(size=(rows, p))
+    return pd.DataFrame(cells, columns=[f"c{k}" for k in range(p)]).assign(visited=days)
+
+
+@pytest.mark.parametrize("source", ["marginals", "whitened"])
+@pytest.mark.usefixtures("seeded")
+def test_constants_and_metric_of_another_release_are_used_for_all_steps(
+    tmp_path: Path, source: str
+) -> None:
+    table, columns = (
+        weeks(20_000, 6, 0.9),
+        {f"c{k}": {"lower": -50.0, "upper": 50.0} for k in range(6)},
+    )
+    facts = {"rows": 20_000, "columns": columns}
+    mechanism = {"name": "gaussian" if source == "whitened" else "marginals", "epsilon": 1.5}
+    asked: dict[str, Any] = {"mechanism": mechanism | {"delta": 1e-6}, "cumulative": None}
+    if source == "whitened":
+        asked |= {"scaling": "private"}
+    before = planned(written(tmp_path, "2026-Q1", table, contract=facts, **asked))
+    constants = publish(Context.default(), before, accumulate(before))
+    other = read_release(Context.default().archive.release("toy", constants)).manifest
+    assert other.is_whitened == (source == "whitened")
+    own: dict[str, Any] = {"scaling": {"from": constants}, "contract": facts}
+    first, second, third = catch_up(written(tmp_path, "2026-Q1-03", table, **own))
+    stated = {(b.manifest.radius, b.manifest.metric_radius) for b in (first, second, third)}
+    assert len(stated) == 1
+    assert third.manifest.columns == other.columns
+    assert third.manifest.is_whitened == other.is_whitened
+    assert third.manifest.scaling.spent == 0
+    correlation = Release(Context.default().archive, "toy", third.manifest.release).correlation
+    assert np.abs(correlation.to_numpy() - table[list(columns)].corr().to_numpy()).max() < 0.15
