@@ -45,8 +45,12 @@ def write_visits(path: Path, rows: int = 900, seed: int = 3) -> None:
 
 
 def publish_steps(folder: Path, contract: dict[str, Any], request: dict[str, Any]) -> list[str]:
-    """Publish all steps of a series of months up to the period of a request; their releases."""
-    write_visits(folder / "table.csv")
+    """Publish all steps of a series of months up to the period of a request; their releases.
+
+    Writes the table if there is none.
+    """
+    if not (folder / "table.csv").exists():
+        write_visits(folder / "table.csv")
     path = write_request(folder, request=MONTHLY | request, **QUARTERLY | contract)
     context, plan = Context.default(), make_plan(Context.default(), read_request(path))
     return [

@@ -8,6 +8,10 @@ if the difference is more than the noise explains.
 Every check is an inequality between exact sums that holds for any table. Its score is how far the
 published numbers are beyond it, in standard deviations of their noise. The probability that the
 score of an intact release exceeds t is at most exp(-t^2/2).
+
+A step of a cumulative series states whole numbers and what is decoded from them. Both are sums of
+squares, also if rows were added late or deleted: a row then has a share between 0 and 1 in the sum
+over all steps so far. That over one step alone may be negative, so it is not checked.
 """
 
 from __future__ import annotations
@@ -28,8 +32,12 @@ from gramercy.archive.bundles.bundle_kinds import (
     WHITENED,
     ReleaseBundle,
 )
+from gramercy.archive.bundles.encoded_file import ENCODED
 from gramercy.archive.bundles.number_files import GROUP_FILES, GROUPS, MARGINALS
+from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.common.metric import ROW_BITS, congruence
+from gramercy.common.prefix_sums import UNIT
+from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.drawing import MATRIX
 from gramercy.schemas import wordings
@@ -374,8 +382,42 @@ def check_agreement(place: Path, bundle: ReleaseBundle) -> None:
             raise wordings.file_contradicts(str(place / file), source)
 
 
+def _of_step(bundle: ReleaseBundle) -> Iterator[Score]:
+    """What a step published, and the sum that is decoded; the squares of a row are at most one."""
+    facts, mechanism = bundle.manifest, calibrate(bundle.manifest).mechanism
+    if facts.cumulative is None or not isinstance(mechanism, Gaussian):
+        return
+    p, unit = len(bundle.raw), UNIT / mechanism.parameters.spread  # of a number of rows
+    square = mechanism.lattice.divisor * unit
+    for part in bundle.encoded:
+        sds = square * _deviations(mechanism.law, p)
+        own = Matrix(ENCODED, part.matrix.astype(np.float64), sds, 1.0, np.zeros(p))
+        yield from own.scores()
+        if part.rows is not None:
+            rows = Sum(float(part.rows), ((mechanism.sd_rows or 0.0) * unit) ** 2)
+        elif facts.cumulative.rows:
+            rows = Sum(float(np.dot(facts.cumulative.weights, facts.cumulative.rows)), 0.0)
+        else:  # the trace is the number
+            continue
+        most = rows * float(mechanism.lattice.squared_radius)
+        yield own.trace().at_most(most, 0.0, ENCODED, DESCRIPTOR)
+    decoded = [(f"{bundle.drawn_stem}.npy", bundle.drawn, facts.noise)]
+    for group, own_facts in zip(bundle.groups, facts.groups, strict=True):
+        law = facts.group_noise(own_facts.rows.value)
+        decoded.append((GROUPS, bundle.in_metric(group.raw), law))
+    for file, matrix, law in decoded:
+        yield from Matrix(file, matrix, _deviations(law, p), 1.0, np.zeros(p)).scores()
+
+
+def _deviations(law: NoiseLaw, p: int) -> Array:
+    """Standard deviation of the noise of every entry, shape (p, p)."""
+    return np.where(np.eye(p, dtype=bool), law.sd_diagonal, law.sd_off_diagonal)
+
+
 def _scores(bundle: ReleaseBundle) -> Iterator[Score]:
     facts, lost = bundle.manifest, bundle.manifest.lost_rows
+    if facts.cumulative is not None:
+        yield from _of_step(bundle)
     if lost is None:
         return
     geometry = Geometry(bundle, lost)

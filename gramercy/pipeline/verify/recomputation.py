@@ -321,6 +321,7 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
         }
     if facts.cumulative is not None:
         checks["whole numbers: within what rows and noise explain"] = check_encoded
+        checks["agreement: all sums of squares are, within their noise"] = check_agreement
     if facts.groups:
         checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
     if facts.lost is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -22,9 +23,12 @@ from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release, s
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, write_encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.archive.seal.bundle import seal
-from gramercy.common.prefix_sums import PrefixSums
+from gramercy.common.prefix_sums import UNIT, PrefixSums
+from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.attachments import withdraw
+from gramercy.pipeline.publish.drawing import decode
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
@@ -32,7 +36,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
 from tests.support.factories import contract_facts, home_at
 from tests.support.problems import like, raises
-from tests.support.published_steps import draw_again, publish_steps
+from tests.support.published_steps import draw_again, publish_steps, write_visits
 
 pytestmark = pytest.mark.slow
 
@@ -406,3 +410,63 @@ def test_draws_that_the_ledger_has_not_charged_are_refused(tmp_path: Path) -> No
         verify_release(context.archive, "toy", third, context.existing_ledger)
     assert caught.value.code == families.CHARGE.code
     assert LISTED in files_of(caught.value)
+
+
+def changed(number: int, table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """The table at a later reading: rows are deleted, or added late, or cells are recoded."""
+    month = table.visited.str[5:7].astype(int)
+    if number == 0:
+        return table[(month != 1) | (rng.random(len(table)) < 0.1)]
+    if number == 1:
+        late = table.assign(visited="2026-01-15")
+        return pd.concat([table, late, late])
+    return table.assign(c0=-3 * table.c0, c1=5.0)
+
+
+@pytest.mark.parametrize("kind", ["count", "trace", "groups"])
+@pytest.mark.parametrize("turn", range(3))
+def test_steps_of_tables_that_change_are_verified(kind: str, turn: int, tmp_path: Path) -> None:
+    """A row that was added late or deleted has a share in the sum."""
+    rng, (contract, request) = np.random.default_rng(turn), KINDS[kind]
+    contract = contract | {
+        "rows": 5000,
+        "budget": {"epsilon": 50.0, "delta": 1e-5, "per": "quarter"},
+    }
+    request = request | {"mechanism": {"name": "gaussian", "epsilon": 20.0, "delta": 1e-6}}
+    write_visits(tmp_path / "table.csv", rows=5000)
+    for step in range(1, 4):
+        period = {"period": f"2026-Q1-0{step}"}
+        (name,) = publish_steps(tmp_path, contract, request | period)
+        context = Context.default()
+        result = verify_release(context.archive, "toy", name, context.existing_ledger)
+        assert not result.unchecked
+        table = changed((turn + step) % 3, pd.read_csv(tmp_path / "table.csv"), rng)
+        table.to_csv(tmp_path / "table.csv", index=False)
+
+
+def test_numbers_that_are_no_sums_of_squares_are_refused(copied: list[Path]) -> None:
+    """The sum is decoded from them, so that nothing else contradicts them."""
+    content = Content.of(read_release(copied[0]))
+    mechanism = calibrate(content.manifest).mechanism
+    divisor = mechanism.lattice.divisor
+    (part,) = content.encoded
+    rows = content.manifest.rows.value
+    zeros, noise = np.zeros_like(part.matrix), content.manifest.noise.sd_off_diagonal
+    large = round(60 * noise * rows * divisor)
+    for name, matrix in {
+        "without noise": zeros,
+        "negative": zeros - UNIT * large * np.eye(len(zeros), dtype=int).astype(object) // 2,
+        "longer rows": part.matrix + UNIT * large * np.eye(len(zeros), dtype=int).astype(object),
+    }.items():
+        sums, _ = decode(mechanism, PrefixSums(3), [[replace(part, matrix=matrix)]])
+        own = replace(content, encoded=[replace(part, matrix=matrix)])
+        raw = sums[0] / content.manifest.rows.value
+        law, bound = content.manifest.noise, content.manifest.trace_bound
+        denoised = denoise(raw, law, bound, rows, unit=False)
+        own.matrices = dict(
+            zip(stems(content.manifest), (raw, project(raw, bound), denoised), strict=True)
+        )
+        write_again(own, copied[0])
+        with pytest.raises(GramercyError) as caught:
+            verified(copied[0])
+        assert ENCODED in files_of(caught.value), name
