@@ -114,7 +114,8 @@ def _published(results: list[Result]) -> Iterator[str]:
         "what was spent for a row after the year (δ = 10⁻⁶). The error is that of the sum over all "
         "rows of the year in this one run, relative to the stated noise of one release; chance "
         "moves it by about 5%. `verify` found nothing wrong with any release. Measured on "
-        f"{cells.MEASURED}.\n"
+        f"{cells.MEASURED}, on two processors with other work: seconds compare the ways, and are "
+        "several times those of an idle machine.\n"
     )
     body = []
     for each in results:
