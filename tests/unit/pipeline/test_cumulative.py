@@ -353,3 +353,25 @@ def test_interrupted_publication_of_a_step_is_finished(
     finished, second = catch_up(written(tmp_path, "2026-Q1-02", visits()))
     assert finished.sha256 == charge.sha256
     assert second.manifest.cumulative.draws == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("seeded")
+def test_noise_of_the_sum_so_far_is_as_stated(tmp_path: Path) -> None:
+    """By the root mean square of 780 entries; for single steps, too, as analysts take them."""
+    names = [f"c{k}" for k in range(40)]
+    table = weeks(1_000, 40, 0.5)
+    facts = {"columns": {name: {"lower": -5.0, "upper": 5.0} for name in names}}
+    request = written(tmp_path, "2026-Q1-W14", table, cumulative="week", contract=facts)
+    bundles, prefixes = catch_up(request), PrefixSums(14)
+    step = np.array([min(day.isocalendar().week, 14) for day in table.visited])
+    scaled = np.column_stack([np.ones(len(table)), table[names].clip(-5, 5) / 5])
+    unit = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    upper, spreads = np.triu_indices(41, 1), list[float]()
+    for last, bundle in enumerate(bundles, 1):
+        own, rows = unit[step <= last], bundle.manifest.rows.value
+        error = (bundle.raw * rows - own.T @ own)[upper]
+        stated = bundle.manifest.noise.sd_off_diagonal * rows
+        assert np.sqrt((error**2).mean()) == pytest.approx(stated, rel=0.12)
+        spreads.append(stated / prefixes.spread(last))
+    assert np.ptp(spreads) < 1e-9 * spreads[0]
