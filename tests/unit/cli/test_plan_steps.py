@@ -81,10 +81,3 @@ def test_check_counts_the_rows_of_every_step(
     complete = written(tmp_path, "2026-Q1-03", table, normalisation=CLIP)
     problems = run_json("check", complete, capsys=capsys)["problems"]
     assert families.VERSION_NOT_FINAL.code not in [each["code"] for each in problems]
-
-
-def test_no_plan_of_a_series_is_green(
-    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = planned(tmp_path, "2026-Q1-03", capsys)
-    assert facts["verdict"]["level"] != "green"
