@@ -77,11 +77,13 @@ def _common_steps() -> RequestError:
 def check_disjoint(first: Sequence[ReleaseSpec], second: Sequence[ReleaseSpec]) -> None:
     """Refuse to compare a step of a series with a release that has some of its rows.
 
-    Windows of one series are left to `noise_correlations`. Raises RequestError.
+    `first`, `second`: the facts of each, or of all releases of a pool. Two windows of one series
+    are left to `noise_correlations`. Raises RequestError.
     """
+    pools = len(first) > 1 or len(second) > 1
     for one in first:
         for other in second:
-            if may_share_rows(one, other) and not same_series(one, other):
+            if may_share_rows(one, other) and (pools or not same_series(one, other)):
                 raise families.COMPARISON(
                     "The two cannot be compared: one of them is a step of a cumulative series of "
                     "'{dataset}', and the other may have rows of the same steps.",
