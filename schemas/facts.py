@@ -182,6 +182,11 @@ class CumulativeFacts(Model):
         return self.starts[self.step] - datetime.timedelta(days=1)
 
     @property
+    def complete_on(self) -> datetime.date:
+        """The first day on which the rows of the step are complete, by the lag of the request."""
+        return self.last_day + datetime.timedelta(days=1 + self.lag)
+
+    @property
     def in_words(self) -> str:
         """Which rows are in the sum: those of all days up to the end of the step."""
         return step_in_words(self.step, self.steps, self.first_day, self.last_day)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -300,9 +300,26 @@ class Verdict:
 
 
 def plan_verdict(plan: Plan) -> Verdict | None:
-    """Judge a plan from public facts alone."""
+    """Judge a plan from public facts alone; of a step of a series, the sum over all steps."""
     if not plan.mechanism.publishes.is_moment:
         return None
+    return _if_rows_stay(plan.spec, _judged(plan))
+
+
+def _if_rows_stay(spec: ReleaseSpec, verdict: Verdict) -> Verdict:
+    """A verdict that is not green for a series: its reports cannot be after the first step."""
+    if verdict.level != "green" or spec.cumulative is None or spec.cumulative.steps == 1:
+        return verdict
+    notice = families.READING(
+        "{sentence} That is so if no row is added, corrected or deleted after its step: such rows "
+        "count in part, and nothing that is published says how many there are.",
+        "Choose 'lag' so long that rows are complete.",
+        sentence=verdict.text,
+    )
+    return replace(verdict, level="orange", text=notice.message, code=notice.code)
+
+
+def _judged(plan: Plan) -> Verdict:
     facts: dict[str, Any] = {
         "noise_norm": plan.matrix_error,
         "largest_norm": _largest_norm(plan.spec),
@@ -429,11 +446,11 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         changes = sufficient_changes(plan, division)
         remedies.append(proposal(changes, goal))
     if depends_on_bounds(plan.spec) and _constants_pay(plan):
-        remedies.append("'scaling: private' does not depend on how columns fill their bounds.")
+        remedies.append(f"{_estimated(plan)} does not depend on how columns fill their bounds.")
     elif unit and plan.request.scaling.kind == "declared":
         remedies.append("Rows that are clipped have a smaller bias.")
     if unknown:
-        remedies.append("Shares of missing cells are published with 'scaling: private' alone.")
+        remedies.append(f"Shares of missing cells are published with {_estimated(plan)} alone.")
     if not plan.spec.intercept:
         remedies.append("With 'intercept: true' in the contract, means have no effect.")
     notice = families.NOISE(
@@ -444,6 +461,13 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         remedy=" ".join(remedies),
     )
     return _of_notice("orange", notice, facts | changes)
+
+
+def _estimated(plan: Plan) -> str:
+    """The scaling of a request whose constants are estimated; steps of a series need the same."""
+    if plan.spec.cumulative is None:
+        return "'scaling: private'"
+    return "'scaling: {from: RELEASE}', of a release with 'mechanism: {name: marginals, ...}',"
 
 
 def _missing_unknown(spec: ReleaseSpec) -> bool:
