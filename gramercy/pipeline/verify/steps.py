@@ -28,7 +28,7 @@ from gramercy.pipeline.verify.stated_facts import contradiction
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
-from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.manifest import SHARED_BY_STEPS, ReleaseManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.publications import SECOND_MOMENT
 from gramercy.schemas.steps import Cumulative, StepDays
@@ -36,11 +36,6 @@ from gramercy.schemas.steps import Cumulative, StepDays
 Array = NDArray[np.float64]
 
 _SURE = 60.0  # standard deviations that noise never exceeds
-# Facts that all steps of a series share.
-_SHARED = (
-    *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "folds"),
-    *("by", "period", "scaling", "missing_codes"),
-)
 
 
 def check_series(place: Path, bundle: ReleaseBundle) -> None:
@@ -186,7 +181,7 @@ def _continues(facts: ReleaseManifest, earlier: ReleaseManifest, number: int) ->
     own, other = _series(facts), earlier.cumulative
     if other is None or other.step != number:
         return False
-    same = all(getattr(facts, key) == getattr(earlier, key) for key in _SHARED)
+    same = all(getattr(facts, key) == getattr(earlier, key) for key in SHARED_BY_STEPS)
     same = same and facts.calibration.lattice == earlier.calibration.lattice
     same = same and (own.every, own.starts) == (other.every, other.starts)
     # The number of rows of a step is fixed at its first reading.
