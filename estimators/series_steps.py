@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +51,15 @@ def _correlation(one: SeriesSteps, other: SeriesSteps) -> float:
             "The two cannot be compared: a step of their series was drawn again between them.",
             "Take both windows from releases after that step.",
         )
-    series, ranges = PrefixSums(one.total), [(each.first, each.last) for each in (one, other)]
+    series, ranges = _sums(one.total), [(each.first, each.last) for each in (one, other)]
     spreads = [series.spread(last, last - first) for first, last in ranges]
     return series.covariance(*ranges) / math.prod(spreads)
+
+
+@lru_cache(maxsize=8)
+def _sums(steps: int) -> PrefixSums:
+    """The weights of a series, which take longer than a correlation."""
+    return PrefixSums(steps)
 
 
 def _are_other_groups(one: SeriesSteps, other: SeriesSteps) -> bool:
@@ -70,11 +77,13 @@ def _common_steps() -> RequestError:
 def check_disjoint(first: Sequence[ReleaseSpec], second: Sequence[ReleaseSpec]) -> None:
     """Refuse to compare a step of a series with a release that has some of its rows.
 
-    Windows of one series are left to `noise_correlations`. Raises RequestError.
+    `first`, `second`: the facts of each, or of all releases of a pool. Two windows of one series
+    are left to `noise_correlations`. Raises RequestError.
     """
+    pools = len(first) > 1 or len(second) > 1
     for one in first:
         for other in second:
-            if may_share_rows(one, other) and not same_series(one, other):
+            if may_share_rows(one, other) and (pools or not same_series(one, other)):
                 raise families.COMPARISON(
                     "The two cannot be compared: one of them is a step of a cumulative series of "
                     "'{dataset}', and the other may have rows of the same steps.",

@@ -28,6 +28,7 @@ from ruamel.yaml import YAML
 from gramercy.common.home import Home
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
+from gramercy.pipeline.plan.due_steps import first_time
 from gramercy.pipeline.plan.planning import make_plan
 from gramercy.pipeline.plan.request_files import registered_request
 from gramercy.pipeline.plan.request_model import Request
@@ -85,13 +86,16 @@ def deployments(
             "Choose a name such as 'cardiology'.",
         )
     stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
-    weekly, of_period = stated[:2]  # releases of the table of that day, and of a complete period
+    # Releases of the table of that day, of a complete period, and of the steps of a series.
+    weekly, of_period, of_series = stated[:3]
     others = [each for each in stated if each["entrypoint"] != weekly["entrypoint"]]
     releases: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()  # several requests for one data set are numbered
     for request in requests:
         schedule_zone = timezone or request.timezone
         template = of_period if PERIOD in request.version else weekly
+        if request.cumulative is not None:
+            template = of_series
         release = template | _release_facts(context, request, cron, schedule_zone)
         counts[release["name"]] += 1
         number = counts[release["name"]]
@@ -117,13 +121,13 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
         )
     request = registered_request(context.home, request.model_copy(update={"timezone": timezone}))
     check_request(context, request)
-    plan = make_plan(context, request)
+    plan = make_plan(context, request, at=first_time(context, request))
     if "%" not in request.version and (PERIOD not in request.version or request.period):
         raise families.PERIOD(
             "The version '{version}' is the same at every run: it would be published once, and "
             "only replayed afterwards.",
-            'Use a pattern of the date, such as "%G-W%V"; or, with a budget per period, '
-            '"{{period}}".',
+            'Use a pattern of the date, such as "%G-W%V"; or, with a budget per period or in a '
+            'series, "{{period}}".',
             version=request.version,
         )
     estimates = [each.model_dump(mode="json") for each in request.estimates]

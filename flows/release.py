@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gramercy.flows.untrusted import check_request
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
+from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
 from gramercy.pipeline.plan.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
@@ -50,7 +50,7 @@ def release(request: Request) -> list[str]:
     """
     context, at = Context.default(), scheduled_time()
     check_request(context, request)
-    if (first_due := nothing_due(context, request, at)) is not None:
+    if (first_due := waits_until(context, request, at)) is not None:
         log_fact(
             f"Nothing to publish: the first step of the series is complete on {first_due}. "
             "Nothing was charged."

@@ -303,13 +303,13 @@ class Contract(Model):
             return dated._with_period(self.period.selected(steps.every, steps.window, starts))
         files = span_of(location(self.source))
         if files is None or isinstance(self.source, DatabaseTable):
-            raise families.PERIOD(
+            raise families.REQUEST_USE(
                 "'cumulative' needs the step of each row, which nothing in the contract gives.",
                 "Declare the column of dates, such as 'period: {{column: visited}}', or put the "
                 "period of each file into its name, such as visits-{{year}}-{{month}}.csv.",
             )
         if (crossing := steps.crossing(files)) is not None:
-            raise families.PERIOD(
+            raise families.REQUEST_USE(
                 "'cumulative' has steps of a {every}, but the file of {label} may have rows of two "
                 "steps, or of days outside of the series.",
                 "Choose steps of which each has whole files, store one file for each day, or "

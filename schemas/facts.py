@@ -182,13 +182,23 @@ class CumulativeFacts(Model):
         return self.starts[self.step] - datetime.timedelta(days=1)
 
     @property
+    def complete_on(self) -> datetime.date:
+        """The first day on which the rows of the step are complete, by the lag of the request."""
+        return self.last_day + datetime.timedelta(days=1 + self.lag)
+
+    @property
     def in_words(self) -> str:
         """Which rows are in the sum: those of all days up to the end of the step."""
-        return f"step {self.step} of {self.steps}: rows from {self.first_day} to {self.last_day}"
+        return step_in_words(self.step, self.steps, self.first_day, self.last_day)
 
     def days(self, window: str) -> StepDays:
         """The steps of the series; `window` is the period of the budget, or empty."""
         return StepDays(self.every, self.starts, window)
+
+
+def step_in_words(step: int, steps: int, first: datetime.date, last: datetime.date) -> str:
+    """A step of a series with the days of the rows that it sums."""
+    return f"step {step} of {steps}: rows from {first} to {last}"
 
 
 class RowsFacts(Model):

@@ -6,12 +6,13 @@ The root names the parts of every data set by their digests; a part lists some o
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import datetime
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from gramercy.schemas import families
-from gramercy.schemas.facts import DatasetFacts, RowsFacts
+from gramercy.schemas.facts import CumulativeFacts, DatasetFacts, RowsFacts, step_in_words
 from gramercy.schemas.ledger_history import Anchor
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.model import Digest, Label, Model, Slug
@@ -49,6 +50,27 @@ class Withdrawal(Model):
     reason: Annotated[str, Field(max_length=500)]
 
 
+class ListedStep(Model):
+    """The step of a cumulative series that a release publishes, and the days of its rows."""
+
+    step: Annotated[int, Field(strict=True, ge=1)]
+    steps: Annotated[int, Field(strict=True, ge=1)]
+    first_day: datetime.date
+    last_day: datetime.date
+
+    @classmethod
+    def of(cls, facts: CumulativeFacts | None) -> Self | None:
+        """The step that a manifest states, if it does."""
+        if facts is None:
+            return None
+        return cls(**{key: getattr(facts, key) for key in cls.model_fields})
+
+    @property
+    def in_words(self) -> str:
+        """Which rows are in the sum."""
+        return step_in_words(self.step, self.steps, self.first_day, self.last_day)
+
+
 class ListedFacts(Model):
     """The facts of a release by which it is listed and found; from its manifest."""
 
@@ -63,7 +85,16 @@ class ListedFacts(Model):
     rows: RowsFacts
     guarantee: ListedGuarantee
     period: Label | None = None  # label of the period; null with a budget for a lifetime
+    step: ListedStep | None = None  # of a cumulative series
     names: Names = ()  # of the matrix columns
+
+    @model_serializer(mode="wrap")
+    def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The facts, without a step that there is not."""
+        facts: dict[str, Any] = handler(self)
+        if self.step is None:
+            facts.pop("step", None)
+        return facts
 
     @property
     def publication(self) -> Publication:
@@ -88,6 +119,7 @@ class ListedFacts(Model):
                 **{key: getattr(stated, key) for key in ListedGuarantee.model_fields}
             ),
             period=manifest.period.label if manifest.period is not None else None,
+            step=ListedStep.of(manifest.cumulative),
             names=tuple(manifest.names),
         )
 

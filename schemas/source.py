@@ -117,6 +117,13 @@ class DatedFiles(Files):
 Copied = CopiedTable | CopiedFiles
 
 
+def original(source: AnySource) -> AnySource:
+    """The source in the contract, of one that may be a private copy."""
+    if isinstance(source, CopiedTable):
+        return DatabaseTable(**source.model_dump(exclude={"copied_to"}))
+    return source.path if isinstance(source, CopiedFiles) else source
+
+
 def _kind(source: Any) -> str:
     if isinstance(source, str):
         return "source-of-path"

@@ -29,10 +29,9 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.steps import (
-    decoded_again,
-    is_decoded_alike,
     last_steps,
     step_before,
+    sum_up_to,
 )
 from gramercy.archive.listing.contents import Contents
 from gramercy.archive.seal.bundle import signer
@@ -409,21 +408,13 @@ class Release(ReleaseAnalyses):
         """The steps of its series after `first` up to `last`, as this release decodes them."""
         from gramercy.estimators.noise.denoise import denoise
 
-        of_last = self._sum_up_to(last)
-        return last_steps(of_last, self._sum_up_to(first), denoise) if first else of_last
+        def read(named: EarlierStep) -> ReleaseBundle:
+            return self._earlier(named)._bundle
 
-    def _sum_up_to(self, step: int) -> ReleaseBundle:
-        """The steps of its series up to this number, as this release decodes them."""
-        from gramercy.estimators.noise.denoise import denoise
-
-        facts = self.cumulative
-        if facts is None or step == facts.step:
-            return self._bundle
-        earlier = self._earlier(facts.earlier[step - 1])._bundle
-        if is_decoded_alike(self._bundle, earlier):
-            return earlier
-        published = [self._earlier(each)._bundle.encoded for each in facts.earlier[:step]]
-        return decoded_again(earlier, facts, published, denoise)
+        of_last = sum_up_to(self._bundle, last, read, denoise)
+        if first == 0:
+            return of_last
+        return last_steps(of_last, sum_up_to(self._bundle, first, read, denoise), denoise)
 
     def _earlier(self, named: EarlierStep) -> Release:
         """A step from which this one was decoded."""

@@ -24,6 +24,7 @@ from gramercy.pipeline.context import Context
 from gramercy.pipeline.verify.verification import readable_ledger
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError, printable
+from gramercy.schemas.listing import ListedStep
 
 
 def list_archive(
@@ -76,6 +77,8 @@ def list_archive(
             guarantee = privacy_loss_text(facts["epsilon"], facts["delta"])
             noise = ", ".join(filter(None, (facts["mechanism"], facts["normalisation"])))
             line = f"  {guarantee}  {noise}  {facts['published']}  {printable(facts['title'])}"
+            if facts["step"] is not None:
+                line += f"  {ListedStep(**facts['step']).in_words}"
             withdrawn = f"  withdrawn: {facts['withdrawn']}" if facts["withdrawn"] else ""
             terminal.say(name, line, Text(withdrawn, style="red"))
     if facts is None:
@@ -95,6 +98,7 @@ def _facts(
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "mu": guarantee.mu,
+        "step": facts.step and facts.step.model_dump(mode="json"),
         "mechanism": facts.mechanism.name,
         "normalisation": normalisation_text(facts.normalisation)
         if facts.publication.has_matrix

@@ -67,13 +67,22 @@ class Lattice:
         return 1 / self.unit_length
 
     @classmethod
-    def fitting(cls, p: int, units: int, scale: float, rows_per_person: float = 1.0) -> Lattice:
+    def fitting(
+        cls,
+        p: int,
+        units: int,
+        scale: float,
+        rows_per_person: float = 1.0,
+        most_scale: float = math.inf,
+    ) -> Lattice:
         """The coarsest lattice that costs no accuracy, from public facts only.
 
         Parameters
         ----------
         units
             Declared number of rows, or of persons if they are protected.
+        most_scale
+            The largest noise that can be drawn, in lattice units: a finer lattice is not used.
 
         Notes
         -----
@@ -93,6 +102,7 @@ class Lattice:
                 or (shift > 2.0**bits / _MIN_RATIO and scale * 4.0 ** (bits + 1) < 2.0**54)
             )
             and units << (2 * bits + 2) < 1 << 62
+            and scale * 4.0 ** (bits + 1) <= most_scale
         ):
             bits += 1
         return cls(p, bits, min(rows_in_ball, max(1.0, (2.0**bits / _MIN_RATIO) ** 2 / p)))

@@ -225,7 +225,8 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     if (step := entry.series) is not None:
         yield from _step_errors(entry, step, dataset)
     dataset.totals[window] = total
-    dataset.since.setdefault(window, []).append((entry, total))
+    if not entry.is_included:
+        dataset.since.setdefault(window, []).append((entry, total))
     dataset.states[str(entry.release)] = ChargeState.RESERVED
 
 

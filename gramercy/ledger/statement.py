@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gramercy.ledger.entry import Entry
+from gramercy.ledger.series import INCLUDED
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -155,8 +156,13 @@ class Statement:
         }
 
     def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
-        """Whether this charge still fits, or this many charges of the same guarantee."""
-        return self.rule.admits(self.charged.plus(guarantee, times).guarantee)
+        """Whether this charge still fits, or this many charges of the same guarantee.
+
+        A step that the charge of its series includes fits any budget, also one that was lowered.
+        """
+        return guarantee == INCLUDED or self.rule.admits(
+            self.charged.plus(guarantee, times).guarantee
+        )
 
     def charges_left(self, guarantee: Guarantee) -> int:
         """How many charges of this guarantee still fit, up to a million."""

@@ -54,6 +54,7 @@ class Gaussian(Additive):
     family: ClassVar[Family] = "gaussian-isotropic"
     takes_pilot: ClassVar[bool] = True
     closed_under_sums: ClassVar[bool] = True
+    takes_series: ClassVar[bool] = True
 
     @classmethod
     def _exact(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:

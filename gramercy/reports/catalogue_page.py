@@ -24,7 +24,7 @@ from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary, with_figure
 from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
-from gramercy.reports.period_series import PeriodSeries, series_facts
+from gramercy.reports.period_series import PeriodSeries, StepSeries, series_facts, step_facts
 from gramercy.reports.reader_notes import (
     best_attacker_accuracy,
     matrix_description,
@@ -110,6 +110,7 @@ def dataset_page(page: DatasetPage) -> str:
         spent=spent,
         changed=change_with_figure(page.change) if page.change else None,
         periods=series_facts(page.periods) if page.periods else None,
+        series=step_facts(page.steps) if page.steps else None,
     )
 
 
@@ -257,6 +258,7 @@ class DatasetPage:
     change: ReleaseComparison | None = None
     # Its numbers over time, if it has releases of several periods
     periods: PeriodSeries | None = None
+    steps: StepSeries | None = None  # The last steps of its newest cumulative series, if it has one
 
     @property
     def title(self) -> str:

@@ -38,6 +38,7 @@ def history_page(timelines: Sequence[Timeline], links: Links = no_links) -> str:
             "timeline": timeline,
             "last": timeline.events[-1],
             "picture": spending(timeline.events, f"spent-{index}"),
+            "counted": counted_charges(timeline.events).split(" ", 1),  # a number, and of what
             "deltas": len({event.delta for event in timeline.events}),
         }
         for index, timeline in enumerate(timelines)

@@ -1,7 +1,8 @@
-"""A data set over time: numbers of each period with intervals, their pool, and what changed."""
+"""A data set over time: numbers of each period or step with intervals, and what changed."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from gramercy.archive.listing.contents import ListedRelease
 from gramercy.common.plotting import ACCENT, FAINT, WARM, figure
 from gramercy.estimators.table_comparison import OverTime
 from gramercy.reports.reader_notes import display_name
+from gramercy.reports.steps import StepNoise
+from gramercy.schemas.facts import CumulativeFacts
 
 _CHARTS = 6
 _CHARTS_OF_A_KIND = 3
@@ -58,7 +61,7 @@ def series_facts(series: PeriodSeries) -> dict[str, Any]:
     of_kinds = known.groupby("kind", sort=False).head(_CHARTS_OF_A_KIND)
     return facts | {
         "charts": [
-            _chart(f"over-time-{k}", list(series.releases), key, values[key], series)
+            _chart(f"over-time-{k}", _title(key), values[key], series.pooled.get(key))
             for k, key in enumerate(_keys(of_kinds.head(_CHARTS)))
         ],
         "tested": int(changes["p_value"].notna().sum()),
@@ -74,6 +77,60 @@ def series_facts(series: PeriodSeries) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class StepSeries:
+    """The last steps of the newest cumulative series, and their numbers."""
+
+    step: CumulativeFacts  # the newest step that is published
+    # The releases of the steps by their labels, oldest first; and how many before them are left out
+    releases: Mapping[str, str]
+    omitted: int = 0
+    missing: Sequence[str] = ()  # labels of steps that are complete, and are not published
+    spent: Sequence[str] = ()  # those of them that were charged in vain: they block later ones
+    # The numbers so far, after each step; and those of each step alone. None if releases lack them
+    so_far: pd.DataFrame | None = field(default=None, repr=False)
+    alone: OverTime | None = field(default=None, repr=False)
+
+
+def step_facts(series: StepSeries) -> dict[str, Any]:
+    """What the page of a data set shows of the steps of a series."""
+    starts, first = series.step.starts, series.omitted
+    facts: dict[str, Any] = {
+        "step": series.step,
+        "noise": StepNoise.of(series.step),
+        "lines": [
+            (label, release, starts[number], starts[number + 1] - datetime.timedelta(days=1))
+            for number, (label, release) in enumerate(series.releases.items(), first)
+        ],
+        "omitted": series.omitted,
+        "missing": series.missing,
+        "spent": series.spent,
+        "charts": [],
+        "tested": 0,
+        "beyond": 0,
+    }
+    if series.so_far is None or series.alone is None:
+        return facts
+    changes, every = series.alone.changes, series.step.every
+    known = changes[changes["p_value"].notna()].sort_values("p_value", kind="stable")
+    tables = ((series.so_far, "so far"), (series.alone.series, f"each {every}"))
+    values = [
+        (dict(iter(table.groupby(["kind", "column", "other"], sort=False))), words)
+        for table, words in tables
+    ]
+    shown = _keys(known.groupby("kind", sort=False).head(1)) or _keys(changes.head(1))
+    return facts | {
+        "charts": [
+            _chart(f"steps-{k}-{j}", f"{_title(key)}\n{words}", numbers[key])
+            for k, key in enumerate(shown)
+            for j, (numbers, words) in enumerate(values)
+        ],
+        "tested": len(known),
+        "beyond": int((changes["adjusted"] < _RATE).sum()),
+        "rate": _RATE,
+    }
+
+
 def _keys(lines: pd.DataFrame) -> list[tuple[str, str, str]]:
     return [*lines[["kind", "column", "other"]].itertuples(index=False, name=None)]
 
@@ -85,19 +142,16 @@ def _title(key: tuple[str, str, str]) -> str:
 
 
 def _chart(
-    name: str,
-    labels: Sequence[str],
-    key: tuple[str, str, str],
-    lines: pd.DataFrame,
-    series: PeriodSeries,
+    name: str, title: str, lines: pd.DataFrame, pooled: tuple[float, float, float] | None = None
 ) -> Markup:
-    """The intervals of one number, and that of all periods together."""
-    title, places = _title(key), np.arange(len(labels))
+    """The intervals of one number by ``period``, and that of all of them together."""
+    labels = [*lines["period"]]
+    places = np.arange(len(labels))
     known = np.isfinite(lines["estimate"].to_numpy())
     estimate, lower, upper = lines[["estimate", "lower", "upper"]].to_numpy().T
-    with figure(name, f"The {title} in each period, with intervals.", 3.4, 2.2) as drawing:
+    with figure(name, f"The {title.replace(chr(10), ', ')}, with intervals.", 3.4, 2.2) as drawing:
         axes = drawing.axes
-        if (pooled := series.pooled.get(key)) is not None and np.isfinite(pooled).all():
+        if pooled is not None and np.isfinite(pooled).all():
             middle, low, high = pooled
             axes.axhspan(low, high, color=WARM, alpha=0.2, linewidth=0)
             axes.axhline(middle, color=WARM, linewidth=1)

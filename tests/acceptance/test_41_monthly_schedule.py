@@ -5,14 +5,10 @@ The server, the worker and its runs are processes with one clock, which the test
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,6 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 import gramercy
 from gramercy.archive.store.layout import INDEX
 from gramercy.common.home import Home
-from gramercy.flows.deployments import POOL, WorkPool, deployments
 from gramercy.pipeline.catalogue.catalogue_pages import write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.planning import make_plan
@@ -32,17 +27,10 @@ from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.publish.charging import replay
 from gramercy.pipeline.verify.auditing import make_audit
 from gramercy.tasks.history import read_history
-from tests.support.clocks import FakeClock, can_move_clocks
-from tests.support.factories import FULL, MECHANISM, read_registered, write_request
-from tests.support.servers import (
-    flow_runs,
-    free_port,
-    is_healthy,
-    post,
-    prefect_environment,
-    running,
-    wait_for,
-)
+from tests.support.clocks import can_move_clocks
+from tests.support.factories import FULL, MECHANISM, write_request
+from tests.support.schedules import Schedule
+from tests.support.servers import flow_runs, post
 from tests.support.source_tables import engine_of, execute, new_url
 
 UTC = datetime.UTC
@@ -71,7 +59,6 @@ CREATE = (
     "CREATE TABLE visits (glucose DOUBLE PRECISION, sodium DOUBLE PRECISION, region TEXT, "
     "visited TIMESTAMPTZ)"
 )
-PROCESSES = (b"serve", b"gramercy.flows.worker", b"gramercy.flows.run")
 CRON, TIMEZONE = "0 6 2 * *", "Europe/Berlin"  # in the morning of the second of every month
 needs_clock = pytest.mark.skipif(not can_move_clocks(), reason="needs libfaketime on Linux")
 in_acceptance = pytest.mark.skipif(not FULL, reason="a minute of work: in `make acceptance`")
@@ -97,93 +84,13 @@ def visits(month: int, rows: int = 900) -> list[dict[str, Any]]:
     ]
 
 
-class Schedule:
-    """`gramercy serve` with a Prefect server of its own, in processes whose clock can be moved."""
-
-    def __init__(self, folder: Path, home: Path, *start: int, triggers: bool = False) -> None:
-        self._folder, self._home = folder, home
-        self.request = write_request(folder, request=REQUEST, **CONTRACT)
-        self.database = new_url("postgresql", folder)
-        self._clock = FakeClock(folder / "clock", _utc(*start))
-        self._port = free_port()
-        self.environment = prefect_environment(folder, home, self._port) | {
-            "CLINIC_DB": self.database,
-            "PREFECT_DEPLOYMENT_CONCURRENCY_SLOT_WAIT_SECONDS": "3",
-            "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": str(triggers).lower(),
-            **self._clock.environment(),
-        }
-        self.api = self.environment["PREFECT_API_URL"]
-
-    @contextlib.contextmanager
-    def server(self) -> Iterator[None]:
-        log, port = self._folder / "server.log", str(self._port)
-        with running(self.environment, log, "prefect", "server", "start", "--port", port):
-            wait_for(lambda: is_healthy(self.api), 180, log)
-            yield
-
-    @contextlib.contextmanager
-    def serve(self) -> Iterator[None]:
-        """Deploy the request and run what is due, by one command."""
-        read_registered(self.request)
-        schedule = ("--cron", CRON, "--timezone", TIMEZONE)
-        with self._running("gramercy", "serve", str(self.request), *schedule):
-            yield
-
-    @contextlib.contextmanager
-    def worker(self) -> Iterator[None]:
-        """Deploy the request, without audits, and run what is due."""
-        context, request = Context.default(), read_registered(self.request)
-        (release, *_) = deployments(context, [request], CRON, TIMEZONE)
-        WorkPool(self.api, POOL, context.home).deploy([release])
-        with self._running("gramercy.flows.worker", POOL):
-            yield
-
-    @contextlib.contextmanager
-    def _running(self, *arguments: str) -> Iterator[None]:
-        log = self._folder / "worker.log"
-        with running(self.environment, log, *arguments) as process:
-            self.wait_for(lambda: process.poll() is not None or self._is_deployed())
-            assert process.poll() is None, log.read_text()
-            yield
-
-    def _is_deployed(self) -> bool:
-        """Whether the scheduler has planned the next months."""
-        return len(flow_runs(self.api, "release", "SCHEDULED")) >= 3
-
-    def move_to(self, *moment: int) -> None:
-        """Go on at this date and time, UTC."""
-        self._clock.move_to(_utc(*moment))
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        wait_for(condition, 300, self._folder / "worker.log")
-
-    def wait_for_releases(self, *due: str) -> None:
-        """Wait until the runs that were due on these days, and no others, are complete."""
-
-        def complete() -> bool:
-            runs = flow_runs(self.api, "release", "COMPLETED")
-            return [run["expected_start_time"][:10] for run in runs] == list(due)
-
-        self.wait_for(complete)
-
-    def retry(self, run: str) -> None:
-        """Run it again, as the button in Prefect's pages does."""
-        state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
-        post(self.api, f"/flow_runs/{run}/set_state", {"state": state, "force": True})
-
-    def kill_worker(self) -> None:
-        """Kill the worker and its runs, as if the machine lost power."""
-        home = f"GRAMERCY_HOME={self._home}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                command = (folder / "cmdline").read_bytes().split(b"\0")
-                of_home = home in (folder / "environ").read_bytes().split(b"\0")
-                if of_home and {*PROCESSES} & {*command}:
-                    os.kill(int(folder.name), signal.SIGKILL)
-
-
-def _utc(*moment: int) -> datetime.datetime:
-    return datetime.datetime(*moment, tzinfo=UTC)  # type: ignore[misc, arg-type]
+def monthly(folder: Path, home: Path, *start: int, triggers: bool = False) -> Schedule:
+    """A schedule of visits in a database, of which each month is published."""
+    request = write_request(folder, request=REQUEST, **CONTRACT)
+    database = new_url("postgresql", folder)
+    return Schedule(
+        folder, home, request, CRON, TIMEZONE, *start, triggers=triggers, CLINIC_DB=database
+    )
 
 
 def charges(*states: str) -> list[tuple[str, str]]:
@@ -241,8 +148,8 @@ def test_months_that_are_due_at_once(
 
     Prefect's own history of the runs agrees with the ledger.
     """
-    schedule = Schedule(tmp_path, home, 2026, 12, 1)
-    execute(schedule.database, CREATE, INSERT, rows=visits(11) + visits(12))
+    schedule = monthly(tmp_path, home, 2026, 12, 1)
+    execute(schedule.environment["CLINIC_DB"], CREATE, INSERT, rows=visits(11) + visits(12))
     with schedule.server(), schedule.worker():
         schedule.move_to(2027, 1, 5, 9)
         schedule.wait_for_releases("2026-12-02", "2027-01-02")
@@ -251,7 +158,7 @@ def test_months_that_are_due_at_once(
         with temporary_settings({PREFECT_API_URL: schedule.api}):
             history = read_history(Context.default().ledger)
     # The same month once more, by hand.
-    monkeypatch.setenv("CLINIC_DB", schedule.database)
+    monkeypatch.setenv("CLINIC_DB", schedule.environment["CLINIC_DB"])
     again = make_plan(Context.default(), read_request(schedule.request, "2026-11"))
     releases = {each.version: each.release for each in Context.default().ledger.charges("toy")}
     assert replay(Context.default(), again) == releases["2026-11"]
@@ -267,22 +174,22 @@ def test_months_that_are_due_at_once(
 @in_acceptance
 def test_three_months_with_failures(tmp_path: Path, home: Path) -> None:
     """A run on time, a late one, and one that is killed twice: three charges in all."""
-    schedule = Schedule(tmp_path, home, 2026, 11, 1, 12, triggers=True)
+    schedule = monthly(tmp_path, home, 2026, 11, 1, 12, triggers=True)
     archive = home / "archive" / "toy"
-    execute(schedule.database, CREATE, INSERT, rows=visits(10))
+    execute(schedule.environment["CLINIC_DB"], CREATE, INSERT, rows=visits(10))
     with schedule.server():
         with schedule.serve():
             schedule.move_to(2026, 11, 2, 5)  # six in the morning in Berlin
             schedule.wait_for_releases("2026-11-02")
-            execute(schedule.database, INSERT, rows=visits(11))
+            execute(schedule.environment["CLINIC_DB"], INSERT, rows=visits(11))
             schedule.wait_for(lambda: any(archive.glob("2026-10-*/reports/*")))
         # No worker runs on the second of December.
         schedule.move_to(2026, 12, 5, 9)
         with schedule.serve():
             schedule.wait_for_releases("2026-11-02", "2026-12-02")
-            execute(schedule.database, INSERT, rows=visits(12))
+            execute(schedule.environment["CLINIC_DB"], INSERT, rows=visits(12))
             # The table is locked, so that the run for December waits, and is killed.
-            with engine_of(schedule.database).begin() as connection:
+            with engine_of(schedule.environment["CLINIC_DB"]).begin() as connection:
                 connection.execute(sa.text("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE"))
                 schedule.move_to(2027, 1, 2, 5)
                 waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")

@@ -25,7 +25,7 @@ from gramercy.pipeline.plan.request_files import read_request
 from gramercy.schemas.neighbours import Neighbours
 from tests.support.black_box.chain import Replayed, squared_distance
 from tests.support.black_box.series import replay_series
-from tests.support.factories import write_request
+from tests.support.factories import run_release, write_request
 
 Course = Sequence[str | None]  # the line of the row at each reading, if it is in the table
 
@@ -51,36 +51,39 @@ def plans_for(
     window: str = "2026-12",
     by: str | None = None,
     steps: Sequence[int] = (1, 2, 3, 4, 5),
+    rows: int = 400,
+    **keys: Any,
 ) -> list[Plan]:
     """The plan of every draw of a series of weeks in a month."""
     columns: dict[str, Any] = {f"c{k}": {"lower": -5.0, "upper": 5.0} for k in range(3)}
     found = []
     for step in steps:
-        request = write_request(
+        request = {
+            "version": f"{window}-W{WEEKS[window][step - 1]:02}",
+            "cumulative": "week",
+            "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
+            "normalisation": {"kind": "clip", "radius": 1.0},
+            "estimates": [],
+            "by": by,
+        } | keys
+        path = write_request(
             folder,
             columns=columns | ({"ward": {"levels": ["a", "b"]}} if by else {}),
-            rows=400,
+            rows=rows,
             neighbours=neighbours,
-            budget={"epsilon": 9.0, "delta": 1e-5, "per": "month"},
+            budget={"epsilon": 99.0, "delta": 1e-5, "per": "month"},
             period={"column": "visited"},
-            request={
-                "version": f"{window}-W{WEEKS[window][step - 1]:02}",
-                "cumulative": "week",
-                "mechanism": {"name": "gaussian", "epsilon": 4.0, "delta": 1e-6},
-                "normalisation": {"kind": "clip", "radius": 1.0},
-                "estimates": [],
-                "by": by,
-            },
+            request={key: value for key, value in request.items() if value is not None},
         )
-        found.append(make_plan(Context.default(), read_request(request)))
+        found.append(make_plan(Context.default(), read_request(path)))
     return found
 
 
-def tables(course: Course) -> list[str]:
+def tables(course: Course, base: Sequence[str] = BASE) -> list[str]:
     """The table at every reading; the row is in the middle."""
-    header, half = "c0,c1,c2,ward,visited", len(BASE) // 2
+    header, half = "c0,c1,c2,ward,visited", len(base) // 2
     return [
-        "\n".join([header, *BASE[:half], *([] if line is None else [line]), *BASE[half:], ""])
+        "\n".join([header, *base[:half], *([] if line is None else [line]), *base[half:], ""])
         for line in course
     ]
 
@@ -127,6 +130,9 @@ ADDED: dict[str, Course] = {
     "a row of zeros": always("0,0,0,b", "2026-12-15"),
     "malformed at times": [
         '"open,1,2,a,2026-12-01' if k in (1, 2) else dated(LONG, "2026-12-01") for k in range(5)
+    ],
+    "malformed before its step": [
+        '"open,1,2,a,2026-12-18' if k < 2 else dated(LONG, "2026-12-18") for k in range(5)
     ],
     "too wide at times": [
         "1,2,3,a,2026-12-01,9" if k == 3 else dated(LONG, "2026-12-01") for k in range(5)
@@ -202,17 +208,20 @@ PAIRS: dict[str, dict[str, tuple[Course, Course]]] = {
 
 
 def shares(
-    plans: Sequence[Plan], folder: Path, pairs: Mapping[str, tuple[Course, Course]]
+    plans: Sequence[Plan],
+    folder: Path,
+    pairs: Mapping[str, tuple[Course, Course]],
+    base: Sequence[str] = BASE,
 ) -> dict[str, float]:
     """The mu that each pair of courses uses up at one history, as a share of the stated mu."""
     runs: dict[tuple[str | None, ...], Replayed] = {}
-    history = replay_series(plans, tables([None] * len(plans)), folder).history
+    history = replay_series(plans, tables([None] * len(plans), base), folder).history
     expected = [each.tolist() for each in history]
 
     def run(course: Course) -> Replayed:
         key = tuple(course)
         if key not in runs:
-            runs[key] = replay_series(plans, tables(course), folder, history)
+            runs[key] = replay_series(plans, tables(course, base), folder, history)
         return runs[key]
 
     found = {}
@@ -241,6 +250,35 @@ def test_all_steps_together_are_within_the_charged_mu(
     if by is None and neighbours == "replace-one":  # else, one count more may move
         attained = {"orthogonal", "orthogonal in week 53", "corrected at every reading"}
     assert all(found[label] > 0.99 for label in attained)
+
+
+CORRELATED = [
+    f"{x:.3f},{y:.3f},{z:.3f},a,2026-12-{1 + k % 30:02}"
+    for k, (x, y, z) in enumerate(_RNG.normal(size=(3000, 1)) + 0.2 * _RNG.normal(size=(3000, 3)))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "epsilon"), [("marginals", BASE, 4.0), ("gaussian", CORRELATED, 20.0)]
+)
+def test_constants_of_another_release_do_not_change_the_mu(
+    name: str, base: Sequence[str], epsilon: float, tmp_path: Path
+) -> None:
+    """Constants, radius and metric are published before the first step."""
+    earlier = [line.replace("2026-12", "2026-11") for line in base]
+    (tmp_path / "table.csv").write_text(tables([None], earlier)[0])
+    common: dict[str, Any] = {"rows": len(base), "normalisation": None}
+    mechanism = {"name": name, "epsilon": epsilon, "delta": 1e-6}
+    source = {"version": "2026-11", "mechanism": mechanism, "scaling": "private"}
+    plans_for(tmp_path, "add-remove", steps=(1,), cumulative=None, **common, **source)
+    constants = run_release(tmp_path / "request.yaml")
+    plans = plans_for(tmp_path, "add-remove", scaling={"from": constants}, **common)
+    assert (plans[0].metric is not None) == (base is CORRELATED)
+    labels = ("first step", "week 53", "corrected at every reading", "far out", "1 January")
+    pairs = {label: PAIRS["add-remove"][label] for label in labels}
+    found = shares(plans, tmp_path, pairs, base)
+    assert 0.99 < max(found.values()) <= 1
+    assert found["1 January"] == 0
 
 
 def test_days_of_a_week_in_two_windows_are_in_one_step_each(tmp_path: Path) -> None:

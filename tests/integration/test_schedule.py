@@ -192,6 +192,20 @@ def test_deployment_publishes_the_last_period_of_each_run(tmp_path: Path) -> Non
         deployments(context, [monthly(tmp_path, period="2026-11")], "0 6 2 * *", "UTC")
 
 
+def test_deployment_publishes_the_steps_of_a_series(tmp_path: Path) -> None:
+    facts = {"version": "{period}", "cumulative": {"every": "week", "lag": 7}}
+    dates: dict[str, Any] = {"neighbours": "add-remove", "period": {"column": "visited"}}
+    dates["budget"] = {"epsilon": 3.0, "delta": 1e-5, "per": "year"}
+    (tmp_path / "table.csv").write_text("c0,c1,c2,visited\n1,2,3,2026-01-05\n")
+    series = read_registered(write_request(tmp_path, request=facts, **dates))
+    (deployment, *_) = deployments(Context.default(), [series], "0 6 * * 1", "Europe/Berlin")
+    request = Request.model_validate(deployment.parameters["request"])
+    assert (request.version, request.cumulative) == ("{period}", series.cumulative)
+    # A run that is due while another one publishes waits for it.
+    assert deployment.concurrency_options is not None
+    assert deployment.concurrency_options.collision_strategy == "ENQUEUE"
+
+
 def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
     """They have names of their own, and are triggered by releases of their own home only."""
     context, weekly = Context.default(), request(tmp_path, "%G-W%V")
@@ -211,7 +225,7 @@ def test_deployments_are_those_of_prefect_yaml() -> None:
     """`prefect deploy` reads the same file."""
     stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
     released = [each for each in stated if each["entrypoint"] == "gramercy.flows.release.release"]
-    assert [each["name"] for each in released] == ["weekly", "monthly"]
+    assert [each["name"] for each in released] == ["weekly", "monthly", "series"]
     for each in released:
         Request.model_validate(each["parameters"]["request"])
     stated = stated[len(released) :]

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gramercy.flows.deployments import deployments
 from gramercy.ledger import Ledger
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.due_steps import nothing_due, unfinished_window
+from gramercy.pipeline.plan.due_steps import unfinished_window, waits_until
 from gramercy.pipeline.plan.planning import check_scheduled_version, make_plan
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.pipeline.plan.step_charges import missing_steps
@@ -79,10 +80,10 @@ def test_run_is_for_all_steps_that_are_complete(series: Request) -> None:
 
 def test_early_run_has_nothing_to_publish(series: Request) -> None:
     context = Context.default()
-    assert nothing_due(context, series, at(2027, 2, 3)) == datetime.date(2027, 2, 4)
-    assert nothing_due(context, series, at(2027, 2, 4)) is None
+    assert waits_until(context, series, at(2027, 2, 3)) == datetime.date(2027, 2, 4)
+    assert waits_until(context, series, at(2027, 2, 4)) is None
     named = series.model_copy(update={"period": "2026-Q4-12"})
-    assert nothing_due(context, named, at(2027, 2, 3)) is None
+    assert waits_until(context, named, at(2027, 2, 3)) is None
 
 
 def test_early_run_of_a_lifetime_series_has_nothing_to_publish(tmp_path: Path) -> None:
@@ -90,8 +91,19 @@ def test_early_run_of_a_lifetime_series_has_nothing_to_publish(tmp_path: Path) -
     steps = {"every": "month", "from": "2026-10-01", "steps": 6, "lag": 3}
     request = write_request(tmp_path, request=REQUEST | {"cumulative": steps}, **files)
     context, registered = Context.default(), read_registered(request)
-    assert nothing_due(context, registered, at(2026, 11, 3)) == datetime.date(2026, 11, 4)
-    assert nothing_due(context, registered, at(2026, 11, 4)) is None
+    assert waits_until(context, registered, at(2026, 11, 3)) == datetime.date(2026, 11, 4)
+    assert waits_until(context, registered, at(2026, 11, 4)) is None
+
+
+def test_schedule_can_start_before_the_first_step(tmp_path: Path) -> None:
+    first = datetime.date.today() + datetime.timedelta(30)
+    steps = {"every": "week", "from": first.isoformat(), "steps": 6}
+    facts = CONTRACT | {"budget": {"epsilon": 3.0, "delta": 1e-5}}
+    (tmp_path / "table.csv").write_text("c0,c1,c2,visited\n1,2,3,2026-01-05\n")
+    request = write_request(tmp_path, request=REQUEST | {"cumulative": steps}, **facts)
+    context = Context.default()
+    (release, *_) = deployments(context, [read_registered(request)], "0 6 * * 1", "Pacific/Apia")
+    assert release.parameters["request"]["cumulative"]["start"] == first.isoformat()
 
 
 def test_late_run_is_for_the_steps_of_its_time(series: Request) -> None:

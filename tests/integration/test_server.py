@@ -72,7 +72,8 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         pool = ("gramercy", "--type", "process", "--base-job-template", template)
         run_prefect(environ, ("work-pool", "create", *pool), ("deploy", "--all"))
         by_name = {each["name"]: each for each in deployed_on(api)}
-        assert by_name.pop("monthly")["parameters"]["request"]["version"] == "{period}"
+        for name in ("monthly", "series"):
+            assert by_name.pop(name)["parameters"]["request"]["version"] == "{period}"
         deployed = {x["entrypoint"]: x for x in deployed_on(api) if x["name"] in by_name}
         weekly = deployed["gramercy.flows.release.release"]
         (schedule,) = weekly["schedules"]
@@ -109,7 +110,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
         remaining = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
         assert {name for _, name in remaining} == {
-            *("weekly", "monthly", "published"),
+            *("weekly", "monthly", "series", "published"),
             *("weekly@cardiology", "published@cardiology"),
         }
         assert not any(each["pull_steps"] for each in remaining.values())

@@ -6,7 +6,7 @@ the sum over the steps since then, with noise of the same law and of a known siz
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -76,7 +76,7 @@ def last_steps(later: ReleaseBundle, earlier: ReleaseBundle, denoise: Denoise) -
     )
 
 
-def is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
+def _is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
     """Whether an earlier step was decoded from the steps that a later one names.
 
     It was not if one of them was drawn again in between.
@@ -86,7 +86,28 @@ def is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
     return named[: len(before)] == before
 
 
-def decoded_again(
+def sum_up_to(
+    newest: ReleaseBundle,
+    step: int,
+    read: Callable[[EarlierStep], ReleaseBundle],
+    denoise: Denoise,
+) -> ReleaseBundle:
+    """The sum over all steps up to a number, from 1, as a later release decodes it.
+
+    `read`: gives a step from which that release was decoded. It is the published sum, unless a step
+    was drawn again after it.
+    """
+    facts = newest.manifest.cumulative
+    if facts is None or step == facts.step:
+        return newest
+    earlier = read(facts.earlier[step - 1])
+    if _is_decoded_alike(newest, earlier):
+        return earlier
+    published = [read(each).encoded for each in facts.earlier[:step]]
+    return _decoded_again(earlier, facts, published, denoise)
+
+
+def _decoded_again(
     earlier: ReleaseBundle,
     later: CumulativeFacts,
     published: Sequence[Sequence[Encoded]],
@@ -184,7 +205,7 @@ def _steps(later: ReleaseBundle, earlier: ReleaseBundle) -> tuple[CumulativeFact
     total, before = later.manifest.cumulative, earlier.manifest.cumulative
     if total is not None and before is not None and before.step < total.step:
         own = total.earlier[before.step - 1].sha256 == earlier.sha256
-        if own and is_decoded_alike(later, earlier):
+        if own and _is_decoded_alike(later, earlier):
             return total, before.step
     raise families.CONTRADICTION(
         "'{release}' was not decoded from the steps from which '{earlier}' was decoded.",

@@ -11,6 +11,8 @@ root before does not name what is new, until the listing and the pages are writt
 from __future__ import annotations
 
 import contextlib
+import datetime
+import zoneinfo
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +31,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
+from gramercy.archive.bundles.steps import last_steps
 from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
@@ -52,6 +55,7 @@ from gramercy.archive.store.layout import (
     release_page,
 )
 from gramercy.common.process_lock import HeldLock, file_lock
+from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.table_comparison import (
@@ -59,6 +63,7 @@ from gramercy.estimators.table_comparison import (
     is_in_own_units,
     measure,
     numbers,
+    numbers_over_time,
     over_time,
 )
 from gramercy.ledger import Ledger
@@ -69,10 +74,11 @@ from gramercy.pipeline.page_links import archive_links
 from gramercy.pipeline.publish.internal_record import page_path, refresh_page
 from gramercy.reports import catalogue_page
 from gramercy.reports.catalogue_page import BudgetState, DatasetEntry, DatasetPage
-from gramercy.reports.period_series import PeriodSeries
+from gramercy.reports.period_series import PeriodSeries, StepSeries
 from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
 from gramercy.schemas.errors import BundleError, GramercyError, Invalid, RequestError
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.ledger_history import Anchor, Timeline
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
@@ -82,7 +88,7 @@ from gramercy.schemas.listing import (
     ListingRoot,
     Withdrawal,
 )
-from gramercy.schemas.manifest import EstimateManifest, ReportManifest
+from gramercy.schemas.manifest import EstimateManifest, ReleaseManifest, ReportManifest
 
 _MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 
@@ -180,6 +186,7 @@ class _Pages:
             timelines,
             self._latest_change(intact, newest),
             period_series(self.archive, intact),
+            step_series(self.archive, intact, timelines),
         )
         self._write(f"{dataset}/{INDEX}", catalogue_page.dataset_page(page))
         # A new release only fills the last page of older ones; a withdrawal changes its own page.
@@ -328,6 +335,64 @@ def period_series(archive: Archive, releases: Sequence[ListedRelease]) -> Period
     if len(evidences) < max(2, len(shown)):  # a chart of some of the periods would mislead
         return PeriodSeries(shown, omitted)
     return PeriodSeries(shown, omitted, over_time(evidences), _pooled(evidences))
+
+
+_SHOWN_STEPS = 26
+
+
+def step_series(
+    archive: Archive, releases: Sequence[ListedRelease], timelines: Sequence[Timeline]
+) -> StepSeries | None:
+    """The last steps of the newest cumulative series; None without one."""
+    valid = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
+    if not valid:
+        return None
+    with contextlib.suppress(BundleError), archive.rewrite_paths_in_errors():
+        facts = describe_release(archive, *valid[-1].key).manifest
+        if facts.cumulative is not None:
+            return _steps_of(archive, facts, facts.cumulative, timelines)
+    return None
+
+
+def _steps_of(
+    archive: Archive,
+    facts: ReleaseManifest,
+    newest: CumulativeFacts,
+    timelines: Sequence[Timeline],
+) -> StepSeries:
+    period = facts.period
+    labels = newest.days(period.label if period else "").labels
+    names = [*(each.release for each in newest.earlier), facts.release]
+    zone = zoneinfo.ZoneInfo((period and period.timezone) or "UTC")
+    today = datetime.datetime.now(zone).date()
+    missing = labels[len(names) : newest.days("").complete(today, newest.lag)]
+    charges = [event.charge for timeline in timelines for event in timeline.events]
+    spent = {each.version for each in charges if each is not None and each.state.is_closed}
+    omitted = max(len(names) - _SHOWN_STEPS, 0)
+    series = StepSeries(
+        step=newest,
+        releases=dict(zip(labels[omitted:], names[omitted:], strict=False)),
+        omitted=omitted,
+        missing=missing,
+        spent=[label for label in missing if label in spent],
+    )
+    if len(series.releases) < 2 or len(facts.names) > _MOST_COLUMNS:
+        return series
+    try:
+        bundles = [
+            read_release(archive.release(facts.dataset.id, name))
+            for name in names[max(omitted - 1, 0) :]
+        ]
+        pairs = zip(bundles[1:], bundles, strict=False)
+        alone = [last_steps(later, earlier, denoise) for later, earlier in pairs]
+    except BundleError:
+        return series
+    alone = alone if omitted else [bundles[0], *alone]
+    so_far = dict(zip(series.releases, [x.evidence for x in bundles[-len(alone) :]], strict=True))
+    each = dict(zip(series.releases, [x.evidence for x in alone], strict=True))
+    if not all(is_in_own_units(evidence) for evidence in [*so_far.values(), *each.values()]):
+        return series
+    return replace(series, so_far=numbers_over_time(so_far), alone=over_time(each))
 
 
 def _pooled(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from enum import Enum
 
@@ -176,12 +175,11 @@ def unfinished_period(plan: Plan) -> Notice | None:
 
 def _unfinished_step(plan: Plan, step: CumulativeFacts) -> Notice | None:
     """A warning if a step is planned before its rows are complete, according to the request."""
-    complete = step.last_day + datetime.timedelta(days=step.lag + 1)
-    if complete <= plan.request.day_of(plan.contract, plan.planned_for):
+    if step.complete_on <= plan.request.day_of(plan.contract, plan.planned_for):
         return None
     return families.VERSION_NOT_FINAL(
         "{version} is complete on {day}: a row that is added later counts in part only.",
         "Publish it when it is complete: '{{period}}' in the version waits for that.",
         version=plan.request.version,
-        day=complete.isoformat(),
+        day=step.complete_on.isoformat(),
     )

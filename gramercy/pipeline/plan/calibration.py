@@ -166,6 +166,8 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
             )
     if spec.by is not None:
         _check_groups(spec, spec.by, calibration.mechanism)
+    if spec.cumulative is not None:
+        _check_steps(spec, spec.cumulative, calibration.mechanism)
     return calibration
 
 
@@ -288,6 +290,22 @@ def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> N
             "Group by a column with fewer levels, or publish fewer columns or folds.",
             groups=spec.groups_count,
             folds=spec.folds,
+            p=mechanism.parameters.p,
+            entries=entries,
+            limit=MAX_ENTRIES,
+        )
+
+
+def _check_steps(spec: ReleaseSpec, facts: CumulativeFacts, mechanism: Mechanism) -> None:
+    """Refuse a series whose exact sums need too much memory at its last step."""
+    entries = facts.steps * spec.groups_count * mechanism.parameters.p**2
+    if entries > MAX_ENTRIES:
+        raise families.REQUEST_USE(
+            "'cumulative': {steps} steps with {groups} groups and {p} columns have {entries} "
+            "entries; at most {limit} are possible.",
+            "Choose longer steps, or publish fewer columns or groups.",
+            steps=facts.steps,
+            groups=spec.groups_count,
             p=mechanism.parameters.p,
             entries=entries,
             limit=MAX_ENTRIES,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -485,10 +485,11 @@ def _check_persons(
 
 
 def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
-    """Refuse a column whose type cannot hold dates; whole numbers may be years."""
+    """Refuse a column whose type cannot hold dates; whole numbers may be years, but not steps."""
     if contract.period is None:
         return
-    column, years = contract.period.column, contract.budget.per == "year"
+    has_steps = contract.dates is not None and bool(contract.dates.starts)
+    column, years = contract.period.column, contract.budget.per == "year" and not has_steps
     for file, types in schemas:
         stated = types[column]
         is_date = stated.lower().startswith(("date", "timestamp"))
@@ -501,3 +502,35 @@ def _check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> No
                 column=column,
                 type=stated,
             )
+    if has_steps:
+        kind_of_dates(contract, (types for _, types in schemas))
+
+
+def kind_of_dates(contract: Contract, schemas: Iterable[Types]) -> str:
+    """The type of the dates that give the step of each row, or ``files`` if their names do.
+
+    A public fact, which is fixed for a cumulative series: the same column with another type could
+    move rows to other steps. All kinds of text have one type.
+
+    Parameters
+    ----------
+    schemas
+        The columns of every file.
+    """
+    if contract.period is None:
+        return "files"
+    column = contract.period.column
+    kinds = sorted({_KINDS_OF_DATES.get(types[column], types[column]) for types in schemas})
+    if len(kinds) > 1:
+        raise families.TABLE_COLUMNS(
+            "{source}: column '{column}' decides the step of each row, but has different types: "
+            "{types}.",
+            "Store it with one type in all files.",
+            source=display_name(contract.source),
+            column=column,
+            types=tuple(kinds),
+        )
+    return kinds[0]
+
+
+_KINDS_OF_DATES = {"any": "text", "date32": "date", "date64": "date"}

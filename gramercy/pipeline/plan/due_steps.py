@@ -10,7 +10,7 @@ import datetime
 
 from gramercy.ledger import Charge
 from gramercy.pipeline.context import Context
-from gramercy.pipeline.plan.planning import Plan, make_plan
+from gramercy.pipeline.plan.planning import Plan, make_plan, utc_now
 from gramercy.pipeline.plan.request_files import read_contract
 from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas.ledger_history import ChargeState
@@ -20,7 +20,7 @@ from gramercy.schemas.request import PERIOD
 _ONE_DAY = datetime.timedelta(days=1)
 
 
-def nothing_due(context: Context, request: Request, at: datetime.datetime) -> datetime.date | None:
+def waits_until(context: Context, request: Request, at: datetime.datetime) -> datetime.date | None:
     """The day on which a scheduled series has its first step complete; None if it has one now.
 
     Where no step of a window is complete, the run is for the last step of the window before. A
@@ -39,6 +39,14 @@ def nothing_due(context: Context, request: Request, at: datetime.datetime) -> da
         if _charges(context, plan, plan.request):
             return None
     return days.starts[1] + cumulative.lag * _ONE_DAY
+
+
+def first_time(context: Context, request: Request) -> datetime.datetime:
+    """The first time from now on at which a schedule has something to publish."""
+    day = waits_until(context, request, utc_now())
+    if day is None:
+        return utc_now()
+    return datetime.datetime.combine(day, datetime.time(12), datetime.UTC)  # this day in all zones
 
 
 def unfinished_window(context: Context, plan: Plan) -> Plan | None:

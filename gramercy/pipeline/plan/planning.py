@@ -38,6 +38,10 @@ from gramercy.pipeline.plan.calibration import (
     turning_of,
 )
 from gramercy.pipeline.plan.request_model import Request
+from gramercy.pipeline.plan.series_rules import (
+    check_series,
+    check_series_noise,
+)
 from gramercy.scaling.chain import replayed, starting_facts
 from gramercy.scaling.shares import (
     Shares,
@@ -239,6 +243,7 @@ def make_plan(
     spec = with_planned_scaling(context, table, request, declared)
     calibration = calibrate(spec)
     mechanism = calibration.mechanism
+    check_series_noise(mechanism)
     if not mechanism.publishes.is_moment and request.estimates:
         raise families.ESTIMATES(
             "'estimates' must be empty: this release publishes {kind}, and no second moment.",
@@ -330,6 +335,7 @@ def load_contract(context: Context, request: Request) -> Contract:
             id=contract.id,
         )
     if "%" not in request.version:
+        check_series(contract, request)
         step = request.step(contract)
         dated = contract.for_steps(*step) if step else contract.for_version(request.version)
         contract = with_columns_of_table(dated, path)
@@ -341,8 +347,18 @@ def load_contract(context: Context, request: Request) -> Contract:
 def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     """Refuse a late run, which would label today's table with the version of another day.
 
-    A worker that restarts takes up every run that it missed.
+    A worker that restarts takes up every run that it missed. A step of a cumulative series is
+    refused before its rows are complete.
     """
+    step = plan.spec.cumulative
+    if step is not None and step.complete_on > plan.request.day_of(plan.contract, moment):
+        raise families.PERIOD(
+            "The rows of step {version} are complete on {complete}, when it and 'lag' are over.",
+            "Publish it on this day or later, or write 'version: \"{{period}}\"' for the last "
+            "complete step.",
+            version=plan.request.version,
+            complete=step.complete_on.isoformat(),
+        )
     # The period was chosen for the scheduled time, and has its own rows: it is never too late.
     pattern = plan.pattern.replace(PERIOD, plan.request.period or "")
     unlabelled = plan.request.model_copy(update={"version": pattern})
@@ -471,7 +487,8 @@ def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
 _release_without_constants = Wording(
     families.SCALING,
     "Release '{release}' has no constants for this request: {reason}.",
-    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+    "Name a release of this data set with estimated scaling, such as one with 'mechanism: {{name: "
+    "marginals, ...}}'.",
 )
 
 
@@ -491,7 +508,8 @@ def with_planned_scaling(
             raise families.SCALING(
                 "Columns without bounds need estimated scaling: {columns}.",
                 "Declare 'lower' and 'upper' in the contract, or write 'scaling: private' in the "
-                "request.",
+                "request; for a cumulative series, 'scaling: {{from: RELEASE}}', of a release with "
+                "'mechanism: {{name: marginals, ...}}'.",
                 columns=without_bounds,
             )
         return declared

@@ -44,7 +44,33 @@ def due(ledger: Ledger, plan: Plan) -> Guarantee:
     series = series_charge(plan)
     if series is None:
         return plan.guarantee
+    if not series_charges(ledger, plan):
+        _check_not_registered(ledger, plan, series)
     return ledger.due(plan.contract, plan.request.version, plan.guarantee, series)
+
+
+def _check_not_registered(ledger: Ledger, plan: Plan, series: SeriesCharge) -> None:
+    """Refuse to go on with a series by another request: that would charge another window.
+
+    Another series can only begin with its first step, so that it is never begun by mistake.
+    """
+    window = plan.contract.window(plan.request.version)
+    others = [
+        charge
+        for charge in ledger.charges(plan.contract.id)
+        if charge.window == window and charge.series and charge.series.series != series.series
+    ]
+    if series.step > 1 and others:
+        raise families.TERMS(
+            "{version} is step {step} of a series that was registered with another request, by "
+            "{release}.",
+            "Restore the request: mechanism, normalisation, scaling, 'by' and 'cumulative' are "
+            "the same for all steps. To begin another series, at another charge, publish its "
+            "first step alone.",
+            version=plan.request.version,
+            step=series.step,
+            release=f"{plan.contract.id}/{others[0].release}",
+        )
 
 
 def times_drawn(ledger: Ledger, plan: Plan) -> tuple[int, ...]:

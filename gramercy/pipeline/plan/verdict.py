@@ -429,11 +429,11 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         changes = sufficient_changes(plan, division)
         remedies.append(proposal(changes, goal))
     if depends_on_bounds(plan.spec) and _constants_pay(plan):
-        remedies.append("'scaling: private' does not depend on how columns fill their bounds.")
+        remedies.append(f"{_estimated(plan)} does not depend on how columns fill their bounds.")
     elif unit and plan.request.scaling.kind == "declared":
         remedies.append("Rows that are clipped have a smaller bias.")
     if unknown:
-        remedies.append("Shares of missing cells are published with 'scaling: private' alone.")
+        remedies.append(f"Shares of missing cells are published with {_estimated(plan)} alone.")
     if not plan.spec.intercept:
         remedies.append("With 'intercept: true' in the contract, means have no effect.")
     notice = families.NOISE(
@@ -444,6 +444,13 @@ def _prediction(plan: Plan, expected: PredictedAccuracy | None, facts: dict[str,
         remedy=" ".join(remedies),
     )
     return _of_notice("orange", notice, facts | changes)
+
+
+def _estimated(plan: Plan) -> str:
+    """The scaling of a request whose constants are estimated; steps of a series need the same."""
+    if plan.spec.cumulative is None:
+        return "'scaling: private'"
+    return "'scaling: {from: RELEASE}', of a release with 'mechanism: {name: marginals, ...}',"
 
 
 def _missing_unknown(spec: ReleaseSpec) -> bool:

@@ -23,16 +23,21 @@ from gramercy.archive.store.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.plan.checking import check_table_header, required_columns
+from gramercy.pipeline.plan.checking import (
+    check_table_header,
+    kind_of_dates,
+    required_columns,
+)
 from gramercy.pipeline.plan.planning import Plan
 from gramercy.pipeline.progress import rows_bar
 from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas import wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.request_parts import DaskEngine, LocalEngine
+from gramercy.schemas.source import original
 from gramercy.tables.batches import KeptCells
 from gramercy.tables.counts import counting
-from gramercy.tables.formats.reader import schema_of
+from gramercy.tables.formats.reader import column_types
 from gramercy.tables.formats.source import (
     copy_rows,
     needs_copy,
@@ -102,9 +107,8 @@ def type_of_dates(plan: Plan) -> str:
     """
     if plan.spec.cumulative is None:
         return ""
-    if plan.contract.period is None:
-        return "files"
-    return schema_of(open_source(plan.contract.source)).get(plan.contract.period.column, "")
+    files = open_source(original(plan.contract.source)).files
+    return kind_of_dates(plan.contract, map(column_types, files))
 
 
 def sums_of_step(plan: Plan, data: PrivateSums | PrivateCounts) -> PrivateSums:

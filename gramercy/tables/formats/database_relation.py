@@ -21,10 +21,9 @@ import sqlalchemy as sa
 from gramercy.schemas import families
 from gramercy.schemas.database import DatabaseTable
 from gramercy.tables.formats.database_connection import connected
-from gramercy.tables.formats.table_format import ANY, DOUBLE, TEXT, WHOLE, CopiedColumns
+from gramercy.tables.formats.table_format import ANY, DOUBLE, TEXT, WHOLE, ZONED, CopiedColumns
 from gramercy.tables.formats.values import Numbers
 
-DATE = "date or time"
 VIRTUAL = "computed when read"  # no contract can use it: computing it may fail on a cell
 NUMERIC = "numeric"  # exact decimals, of up to 147,000 digits in PostgreSQL
 _POSTGRESQL_TYPES = {
@@ -32,8 +31,9 @@ _POSTGRESQL_TYPES = {
     **dict.fromkeys(("float4", "float8", "bool"), DOUBLE),
     "numeric": NUMERIC,
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), TEXT),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), DATE),
+    "timestamptz": ZONED,
 }
+_DATES = {"date", "timestamp", ZONED}
 # By the rules for affinity: https://www.sqlite.org/datatype3.html#determination_of_column_affinity
 _SQLITE_TYPES = (
     (re.compile(r"DATE|TIME"), ANY),
@@ -124,7 +124,7 @@ def _postgresql_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[
     text: sa.ColumnElement[Any] = sa.cast(cell, sa.Text)
     if kind == NUMERIC:
         return sa.case((sa.func.octet_length(text) <= most_bytes, cell))
-    if kind == DATE:
+    if kind in _DATES:
         text = sa.func.replace(text, " ", "T")  # as ISO 8601 writes it
     return sa.case((sa.func.octet_length(text) <= most_bytes, text))
 

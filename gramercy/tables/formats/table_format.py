@@ -29,6 +29,7 @@ from gramercy.tables.formats.values import IS_TEXT, Coding, Lookup, coding_of
 
 # Types of columns; other types have Arrow's own names, or those of the database.
 WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
+ZONED = "timestamp with time zone"
 
 # Of a table that is copied.
 _BATCH_CELLS = 1 << 16  # cells that are read at once
@@ -259,4 +260,6 @@ def type_name(kind: pa.DataType) -> str:
         return DOUBLE
     if any(is_text(inner) for is_text in IS_TEXT):
         return TEXT
+    if pa.types.is_timestamp(inner) and inner.tz is not None:
+        return ZONED
     return re.split(r"[<\[]", str(kind))[0]

@@ -148,8 +148,11 @@ def test_last_steps_are_pooled_with_another_data_set(tmp_path: Path, catalogue: 
         ends = sorted((window.means["c1"], other.means["c1"]))
         assert ends[0] < pool.means["c1"] < ends[1]
         assert pool.rows == pytest.approx(window.rows + other.manifest.rows.value, rel=0.2)
+    first = catalogue.series("toy")["2026-Q1-01"]
     with raises(families.POOL):
-        gramercy.pool([window, catalogue.series("toy")["2026-Q1-01"]])
+        gramercy.pool([window, first])
+    with raises(families.COMPARISON):
+        pool.compare(first)
 
 
 def test_command_compares_last_steps(
@@ -284,6 +287,35 @@ def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, groupe
         assert each.iloc[2] == release.step.means["c0"]
         with raises(families.COMPARISON):
             release.step.compare(series["2026-Q1-02"].step)
+
+
+@pytest.mark.slow
+def test_windows_of_a_series_in_the_metric_of_a_pilot(tmp_path: Path) -> None:
+    stream, rows = np.random.default_rng(1), 40_000
+    cells = stream.normal(size=(rows, 1)) + 0.3 * stream.normal(size=(rows, 3))
+    table = visits(rows).assign(**dict(zip(CELLS, cells.T, strict=True)))
+    budget = {"epsilon": 30.0, "delta": 1e-6, "per": "quarter"}
+    terms = {"rows": rows, "budget": budget}
+    mechanism = {"name": "gaussian", "epsilon": 10.0, "delta": 1e-7}
+    with home_at(tmp_path / "home") as home:
+        table.to_csv(tmp_path / "table.csv", index=False)
+        plain = {"version": "2026-Q1", "mechanism": mechanism, "scaling": "private"}
+        name = run_release(write_request(tmp_path, request=plain, **QUARTERLY | terms))
+        keys = {"mechanism": mechanism, "scaling": {"from": name}, "contract": terms}
+        *_, third = catch_up(written(tmp_path, "2026-Q1-03", table, **keys))
+        assert third.manifest.is_whitened
+        release = gramercy.open(home / "archive").series("toy")["2026-Q1-03"]
+        own = table[months(table) == 3]
+        window = release.step
+        assert len(window.evidence.terms) == 1
+        ratio = window.noise.sd_off_diagonal * window.rows / release.noise.sd_off_diagonal
+        expected = PrefixSums(3).spread(3, 1) / PrefixSums(3).spread(3)
+        assert ratio / release.manifest.rows.value == pytest.approx(expected)
+        pair, truth = ("c0", "c1"), own["c0"].corr(own["c1"])
+        assert window.correlation.loc[pair] == pytest.approx(truth, abs=0.01)
+        found = window.regression("c0 ~ c1 + c2")
+        assert found.params["c1"] == pytest.approx(0.48, abs=0.05)
+        assert release.last(2).evidence.repaired.shape == (4, 4)
 
 
 # With steps in memory.

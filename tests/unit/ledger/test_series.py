@@ -13,6 +13,7 @@ from gramercy.ledger.series import INCLUDED, SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas import families
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState
 from tests.support.databases import ledger_location
 from tests.support.ledgers import charge, contract
@@ -179,3 +180,14 @@ def test_a_redraw_must_fit_the_budget(ledger: Ledger) -> None:
     spend(ledger, release)
     with raises(families.EXCEEDED):
         charge_step(ledger, step_of(1), guarantee=Guarantee(WINDOW.mu * 1.9), instead_of=release)
+
+
+def test_included_steps_fit_a_budget_that_was_lowered(ledger: Ledger) -> None:
+    publish_steps(ledger, 2)
+    lowered = Budget(epsilon=0.1, delta=1e-6)
+    ledger.change_budget("toy", lowered, "the table grows", lower=True)
+    spent = charge_step(ledger, step_of(3)).release
+    spend(ledger, spent)
+    with raises(families.EXCEEDED):
+        charge_step(ledger, step_of(3), instead_of=spent)
+    assert ledger.find_inconsistencies([ledger.head()]) == []

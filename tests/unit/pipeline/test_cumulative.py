@@ -307,3 +307,11 @@ def test_constants_and_metric_of_another_release_are_used_for_all_steps(
     assert third.manifest.scaling.spent == 0
     correlation = Release(Context.default().archive, "toy", third.manifest.release).correlation
     assert np.abs(correlation.to_numpy() - table[list(columns)].corr().to_numpy()).max() < 0.15
+
+
+def test_steps_that_need_too_much_memory_are_refused(tmp_path: Path) -> None:
+    columns = {f"c{k}": {"lower": -5.0, "upper": 5.0} for k in range(700)}
+    facts = {"columns": columns, "budget": QUARTERLY["budget"] | {"per": "year"}}
+    daily = written(tmp_path, "2026-01-01", visits(20), cumulative="day", contract=facts)
+    with raises(families.REQUEST_USE, steps=365):
+        planned(daily)

@@ -318,7 +318,7 @@ def test_files_show_a_step_if_none_has_rows_of_two(
     series = Cumulative.model_validate({"every": every} | own)
     steps = series.series(contract.budget.per, "" if own else window)
     if crossing is not None:
-        with raises(families.PERIOD, label=crossing, every=every):
+        with raises(families.REQUEST_USE, label=crossing, every=every):
             contract.for_steps(steps, 1)
         return
     dates = contract.for_steps(steps, 2).dates
@@ -330,7 +330,7 @@ def test_a_series_needs_the_step_of_each_row() -> None:
     steps = Cumulative(every="month").series("year", "2026")
     table = {"url": "env:CLINIC_DB", "table": "visits_{year}"}
     for source, per in (("t.csv", "lifetime"), (table, "year")):
-        with raises(families.PERIOD):
+        with raises(families.REQUEST_USE):
             periodic(source, per).for_steps(steps, 1)
 
 
