@@ -27,6 +27,7 @@ from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
 
 _MOST_COLUMNS = 100  # with more columns, only those with a problem are listed
+_LAST_STEPS = 6  # of a series, whose numbers of rows are shown
 _STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
 
 
@@ -96,6 +97,10 @@ def _check_facts(check: TableCheck, version: str) -> dict[str, Any]:
         "rows_without_person": check.rows_without_person,
         "ids_alike": check.ids_alike,
         "rows_without_date": check.rows_without_date,
+        "rows_by_step": [
+            {"first_day": first.isoformat(), "last_day": last.isoformat(), "rows": rows}
+            for first, last, rows in check.rows_of_steps
+        ],
         "columns": {
             column.name: {
                 "missing": column.missing,
@@ -127,6 +132,11 @@ def _print_check(check: TableCheck, version: str) -> None:
         )
     if check.rows_without_person:
         terminal.say(f"Rows without a person, which are left out: {check.rows_without_person:,}.")
+    steps = [*check.rows_of_steps]
+    if steps:
+        last = "; ".join(f"{first} to {end}: {rows:,}" for first, end, rows in steps[-_LAST_STEPS:])
+        omitted = len(steps) - _LAST_STEPS
+        terminal.say(f"Rows of the steps{' (last ones)' if omitted > 0 else ''}: {last}.")
     for error in check.errors:
         terminal.say(Text(f"Error {error.code}: ", style="red"), error.message, to=terminal.err)
     for notice in check.notices:

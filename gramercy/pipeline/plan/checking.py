@@ -10,6 +10,7 @@ only: not to files, logs or Prefect. A release never uses them.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,7 @@ class TableCheck:
     # Where dates decide the period, the number of rows without a readable one. All other numbers
     # but that of malformed lines are then of the period's rows.
     rows_without_date: int | None
+    rows_by_step: tuple[int, ...] = ()  # of each step of a series so far
 
     @property
     def errors(self) -> list[TableError]:
@@ -111,6 +113,8 @@ class TableCheck:
                     rows=self.rows_without_date,
                 )
             )
+        if self.complete and (few := self._few_rows()) is not None:
+            notices.append(few)
         if self.complete and self.levels_without_cells:
             notices.append(
                 families.LEVELS_WITHOUT_CELLS(
@@ -120,6 +124,29 @@ class TableCheck:
                 )
             )
         return notices
+
+    @property
+    def rows_of_steps(self) -> Iterator[tuple[datetime.date, datetime.date, int]]:
+        """The first and the last day of each step of a series, and its number of rows."""
+        starts = () if self.contract.dates is None else self.contract.dates.starts
+        for first, end, rows in zip(starts, starts[1:], self.rows_by_step, strict=False):
+            yield first, end - datetime.timedelta(days=1), rows
+
+    def _few_rows(self) -> Notice | None:
+        """A warning if the last step of a series has few rows for its days: it may lack some."""
+        rates = [rows / ((last - first).days + 1) for first, last, rows in self.rows_of_steps]
+        if len(rates) < 2 or 2 * rates[-1] >= np.median(rates[:-1]):
+            return None
+        *_, (first, last, rows) = self.rows_of_steps
+        return families.VERSION_NOT_FINAL(
+            "The last step, {first} to {last}, has {rows} rows: less than half as many a day as "
+            "the steps before it.",
+            "If rows are still missing, publish it later, with a longer 'lag': a row that is added "
+            "after its step was published counts in part only.",
+            first=first.isoformat(),
+            last=last.isoformat(),
+            rows=rows,
+        )
 
 
 def check_table(
@@ -141,6 +168,7 @@ def check_table(
         None if persons is None else counts.rows_without_person,
         None if persons is None else persons.alike,
         None if contract.dates is None else counts.rows_without_date,
+        tuple(counts.rows_by_step.tolist()),
     )
 
 
@@ -160,6 +188,8 @@ class _Counts:
             if column.categories
         }
         self.rows, self.rows_without_person, self.rows_without_date = 0, 0, 0
+        starts = () if contract.dates is None else contract.dates.starts
+        self.rows_by_step = np.zeros(max(len(starts) - 1, 0), np.int64)
         self.malformed = MalformedLines()
         self.persons = None if contract.person_column is None else IndexedPersons()
 
@@ -177,6 +207,9 @@ class _Counts:
         ):
             if period is not None:  # its codes are first
                 self.rows_without_date += int(np.isnan(batch[0]).sum())
+                if steps := self.rows_by_step.size:
+                    numbers = batch[0][batch[0] > 0].astype(np.int64) - 1
+                    self.rows_by_step += np.bincount(numbers, minlength=steps)
                 batch = batch[1:, batch[0] > 0]  # noqa: PLW2901
             if not batch.shape[1]:
                 continue
@@ -420,7 +453,7 @@ def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
         return families.TABLE_COLUMNS(
             "{file}: columns of the contract are missing: {columns} (the file has "
             "{count} columns).",
-            "Correct 'columns' or 'privacy_unit' in the contract, or the file.",
+            "Correct 'columns', 'period' or 'privacy_unit' in the contract, or the file.",
             file=file,
             columns=named,
             count=len(types),
@@ -437,7 +470,8 @@ def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
         )
     return families.TABLE_COLUMNS(
         "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
-        "Correct 'columns' or 'privacy_unit' in the contract, or give the file a header line.",
+        "Correct 'columns', 'period' or 'privacy_unit' in the contract, or give the file a header "
+        "line.",
         file=file,
         columns=named,
         count=len(types),

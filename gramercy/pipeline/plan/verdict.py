@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -300,9 +300,26 @@ class Verdict:
 
 
 def plan_verdict(plan: Plan) -> Verdict | None:
-    """Judge a plan from public facts alone."""
+    """Judge a plan from public facts alone; of a step of a series, the sum over all steps."""
     if not plan.mechanism.publishes.is_moment:
         return None
+    return _if_rows_stay(plan.spec, _judged(plan))
+
+
+def _if_rows_stay(spec: ReleaseSpec, verdict: Verdict) -> Verdict:
+    """A verdict that is not green for a series: its reports cannot be after the first step."""
+    if verdict.level != "green" or spec.cumulative is None or spec.cumulative.steps == 1:
+        return verdict
+    notice = families.READING(
+        "{sentence} That is so if no row is added, corrected or deleted after its step: such rows "
+        "count in part, and nothing that is published says how many there are.",
+        "Choose 'lag' so long that rows are complete.",
+        sentence=verdict.text,
+    )
+    return replace(verdict, level="orange", text=notice.message, code=notice.code)
+
+
+def _judged(plan: Plan) -> Verdict:
     facts: dict[str, Any] = {
         "noise_norm": plan.matrix_error,
         "largest_norm": _largest_norm(plan.spec),

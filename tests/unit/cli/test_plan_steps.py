@@ -1,4 +1,4 @@
-"""``gramercy plan`` of a step of a cumulative series."""
+"""``gramercy plan`` and ``gramercy check`` of a step of a cumulative series."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gramercy.common.prefix_sums import PrefixSums
+from gramercy.schemas import families
 from tests.support.factories import run_command, run_json
 from tests.unit.pipeline.test_cumulative import catch_up, visits, written
 
@@ -61,3 +63,21 @@ def test_step_that_is_not_complete_is_named(
     code, out, err = run_command("plan", request, capsys=capsys)
     assert code == 0, err
     assert "counts in part" in " ".join(out.split())
+
+
+def test_check_counts_the_rows_of_every_step(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = visits()
+    in_march = [day.month == 3 for day in table.visited]
+    few = table[~np.array(in_march) | (np.arange(len(table)) % 9 == 0)]
+    request = written(tmp_path, "2026-Q1-03", few, normalisation=CLIP)
+    facts = run_json("check", request, capsys=capsys)
+    month = [each.month if each.year == 2026 else 0 for each in few.visited]
+    assert [each["rows"] for each in facts["rows_by_step"]] == [month.count(k) for k in (1, 2, 3)]
+    assert facts["rows_by_step"][2]["last_day"] == "2026-03-31"
+    codes = [each["code"] for each in facts["problems"]]
+    assert families.VERSION_NOT_FINAL.code in codes
+    complete = written(tmp_path, "2026-Q1-03", table, normalisation=CLIP)
+    problems = run_json("check", complete, capsys=capsys)["problems"]
+    assert families.VERSION_NOT_FINAL.code not in [each["code"] for each in problems]

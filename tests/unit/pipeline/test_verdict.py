@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gramercy.pipeline.plan.verdict import plan_verdict, predicted_accuracy, typ
 from gramercy.schemas import families
 from tests.support.factories import read_plan, run_command, run_json, write_request
 from tests.support.simulated_release import privately_scaled
+from tests.support.steps import step_spec
 
 BUDGET = {"epsilon": 900.0, "delta": 1e-8}
 
@@ -157,6 +159,17 @@ def test_plan_of_a_release_that_is_unreliable_for_any_table_is_red(tmp_path: Pat
     verdict = plan_verdict(plan)
     assert (verdict.level, verdict.facts["lost_share"]) == ("red", 1.0)
     assert useless(plan) is not None
+
+
+def test_plan_of_a_series_is_not_green(tmp_path: Path) -> None:
+    """Later readings may find rows of earlier steps that changed."""
+    plan = private_plan(tmp_path, 2_000, 8, 4.0)
+    series = plan.spec.model_copy(update={"cumulative": step_spec(1, 4).cumulative})
+    verdicts = plan_verdict(plan), plan_verdict(replace(plan, spec=series))
+    green, orange = [each for each in verdicts if each is not None]
+    assert (green.level, orange.level) == ("green", "orange")
+    assert orange.code == families.READING.code
+    assert orange.facts == green.facts
 
 
 def test_plan_is_not_green_where_the_report_cannot_be(tmp_path: Path) -> None:
