@@ -241,7 +241,8 @@ def _newest_step(
 ) -> tuple[ReleaseManifest, CumulativeFacts]:
     """The facts of the newest step that was not withdrawn, and of its series."""
     for each in reversed(releases):
-        if each.withdrawn is None and window in (None, each.facts.period):
+        is_step = each.facts.step is not None and each.withdrawn is None
+        if is_step and window in (None, each.facts.period):
             facts = describe_release(archive, *each.key).manifest
             if facts.cumulative is not None:
                 return facts, facts.cumulative

@@ -19,6 +19,7 @@ from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.common.metric import congruence
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas import families
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep, RowsFacts
 from gramercy.schemas.noise import NoiseLaw
 
@@ -100,10 +101,17 @@ def sum_up_to(
     facts = newest.manifest.cumulative
     if facts is None or step == facts.step:
         return newest
-    earlier = read(facts.earlier[step - 1])
+
+    def named(each: EarlierStep) -> ReleaseBundle:
+        bundle = read(each)
+        if bundle.sha256 != each.sha256:
+            raise _is_another(newest, bundle)
+        return bundle
+
+    earlier = named(facts.earlier[step - 1])
     if _is_decoded_alike(newest, earlier):
         return earlier
-    published = [read(each).encoded for each in facts.earlier[:step]]
+    published = [named(each).encoded for each in facts.earlier[:step]]
     return _decoded_again(earlier, facts, published, denoise)
 
 
@@ -174,7 +182,7 @@ def _of_sums(
     manifest = facts.model_copy(update=update)
 
     def both(each: _Sum, law: NoiseLaw) -> tuple[Array, Array]:
-        """The matrix, and what is left of it without the noise that can be told from it."""
+        """The matrix, and its denoised form."""
         raw, bound = each.matrix / each.rows.value, manifest.trace_bound
         unit = manifest.normalisation.unit_rows
         drawn = denoise(bundle.in_metric(raw), law, bound, each.rows.value, unit=unit)
@@ -207,9 +215,13 @@ def _steps(later: ReleaseBundle, earlier: ReleaseBundle) -> tuple[CumulativeFact
         own = total.earlier[before.step - 1].sha256 == earlier.sha256
         if own and _is_decoded_alike(later, earlier):
             return total, before.step
-    raise families.CONTRADICTION(
-        "'{release}' was not decoded from the steps from which '{earlier}' was decoded.",
+    raise _is_another(later, earlier)
+
+
+def _is_another(later: ReleaseBundle, earlier: ReleaseBundle) -> GramercyError:
+    return families.CONTRADICTION(
+        "'{earlier}' is not the release from which '{release}' was decoded.",
         "Fetch both bundles again from their curator.",
-        release=later.release_evidence.name,
         earlier=earlier.release_evidence.name,
+        release=later.release_evidence.name,
     )

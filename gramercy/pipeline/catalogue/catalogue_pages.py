@@ -16,6 +16,7 @@ import zoneinfo
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from gramercy import mechanisms
@@ -23,6 +24,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     PAGE,
     DescribedRelease,
     EstimateBundle,
+    ReleaseBundle,
     describe_release,
     read_estimate,
     read_release,
@@ -31,7 +33,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 )
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
-from gramercy.archive.bundles.steps import last_steps
+from gramercy.archive.bundles.steps import last_steps, sum_up_to
 from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
@@ -354,6 +356,18 @@ def step_series(
     return None
 
 
+def _sums_so_far(archive: Archive, newest: ReleaseManifest, first: int) -> list[ReleaseBundle]:
+    """The sums over all steps up to each one from `first` on, as the newest decodes them."""
+
+    @cache
+    def read(release: str) -> ReleaseBundle:
+        return read_release(archive.release(newest.dataset.id, release))
+
+    steps = range(first, newest.cumulative.step + 1 if newest.cumulative else first)
+    last = read(newest.release)
+    return [sum_up_to(last, step, lambda each: read(each.release), denoise) for step in steps]
+
+
 def _steps_of(
     archive: Archive,
     facts: ReleaseManifest,
@@ -379,16 +393,13 @@ def _steps_of(
     if len(series.releases) < 2 or len(facts.names) > _MOST_COLUMNS:
         return series
     try:
-        bundles = [
-            read_release(archive.release(facts.dataset.id, name))
-            for name in names[max(omitted - 1, 0) :]
-        ]
-        pairs = zip(bundles[1:], bundles, strict=False)
+        sums = _sums_so_far(archive, facts, max(omitted, 1))
+        pairs = zip(sums[1:], sums, strict=False)
         alone = [last_steps(later, earlier, denoise) for later, earlier in pairs]
     except BundleError:
         return series
-    alone = alone if omitted else [bundles[0], *alone]
-    so_far = dict(zip(series.releases, [x.evidence for x in bundles[-len(alone) :]], strict=True))
+    alone = alone if omitted else [sums[0], *alone]
+    so_far = dict(zip(series.releases, [x.evidence for x in sums[-len(alone) :]], strict=True))
     each = dict(zip(series.releases, [x.evidence for x in alone], strict=True))
     if not all(is_in_own_units(evidence) for evidence in [*so_far.values(), *each.values()]):
         return series

@@ -177,6 +177,9 @@ def rank_mechanisms(
         if not mechanism_type.publishes.is_moment:
             reason = f"publishes {mechanism_type.publishes.short}, not a second moment"
             unsuitable.append(UnsuitableMechanism(name, reason))
+        elif spec.cumulative is not None and not mechanism_type.takes_series:
+            reason = "has no guarantee for all steps of a cumulative series"
+            unsuitable.append(UnsuitableMechanism(name, reason))
         elif name == requested.name:
             keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
             keys.pop("paper", None)

@@ -14,11 +14,13 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
-from gramercy.archive.bundles.steps import last_steps
+from gramercy.archive.bundles.steps import last_steps, sum_up_to
+from gramercy.archive.listing.contents import Contents
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_comparison import differences, measure, over_time
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.catalogue.catalogue_pages import step_series
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.publish.charging import publish
@@ -287,6 +289,11 @@ def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, groupe
         assert each.iloc[2] == release.step.means["c0"]
         with raises(families.COMPARISON):
             release.step.compare(series["2026-Q1-02"].step)
+        page = step_series(context.archive, Contents(context.archive).list_all(), [])
+        assert page is not None
+        assert page.alone is not None
+        of_page = page.alone.series.query("kind == 'mean' and column == 'c0'")["estimate"]
+        assert of_page.tolist() == each.tolist()
 
 
 @pytest.mark.slow
@@ -344,6 +351,19 @@ def test_windows_of_public_and_private_sizes(neighbours: Neighbours) -> None:
     else:
         assert 0 < facts.rows.sd < 0.05 * PER_STEP
         assert abs(facts.rows.observed - 4 * PER_STEP) < 4 * facts.rows.sd
+
+
+def test_an_exchanged_step_is_refused() -> None:
+    bundles, others = steps_of(1), steps_of(2)
+    named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
+    last = bundles[-1]
+    assert sum_up_to(last, 4, lambda each: named[each.release], denoise) is bundles[3]
+    for exchanged in (bundles[4], others[3]):
+        with raises(families.CONTRADICTION, release="toy/w12"):
+            sum_up_to(last, 4, lambda _, wrong=exchanged: wrong, denoise)
+    for earlier in (others[3], last):
+        with raises(families.CONTRADICTION, release="toy/w12"):
+            last_steps(last, earlier, denoise)
 
 
 def test_groups_of_last_steps() -> None:

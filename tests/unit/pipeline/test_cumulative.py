@@ -17,6 +17,7 @@ from gramercy.common.prefix_sums import PrefixSums
 from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import preview_budget
+from gramercy.pipeline.plan.forecast import rank_mechanisms
 from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.pipeline.plan.request_files import read_request
 from gramercy.pipeline.plan.step_charges import missing_steps
@@ -25,6 +26,7 @@ from gramercy.pipeline.publish.internal_record import page_path, read_record
 from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import write_request
 from tests.support.problems import raises
 
@@ -315,3 +317,61 @@ def test_steps_that_need_too_much_memory_are_refused(tmp_path: Path) -> None:
     daily = written(tmp_path, "2026-01-01", visits(20), cumulative="day", contract=facts)
     with raises(families.REQUEST_USE, steps=365):
         planned(daily)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_independent_noise_of_equal_scale(tmp_path: Path) -> None:
+    """The noise of the sum so far is that of the mechanism, times what decoding adds."""
+    mechanism = REQUEST["mechanism"] | {"name": "gaussian-iid"}
+    *_, third = catch_up(written(tmp_path, "2026-Q1-03", visits(), mechanism=mechanism))
+    assert third.manifest.noise.sd_diagonal == third.manifest.noise.sd_off_diagonal
+
+
+def test_only_gaussian_noise_is_compared(tmp_path: Path) -> None:
+    plan = planned(written(tmp_path, "2026-Q1-03", visits(20)))
+    ranked, _ = rank_mechanisms(plan.spec, plan.request.mechanism)
+    assert [each.name for each in ranked] == ["gaussian", "gaussian-iid"]
+
+
+@pytest.mark.usefixtures("seeded")
+def test_interrupted_publication_of_a_step_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sealed step is published with the same bytes before the next one is drawn."""
+    first = planned(written(tmp_path, "2026-Q1-01", visits()))
+    sums, context = accumulate(first), Context.default()
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(context.archive), "commit", fail)
+        with pytest.raises(RuntimeError):
+            publish(context, first, sums)
+    (charge,) = context.ledger.charges("toy")
+    assert charge.state is ChargeState.SEALED
+    finished, second = catch_up(written(tmp_path, "2026-Q1-02", visits()))
+    assert finished.sha256 == charge.sha256
+    assert second.manifest.cumulative.draws == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("seeded")
+def test_noise_of_the_sum_so_far_is_as_stated(tmp_path: Path) -> None:
+    """By the root mean square of 780 entries; for single steps, too, as analysts take them."""
+    names = [f"c{k}" for k in range(40)]
+    table = weeks(1_000, 40, 0.5)
+    facts = {"columns": {name: {"lower": -5.0, "upper": 5.0} for name in names}}
+    request = written(tmp_path, "2026-Q1-W14", table, cumulative="week", contract=facts)
+    bundles, prefixes = catch_up(request), PrefixSums(14)
+    step = np.array([min(day.isocalendar().week, 14) for day in table.visited])
+    scaled = np.column_stack([np.ones(len(table)), table[names].clip(-5, 5) / 5])
+    unit = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    upper, spreads = np.triu_indices(41, 1), list[float]()
+    for last, bundle in enumerate(bundles, 1):
+        own, rows = unit[step <= last], bundle.manifest.rows.value
+        error = (bundle.raw * rows - own.T @ own)[upper]
+        stated = bundle.manifest.noise.sd_off_diagonal * rows
+        assert np.sqrt((error**2).mean()) == pytest.approx(stated, rel=0.12)
+        spreads.append(stated / prefixes.spread(last))
+    assert np.ptp(spreads) < 1e-9 * spreads[0]
