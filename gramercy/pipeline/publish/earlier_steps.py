@@ -27,6 +27,7 @@ from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tables.sums.streaming import Accumulated
 
 
@@ -37,6 +38,8 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     ------
     SpentFailure
         If one of them is not published.
+    ContractError
+        If one of them has whole numbers in other units.
     TableError
         If the public number of rows of an earlier step differs from its first reading.
     """
@@ -50,8 +53,10 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         folder = context.archive.release(plan.contract.id, charge.release)
         if check(folder) != charge.sha256:
             raise wordings.bundle_replaced(context.archive.display_path(folder))
+        manifest = read_release_manifest(folder)
+        _check_units(plan, manifest, charge)
         earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
-        published.append(read_encoded(folder, read_release_manifest(folder)))
+        published.append(read_encoded(folder, manifest))
     update = {
         "draws": times_drawn(context.ledger, plan),
         "earlier": tuple(earlier),
@@ -59,6 +64,20 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     }
     spec = plan.spec.model_copy(update={"cumulative": facts.model_copy(update=update)})
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
+
+
+def _check_units(plan: Plan, earlier: ReleaseManifest, charge: Charge) -> None:
+    """Refuse a contract whose planning figure of rows gives another lattice."""
+    lattice, stated = plan.mechanism.lattice, earlier.calibration.lattice
+    if (lattice.bits, lattice.shrinkage) != (stated.bits, stated.shrinkage):
+        raise families.CONTRACT_USE(
+            "'rows' is {declared} in the contract, and was {rows} at step {release}, whose numbers "
+            "have other units.",
+            "Set 'rows' to {rows} until the series ends.",
+            declared=plan.contract.rows,
+            rows=earlier.dataset.rows,
+            release=f"{plan.contract.id}/{charge.release}",
+        )
 
 
 def _exact_rows(steps: int, sums: Accumulated) -> tuple[int, ...]:
