@@ -182,7 +182,7 @@ def _of_sums(
     manifest = facts.model_copy(update=update)
 
     def both(each: _Sum, law: NoiseLaw) -> tuple[Array, Array]:
-        """The matrix, and what is left of it without the noise that can be told from it."""
+        """The matrix, and its denoised form."""
         raw, bound = each.matrix / each.rows.value, manifest.trace_bound
         unit = manifest.normalisation.unit_rows
         drawn = denoise(bundle.in_metric(raw), law, bound, each.rows.value, unit=unit)

@@ -6,8 +6,11 @@ archive has all steps before it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +30,16 @@ from gramercy.pipeline.publish.drawing import arrays_close, check_entries, decod
 from gramercy.pipeline.verify.stated_facts import contradiction
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.model import digest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.publications import SECOND_MOMENT
-from gramercy.schemas.steps import Cumulative, StepDays
+from gramercy.schemas.steps import MOST_STEPS, Cumulative, StepDays
 
 Array = NDArray[np.float64]
 
+_MOST_KEPT = 2500  # entries of the matrices of a step that is kept in memory
 _SURE = 60.0  # standard deviations that noise never exceeds
 # Facts that all steps of a series share.
 _SHARED = (
@@ -133,7 +138,7 @@ def check_earlier(
     BundleError
         If one of them was exchanged, or is of another series, or the sum is not that.
     """
-    facts = bundle.manifest
+    facts, own = bundle.manifest, _Step.of(bundle.manifest)
     published, missing, withdrawn = list[tuple[Encoded, ...]](), "", ""
     for number, each in enumerate(_series(facts).earlier, 1):
         name = f"{facts.dataset.id}/{each.release}"
@@ -141,7 +146,7 @@ def check_earlier(
         if not archive.contains(folder):
             missing = missing or name
             continue
-        published.append(_published(place, bundle, number, each, folder))
+        published.append(_published(place, bundle, own, number, folder))
         if archive.contains(archive.withdrawal(facts.dataset.id, each.release)):
             withdrawn = withdrawn or name
     if missing:
@@ -162,40 +167,63 @@ def check_earlier(
     return words, None
 
 
+@dataclass(frozen=True)
+class _Step:
+    """A step, as far as later ones depend on it."""
+
+    number: int
+    series: str  # digest of what all steps share
+    rows: tuple[int, ...]
+    draws: tuple[int, ...]
+    earlier: tuple[str, ...]  # digests of the releases before it
+
+    @classmethod
+    def of(cls, facts: ReleaseManifest) -> _Step:
+        own, stated = _series(facts), facts.model_dump(mode="json")
+        series = stated["cumulative"]
+        shared = [stated.get(key) for key in _SHARED] + [series["every"], series["starts"]]
+        lattice = stated["calibration"]["lattice"]
+        earlier = tuple(sys.intern(each.sha256) for each in own.earlier)
+        return cls(own.step, digest([shared, lattice]), own.rows, own.draws, earlier)
+
+    def continues(self, earlier: _Step, number: int) -> bool:
+        """Whether another one is the step of this number in the same series."""
+        drawn, before = self.draws[:number], earlier.draws[:number]
+        same = (earlier.number, earlier.series) == (number, self.series)
+        # The number of rows of a step is fixed at its first reading.
+        same = same and earlier.rows == self.rows[:number]
+        # Only a step that was drawn again has another release.
+        if drawn == before:
+            return same and earlier.earlier == self.earlier[: number - 1]
+        return same and all(late >= early for late, early in zip(drawn, before, strict=True))
+
+
 def _published(
-    place: Path, bundle: ReleaseBundle, number: int, stated: EarlierStep, folder: Path
+    place: Path, bundle: ReleaseBundle, own: _Step, number: int, folder: Path
 ) -> tuple[Encoded, ...]:
     """What an earlier step published, if it is the one that the release states."""
-    facts, name = bundle.manifest, f"{bundle.manifest.dataset.id}/{stated.release}"
-    if file_digest(folder / SUMS) != stated.sha256:
+    name, sha256 = f"{bundle.manifest.dataset.id}/{folder.parent.name}", own.earlier[number - 1]
+    if file_digest(folder / SUMS) != sha256:
         raise families.REPLACED(
             "{path}: '{release}' is not the release of the earlier step.",
             "Ask the curator for the bundle that was published.",
             path=str(place / DESCRIPTOR),
             release=name,
         )
-    check_file(folder, ENCODED)
-    earlier = read_release_manifest(folder)
-    if not _continues(facts, earlier, number):
+    is_small = bundle.raw.size * len(bundle.encoded) <= _MOST_KEPT
+    read = _read_step if is_small else _read_step.__wrapped__
+    step, encoded = read(folder, sha256)
+    if not own.continues(step, number):
         raise wordings.file_contradicts(str(place / DESCRIPTOR), name)
-    return read_encoded(folder, earlier)
+    return encoded
 
 
-def _continues(facts: ReleaseManifest, earlier: ReleaseManifest, number: int) -> bool:
-    """Whether a release is the step of this number in the series of a later one."""
-    own, other = _series(facts), earlier.cumulative
-    if other is None or other.step != number:
-        return False
-    same = all(getattr(facts, key) == getattr(earlier, key) for key in _SHARED)
-    same = same and facts.calibration.lattice == earlier.calibration.lattice
-    same = same and (own.every, own.starts) == (other.every, other.starts)
-    # The number of rows of a step is fixed at its first reading.
-    same = same and own.rows[:number] == other.rows
-    # Only a step that was drawn again has another release.
-    drawn, before = own.draws[:number], other.draws[:number]
-    if drawn == before:
-        return same and own.earlier[: number - 1] == other.earlier
-    return same and all(late >= early for late, early in zip(drawn, before, strict=True))
+@lru_cache(maxsize=MOST_STEPS)  # a step is read for every later one that is verified
+def _read_step(folder: Path, _: str) -> tuple[_Step, tuple[Encoded, ...]]:
+    """A step whose list of files has this digest."""
+    check_file(folder, ENCODED)
+    facts = read_release_manifest(folder)
+    return _Step.of(facts), read_encoded(folder, facts)
 
 
 def _check_decoded(
