@@ -27,7 +27,7 @@ from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
-from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.manifest import SHARED_BY_STEPS
 from gramercy.tables.sums.streaming import Accumulated
 
 
@@ -38,14 +38,17 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     ------
     SpentFailure
         If one of them is not published.
-    ContractError
-        If one of them has whole numbers in other units.
+    TermsChanged
+        If its public facts are not those of the steps before.
     TableError
         If the public number of rows of an earlier step differs from its first reading.
     """
     facts = plan.spec.cumulative
     if facts is None or not isinstance(data, PrivateSums):
         return plan
+    if len(data.sums.part_sums) != plan.spec.slices * plan.spec.groups_count:
+        raise wordings.sums_not_as_planned()
+    check_continues(context, plan)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
     for charge in earlier_charges(context.ledger, plan):
         if charge is None or not charge.is_published:
@@ -53,10 +56,8 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         folder = context.archive.release(plan.contract.id, charge.release)
         if check(folder) != charge.sha256:
             raise wordings.bundle_replaced(context.archive.display_path(folder))
-        manifest = read_release_manifest(folder)
-        _check_units(plan, manifest, charge)
         earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
-        published.append(read_encoded(folder, manifest))
+        published.append(read_encoded(folder, read_release_manifest(folder)))
     update = {
         "draws": times_drawn(context.ledger, plan),
         "earlier": tuple(earlier),
@@ -66,17 +67,32 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
 
 
-def _check_units(plan: Plan, earlier: ReleaseManifest, charge: Charge) -> None:
-    """Refuse a contract whose planning figure of rows gives another lattice."""
-    lattice, stated = plan.mechanism.lattice, earlier.calibration.lattice
-    if (lattice.bits, lattice.shrinkage) != (stated.bits, stated.shrinkage):
-        raise families.CONTRACT_USE(
-            "'rows' is {declared} in the contract, and was {rows} at step {release}, whose numbers "
-            "have other units.",
-            "Set 'rows' to {rows} until the series ends.",
-            declared=plan.contract.rows,
+def check_continues(context: Context, plan: Plan) -> None:
+    """Refuse a step whose numbers could not be decoded together with those of earlier ones.
+
+    A contract may state other public facts since then, such as another number of rows, to which the
+    lattice of integer rows is fitted.
+    """
+    charges = earlier_charges(context.ledger, plan)
+    published = [each.release for each in charges if each is not None and each.is_published]
+    if not published:
+        return
+    folder = context.archive.release(plan.contract.id, published[-1])
+    earlier, spec = read_release_manifest(folder), plan.spec
+    changed = [key for key in SHARED_BY_STEPS if getattr(spec, key) != getattr(earlier, key)]
+    own, other = plan.mechanism.lattice, earlier.calibration.lattice
+    if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
+        changed.append("rows")
+    if changed:
+        raise families.TERMS(
+            "{version} continues the series of {release}, which was published with other facts: "
+            "{changed}.",
+            "Restore them in the contract: its 'rows' was {rows}. All steps of a series have the "
+            "same rows of whole numbers, from which sums are decoded.",
+            version=plan.request.version,
+            release=f"{plan.contract.id}/{published[-1]}",
+            changed=tuple(changed),
             rows=earlier.dataset.rows,
-            release=f"{plan.contract.id}/{charge.release}",
         )
 
 
