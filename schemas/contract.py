@@ -279,7 +279,7 @@ class Contract(Model):
         files = span_of(place)
         if per == "lifetime":
             return self if files is None else self._with_files(None)
-        if self.period is not None and self.neighbours.count_is_public:
+        if self.period is not None and self.dates_are_for_series:
             raise families.PERIOD(
                 "'{column}' decides the period of each row: under 'neighbours: {neighbours}' the "
                 "number of rows of each period would be public, and its dates not protected.",
@@ -330,6 +330,12 @@ class Contract(Model):
         if isinstance(self.source, DatabaseTable):
             raise ValueError
         return self.model_copy(update={"source": DatedFiles.of(self.source, period)})
+
+    @property
+    def dates_are_for_series(self) -> bool:
+        """Whether only cumulative series may read rows by their dates, which are not protected."""
+        per_period = self.budget.per != "lifetime"
+        return self.period is not None and per_period and self.neighbours.count_is_public
 
     def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
         """The contract with columns of the table in place of patterns."""

@@ -453,7 +453,7 @@ def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
         return families.TABLE_COLUMNS(
             "{file}: columns of the contract are missing: {columns} (the file has "
             "{count} columns).",
-            "Correct 'columns' or 'privacy_unit' in the contract, or the file.",
+            "Correct 'columns', 'period' or 'privacy_unit' in the contract, or the file.",
             file=file,
             columns=named,
             count=len(types),
@@ -470,7 +470,8 @@ def _columns_missing(file: str, types: Types, contract: Contract) -> TableError:
         )
     return families.TABLE_COLUMNS(
         "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
-        "Correct 'columns' or 'privacy_unit' in the contract, or give the file a header line.",
+        "Correct 'columns', 'period' or 'privacy_unit' in the contract, or give the file a header "
+        "line.",
         file=file,
         columns=named,
         count=len(types),

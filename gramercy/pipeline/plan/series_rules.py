@@ -16,7 +16,7 @@ from gramercy.pipeline.plan.request_model import Request
 from gramercy.schemas import families, wordings
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.request_parts import PrivateScaling
+from gramercy.schemas.request_parts import DeclaredScaling, PrivateScaling
 
 
 def check_series(contract: Contract, request: Request) -> None:
@@ -55,14 +55,33 @@ def _problems(contract: Contract, request: Request) -> Iterator[RequestError]:
             "'folds' cannot be used with 'cumulative'.",
             "Remove 'folds': every row would be in another fold at every step.",
         )
+    without_bounds = tuple(contract.columns_without_bounds)
     if isinstance(request.scaling, PrivateScaling):
         yield families.SCALING(
             "'scaling: private' cannot be used with 'cumulative': all steps need the same "
             "constants.",
-            "Publish a release with 'mechanism: {{name: marginals, ...}}' first, and write "
-            "'scaling: {{from: RELEASE}}' with its id; or declare bounds in the contract, and "
-            "write 'scaling: declared'.",
+            "{remedy}",
+            remedy=_constants(contract),
         )
+    elif isinstance(request.scaling, DeclaredScaling) and without_bounds:
+        yield families.SCALING(
+            "Columns without bounds need estimated scaling: {columns}. All steps of 'cumulative' "
+            "need the same.",
+            "{remedy}",
+            columns=without_bounds,
+            remedy=_constants(contract),
+        )
+
+
+def _constants(contract: Contract) -> str:
+    """How all steps can have the same constants."""
+    declared = "declare bounds of all columns in the contract, and write 'scaling: declared'"
+    if contract.dates_are_for_series:
+        return f"{declared[0].upper()}{declared[1:]}."
+    return (
+        "Publish a release with 'mechanism: {name: marginals, ...}' first, and write 'scaling: "
+        f"{{from: RELEASE}}' with its id; or {declared}."
+    )
 
 
 def check_series_noise(mechanism: Mechanism) -> None:

@@ -109,6 +109,25 @@ def test_persons_and_cells_are_refused(tmp_path: Path, unit: str) -> None:
         planned(request(tmp_path, {"budget": budget} | persons, cumulative=series))
 
 
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_all_steps_have_the_same_constants(tmp_path: Path, neighbours: str) -> None:
+    """A remedy is one that this contract allows."""
+    free = {"columns": {"c0": {"lower": -5.0, "upper": 5.0}, "c1": {}}, "neighbours": neighbours}
+    for keys in ({}, {"scaling": "private"}):
+        with raises(families.SCALING) as refused:
+            planned(request(tmp_path, DATED | free, **keys))
+        marginals = "marginals" in refused.value.hint
+        assert marginals == (neighbours == "add-remove")
+    free |= {"columns": {"c0": {"lower": -5.0, "upper": 5.0}}}
+    first = {"mechanism": GAUSSIAN | {"name": "marginals"}, "version": "2026", "cumulative": None}
+    path = request(tmp_path, DATED | free, **first)
+    if neighbours == "add-remove":
+        assert planned(path).spec.cumulative is None
+        return
+    with raises(families.PERIOD, column="visited"):
+        planned(path)
+
+
 def test_a_planned_series_does_not_need_its_table(tmp_path: Path) -> None:
     assert planned(request(tmp_path)).spec.cumulative is not None
 
@@ -144,6 +163,7 @@ def visits(rows: int = 60) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_another_request_does_not_continue_a_series(tmp_path: Path) -> None:
     """It would be charged for a window of its own, and begins with its first step or never."""
     visits().to_csv(tmp_path / "table.csv", index=False)
@@ -209,6 +229,7 @@ def test_files_have_one_type_of_dates(tmp_path: Path) -> None:
         check_table_header(declared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_dates_of_a_database_give_the_step(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
