@@ -89,6 +89,13 @@ _OF_SERIES = {
 }
 
 
+# Facts that all steps of a cumulative series share, so that their sums can be decoded.
+SHARED_BY_STEPS = (
+    *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "folds"),
+    *("by", "period", "scaling", "missing_codes"),
+)
+
+
 class ReleaseSpec(Model):
     """The public facts that determine a release, apart from the data and the noise.
 

@@ -47,7 +47,11 @@ from gramercy.pipeline.publish.drawing import (
     publisher_of,
     scaled,
 )
-from gramercy.pipeline.publish.earlier_steps import rows_of_steps, with_earlier_steps
+from gramercy.pipeline.publish.earlier_steps import (
+    check_continues,
+    rows_of_steps,
+    with_earlier_steps,
+)
 from gramercy.pipeline.publish.private_table import PrivateCounts, PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
@@ -272,6 +276,7 @@ def replay(context: Context, plan: Plan) -> str | None:
             # Refuse now what would be refused after reading the table.
             run.check_ledger_is_complete()
             check_budget(run.dataset, statement, due(run.ledger, plan))
+            check_continues(context, plan)
             run.check_space()
             return None
     changed: bool | None = None  # not known of a table that is copied, or that grows

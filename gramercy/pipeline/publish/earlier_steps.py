@@ -27,6 +27,7 @@ from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
+from gramercy.schemas.manifest import SHARED_BY_STEPS
 from gramercy.tables.sums.streaming import Accumulated
 
 
@@ -37,12 +38,17 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     ------
     SpentFailure
         If one of them is not published.
+    TermsChanged
+        If its public facts are not those of the steps before.
     TableError
         If the public number of rows of an earlier step differs from its first reading.
     """
     facts = plan.spec.cumulative
     if facts is None or not isinstance(data, PrivateSums):
         return plan
+    if len(data.sums.part_sums) != plan.spec.slices * plan.spec.groups_count:
+        raise wordings.sums_not_as_planned()
+    check_continues(context, plan)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
     for charge in earlier_charges(context.ledger, plan):
         if charge is None or not charge.is_published:
@@ -59,6 +65,35 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     }
     spec = plan.spec.model_copy(update={"cumulative": facts.model_copy(update=update)})
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
+
+
+def check_continues(context: Context, plan: Plan) -> None:
+    """Refuse a step whose numbers could not be decoded together with those of earlier ones.
+
+    A contract may state other public facts since then, such as another number of rows, to which the
+    lattice of integer rows is fitted.
+    """
+    charges = earlier_charges(context.ledger, plan)
+    published = [each.release for each in charges if each is not None and each.is_published]
+    if not published:
+        return
+    folder = context.archive.release(plan.contract.id, published[-1])
+    earlier, spec = read_release_manifest(folder), plan.spec
+    changed = [key for key in SHARED_BY_STEPS if getattr(spec, key) != getattr(earlier, key)]
+    own, other = plan.mechanism.lattice, earlier.calibration.lattice
+    if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
+        changed.append("rows")
+    if changed:
+        raise families.TERMS(
+            "{version} continues the series of {release}, which was published with other facts: "
+            "{changed}.",
+            "Restore them in the contract: its 'rows' was {rows}. All steps of a series have the "
+            "same rows of whole numbers, from which sums are decoded.",
+            version=plan.request.version,
+            release=f"{plan.contract.id}/{published[-1]}",
+            changed=tuple(changed),
+            rows=earlier.dataset.rows,
+        )
 
 
 def _exact_rows(steps: int, sums: Accumulated) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from gramercy.pipeline.verify.stated_facts import contradiction
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.facts import CumulativeFacts
-from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.manifest import SHARED_BY_STEPS, ReleaseManifest
 from gramercy.schemas.model import digest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.publications import SECOND_MOMENT
@@ -41,11 +41,6 @@ Array = NDArray[np.float64]
 
 _MOST_KEPT = 2500  # entries of the matrices of a step that is kept in memory
 _SURE = 60.0  # standard deviations that noise never exceeds
-# Facts that all steps of a series share.
-_SHARED = (
-    *("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism", "folds"),
-    *("by", "period", "scaling", "missing_codes"),
-)
 
 
 def check_series(place: Path, bundle: ReleaseBundle) -> None:
@@ -181,7 +176,7 @@ class _Step:
     def of(cls, facts: ReleaseManifest) -> _Step:
         own, stated = _series(facts), facts.model_dump(mode="json")
         series = stated["cumulative"]
-        shared = [stated.get(key) for key in _SHARED] + [series["every"], series["starts"]]
+        shared = [stated.get(key) for key in SHARED_BY_STEPS] + [series["every"], series["starts"]]
         lattice = stated["calibration"]["lattice"]
         earlier = tuple(sys.intern(each.sha256) for each in own.earlier)
         return cls(own.step, digest([shared, lattice]), own.rows, own.draws, earlier)

@@ -375,3 +375,21 @@ def test_noise_of_the_sum_so_far_is_as_stated(tmp_path: Path) -> None:
         assert np.sqrt((error**2).mean()) == pytest.approx(stated, rel=0.12)
         spreads.append(stated / prefixes.spread(last))
     assert np.ptp(spreads) < 1e-9 * spreads[0]
+
+
+@pytest.mark.usefixtures("seeded")
+def test_a_step_with_other_whole_numbers_is_refused_before_its_charge(tmp_path: Path) -> None:
+    """The lattice of integer rows is fitted to the declared number of rows."""
+    table, many = visits(), {"rows": 900 << 14, "budget": QUARTERLY["budget"] | {"delta": 1e-8}}
+    keys = {"mechanism": {"name": "gaussian", "epsilon": 2.0, "delta": 1e-9}}
+    few = {"budget": many["budget"]}
+    catch_up(written(tmp_path, "2026-Q1-01", table, contract=few, **keys))
+    context = Context.default()
+    second = planned(written(tmp_path, "2026-Q1-02", table, contract=many, **keys))
+    with raises(families.TERMS, changed=("rows",), rows=900):
+        replay(context, second)
+    sums = accumulate(second)
+    with raises(families.TERMS, changed=("rows",)):
+        publish(context, second, sums)
+    assert len(context.ledger.charges("toy")) == 1
+    catch_up(written(tmp_path, "2026-Q1-02", table, contract=few | {"rows": 1000}, **keys))
