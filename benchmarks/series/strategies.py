@@ -94,26 +94,6 @@ def noise(name: str, steps: int, width: int | None = None) -> Array:
     return norm(sums) * lengths
 
 
-def counted(weeks: int, of: int, late: int, after: int) -> float:
-    """The share with which a row that is added late counts in a cumulative sum of all weeks so far.
-
-    Parameters
-    ----------
-    of
-        The week of the row, from 1.
-    late
-        How many weeks after its own step it is first read.
-    after
-        In the sum of how many weeks after that.
-    """
-    first = of + late
-    sums = _cumulative(weeks)
-    wanted = np.zeros(weeks)
-    wanted[: first + after] = 1
-    read = np.arange(1, weeks + 1) >= first
-    return float(combination(sums, wanted, first + after) @ (sums[:, of - 1] * read))
-
-
 def redrawn(weeks: int, week: int) -> float:
     """By how much of the charge of a series one more draw of a step lets it grow, in squared mu."""
     series = PrefixSums(weeks)

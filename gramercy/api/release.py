@@ -29,8 +29,8 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.bundles.number_files import read_rows
 from gramercy.archive.bundles.package import DESCRIPTOR
 from gramercy.archive.bundles.steps import (
+    check_last,
     last_steps,
-    step_before,
     sum_up_to,
 )
 from gramercy.archive.listing.contents import Contents
@@ -399,10 +399,8 @@ class Release(ReleaseAnalyses):
         return () if steps is None else steps.days(self.period or "").labels[: steps.step]
 
     def _bundle_of_last(self, steps: int) -> ReleaseBundle:
-        named = step_before(self.id, self.cumulative, steps)
-        if named is None or self.cumulative is None:
-            return self._bundle
-        return self._window(self.cumulative.step - steps, self.cumulative.step)
+        facts = check_last(self.id, self.cumulative, steps)
+        return self._window(facts.step - steps, facts.step)
 
     def _window(self, first: int, last: int) -> ReleaseBundle:
         """The steps of its series after `first` up to `last`, as this release decodes them."""

@@ -193,6 +193,11 @@ def check_step(
     for each in charges:
         if each.series is not None:
             steps.setdefault(each.series.step, []).append(each)
+    if window != Guarantee(window.mu):
+        raise families.REQUEST_USE(
+            "A series needs a Gaussian mechanism: its guarantee must be a mu that never fails.",
+            "Write 'name: gaussian' in 'mechanism'.",
+        )
     if charges:
         _check_same_series(dataset, series, window, charges[0])
     check_not_charged(dataset, journal.current(steps.get(series.step, [])), instead_of)

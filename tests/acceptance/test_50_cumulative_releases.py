@@ -234,6 +234,7 @@ def shares(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [None, "ward"], ids=["", "groups"])
 @pytest.mark.parametrize("neighbours", PAIRS)
 def test_all_steps_together_are_within_the_charged_mu(
@@ -258,6 +259,7 @@ CORRELATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "base", "epsilon"), [("marginals", BASE, 4.0), ("gaussian", CORRELATED, 20.0)]
 )
@@ -291,6 +293,7 @@ def test_days_of_a_week_in_two_windows_are_in_one_step_each(tmp_path: Path) -> N
     assert [round(january[day], 2) for day in days] == [0, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", PAIRS)
 @pytest.mark.parametrize("steps", [(1, 2, 2, 3, 4, 5), (1, 1, 1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 5)])
 def test_steps_that_are_drawn_again_are_within_the_stated_mu(

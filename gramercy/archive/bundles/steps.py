@@ -34,12 +34,8 @@ class Denoise(Protocol):
     ) -> Array: ...
 
 
-def step_before(release: str, facts: CumulativeFacts | None, steps: int) -> EarlierStep | None:
-    """The release whose sum is taken from that of a step, so that its last steps are left.
-
-    `steps`: their number. None if they are all steps so far. Raises RequestError if there are not
-    as many, or the release is not of a series.
-    """
+def check_last(release: str, facts: CumulativeFacts | None, steps: int) -> CumulativeFacts:
+    """The facts of a step, if it has as many last steps; raises RequestError otherwise."""
     if facts is None:
         raise families.PERIOD(
             "'{release}' is not a step of a cumulative series.",
@@ -55,13 +51,14 @@ def step_before(release: str, facts: CumulativeFacts | None, steps: int) -> Earl
             published=facts.step,
             steps=steps,
         )
-    return facts.earlier[facts.step - steps - 1] if steps < facts.step else None
+    return facts
 
 
 def last_steps(later: ReleaseBundle, earlier: ReleaseBundle, denoise: Denoise) -> ReleaseBundle:
     """The rows of the steps after `earlier` up to `later`, as a release of its own.
 
-    `earlier`: the release that `step_before` names; raises BundleError if it is of another series.
+    `earlier`: the sum up to an earlier step, as `later` decodes it: see `sum_up_to`. Raises
+    BundleError if it is another.
     """
     total, first = _steps(later, earlier)
     series = PrefixSums(total.steps)
@@ -75,6 +72,12 @@ def last_steps(later: ReleaseBundle, earlier: ReleaseBundle, denoise: Denoise) -
     return replace(
         _of_sums(later, [since(*pair) for pair in parts], spread, denoise), first_step=first
     )
+
+
+def _is_step(bundle: ReleaseBundle, newest: ReleaseBundle, number: int) -> bool:
+    """Whether a release is the step of this number in the series of a later one."""
+    own, facts = bundle.manifest.cumulative, bundle.manifest
+    return own is not None and own.step == number and facts.series == newest.manifest.series
 
 
 def _is_decoded_alike(later: ReleaseBundle, earlier: ReleaseBundle) -> bool:
@@ -102,16 +105,19 @@ def sum_up_to(
     if facts is None or step == facts.step:
         return newest
 
-    def named(each: EarlierStep) -> ReleaseBundle:
+    def named(number: int) -> ReleaseBundle:
+        each = facts.earlier[number - 1]
         bundle = read(each)
-        if bundle.sha256 != each.sha256:
+        if bundle.sha256 != each.sha256 or not _is_step(bundle, newest, number):
             raise _is_another(newest, bundle)
         return bundle
 
-    earlier = named(facts.earlier[step - 1])
+    if len(facts.earlier) != facts.step - 1:
+        raise _is_another(newest, newest)
+    earlier = named(step)
     if _is_decoded_alike(newest, earlier):
         return earlier
-    published = [named(each).encoded for each in facts.earlier[:step]]
+    published = [named(number).encoded for number in range(1, step + 1)]
     return _decoded_again(earlier, facts, published, denoise)
 
 
@@ -211,10 +217,12 @@ def _counted(rows: RowsFacts, count: float, sd: float) -> RowsFacts:
 def _steps(later: ReleaseBundle, earlier: ReleaseBundle) -> tuple[CumulativeFacts, int]:
     """The facts of the later step, and the number of the earlier one."""
     total, before = later.manifest.cumulative, earlier.manifest.cumulative
-    if total is not None and before is not None and before.step < total.step:
-        own = total.earlier[before.step - 1].sha256 == earlier.sha256
-        if own and _is_decoded_alike(later, earlier):
-            return total, before.step
+    if total is not None and before is not None:
+        first, names = before.step, [each.sha256 for each in total.earlier]
+        named = first <= len(names) == total.step - 1 and names[first - 1] == earlier.sha256
+        same = _is_step(earlier, later, first) and _is_decoded_alike(later, earlier)
+        if named and same:
+            return total, first
     raise _is_another(later, earlier)
 
 

@@ -339,7 +339,7 @@ def period_series(archive: Archive, releases: Sequence[ListedRelease]) -> Period
     return PeriodSeries(shown, omitted, over_time(evidences), _pooled(evidences))
 
 
-_SHOWN_STEPS = 26
+_SHOWN_STEPS = 13
 
 
 def step_series(

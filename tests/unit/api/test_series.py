@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -361,6 +362,12 @@ def test_an_exchanged_step_is_refused() -> None:
     for exchanged in (bundles[4], others[3]):
         with raises(families.CONTRADICTION, release="toy/w12"):
             sum_up_to(last, 4, lambda _, wrong=exchanged: wrong, denoise)
+    facts = last.manifest.cumulative
+    assert facts is not None
+    short = facts.model_copy(update={"earlier": facts.earlier[:2]})
+    cut = replace(last, manifest=last.manifest.model_copy(update={"cumulative": short}))
+    with raises(families.CONTRADICTION, release="toy/w12"):
+        sum_up_to(cut, 4, lambda each: named[each.release], denoise)
     for earlier in (others[3], last):
         with raises(families.CONTRADICTION, release="toy/w12"):
             last_steps(last, earlier, denoise)

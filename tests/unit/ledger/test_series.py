@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.ledger import Ledger
 from gramercy.ledger.series import INCLUDED, SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState
@@ -191,3 +191,10 @@ def test_included_steps_fit_a_budget_that_was_lowered(ledger: Ledger) -> None:
     with raises(families.EXCEEDED):
         charge_step(ledger, step_of(3), instead_of=spent)
     assert ledger.find_inconsistencies([ledger.head()]) == []
+
+
+@pytest.mark.parametrize("window", [Guarantee(0.1, 1e-7), Guarantee.from_pure(0.1)])
+def test_a_series_has_a_gaussian_guarantee(ledger: Ledger, window: Guarantee) -> None:
+    with raises(families.REQUEST_USE):
+        charge_step(ledger, step_of(1), guarantee=window)
+    assert ledger.datasets() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 
 from gramercy.archive.listing.contents import Contents, ListedRelease
 from gramercy.mechanisms.sampling import sampler
+from gramercy.pipeline.catalogue import catalogue_pages
 from gramercy.pipeline.catalogue.catalogue_pages import step_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.reports.history_page import history_page
 from gramercy.reports.period_series import step_facts
+from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import home_at, run_json
 from tests.unit.pipeline.test_cumulative import CLIP, catch_up, visits, written
 
@@ -101,3 +104,27 @@ def test_history_shows_one_charge() -> None:
 def test_releases_without_steps_have_no_series() -> None:
     context = Context.default()
     assert step_series(context.archive, [], ()) is None
+
+
+@pytest.mark.usefixtures("published")
+def test_spent_step_is_named() -> None:
+    """A charge without a release blocks the steps after it."""
+    context = Context.default()
+    (timeline,) = context.ledger.timelines("toy")
+    last = timeline.events[-1]
+    assert last.charge is not None
+    charge = replace(last.charge, version="2026-Q1-03", state=ChargeState.SPENT)
+    spent = replace(timeline, events=(*timeline.events, replace(last, charge=charge)))
+    series = step_series(context.archive, listed(), [spent])
+    assert series is not None
+    assert list(series.spent) == list(series.missing) == ["2026-Q1-03"]
+
+
+@pytest.mark.usefixtures("published")
+def test_earlier_steps_are_left_out_of_a_long_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_pages, "_SHOWN_STEPS", 1)
+    series = step_series(Context.default().archive, listed(), ())
+    assert series is not None
+    assert (series.omitted, [*series.releases]) == (1, ["2026-Q1-02"])
+    ((_, _, first, last),) = step_facts(series)["lines"]
+    assert (first.isoformat(), last.isoformat()) == ("2026-02-01", "2026-02-28")
