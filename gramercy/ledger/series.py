@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas.ledger_history import SeriesStep
 from gramercy.schemas.model import digest
 

@@ -236,7 +236,8 @@ def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
     """
     for event in timeline.events:
         facts = event.facts()
-        name, pure = facts.pop("release"), facts.pop("pure")
+        name, pure, step = facts.pop("release"), facts.pop("pure"), facts.pop("series") or {}
+        included = step.get("included_in")
         yield {
             "dataset": timeline.dataset,
             "period": timeline.window or None,
@@ -244,6 +245,9 @@ def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
             "at": event.at[:10],
             "reason": event.reason if event.charge else None,
             "release": f"{timeline.dataset}/{name}" if name else None,
+            "step": step.get("step"),
+            "steps": step.get("steps"),
+            "included_in": f"{timeline.dataset}/{included}" if included else None,
             "pure_epsilon": pure,
             "epsilon": event.charge.epsilon if event.charge else None,
             "spent_epsilon": event.spent,
@@ -316,6 +320,9 @@ _EVENTS = {
     "what": _text("event", enum=["registered", "raised", "lowered", "charged"], required=True),
     "release": _text("charged release, as DATASET/RELEASE"),
     "version": _text("public label of the data"),
+    "step": _field("integer", "number of the step in its series, from 1, if any", {"minimum": 1}),
+    "steps": _field("integer", "number of steps of its series, if any", {"minimum": 1}),
+    "included_in": _text("release whose charge is for this step as well, if any"),
     "mechanism": _text("name of the noise mechanism, if known"),
     "state": _text("current state of the charge; 'spent' is a failure that stays charged"),
     "reason": _text("reason of a failure or a withdrawal"),

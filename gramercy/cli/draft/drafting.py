@@ -288,7 +288,7 @@ def check_dates(column: str, table: str, span: Span | None, schema: Mapping[str,
         raise families.DRAFT(
             "--grows cannot be used with placeholders in {table}: each {span} has files of its "
             "own.",
-            "Remove --grows, and add 'cumulative' to the request: see docs/how-to/cumulative.md.",
+            "Remove --grows; docs/how-to/growing-tables.md says how files decide about steps.",
             table=table,
             span=span,
         )

@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import csv
 import datetime
+import glob
 import hashlib
 import io
 import json
@@ -264,10 +265,13 @@ def _dated_files(source: DatedFiles) -> Source:
 
 def _days_found(source: DatedFiles) -> list[datetime.date]:
     """The first day of every period that has files, or a folder of them."""
-    fs, path = url_to_fs(glob_of_any_period(source.path).rstrip("/"))
-    _, pattern = url_to_fs(source.path.rstrip("/"))
+    fs, pattern = url_to_fs(source.path.rstrip("/"))
+    # As of a single file: brackets in a path that exists are no wildcards.
+    found = fs.glob(glob_of_any_period(pattern)) or fs.glob(
+        glob_of_any_period(glob.escape(pattern))
+    )
     days = list[datetime.date]()
-    for each in fs.glob(path):
+    for each in found:
         day = first_day_in_name(pattern, each)
         if day is None:
             raise families.SOURCE(

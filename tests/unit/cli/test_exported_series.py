@@ -48,6 +48,9 @@ def test_a_series_is_decoded_from_an_exported_package(
     run_json("export", "--package", folder, capsys=capsys)
     assert package_errors(folder / "datapackage.json") == []
     assert croissant_errors(folder / "croissant.json") == []
+    charged = [each for each in rows(folder / "budgets.csv") if each["what"] == "charged"]
+    assert [each["step"] for each in charged] == ["1", "2", "3"]
+    assert [each["included_in"] for each in charged] == ["", *[f"toy/{names[0]}"] * 2]
     for number, name in enumerate(names, 1):
         bundle = read_release(archive.release("toy", name))
         (row,) = (each for each in rows(folder / "releases.csv") if each["release"][4:] == name)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gramercy.common.prefix_sums import PrefixSums
 from gramercy.ledger import Ledger
 from gramercy.ledger.series import INCLUDED, SeriesAccount
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.prefix_sums import PrefixSums
 from gramercy.schemas import families
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.ledger_history import ChargeState

@@ -30,6 +30,8 @@ from gramercy.schemas.ledger_history import ChargeState
 from tests.support.factories import write_request
 from tests.support.problems import raises
 
+pytestmark = pytest.mark.slow
+
 QUARTERLY: dict[str, Any] = {
     "rows": 900,
     "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "quarter"},
@@ -355,7 +357,6 @@ def test_interrupted_publication_of_a_step_is_finished(
     assert second.manifest.cumulative.draws == (1, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
 def test_noise_of_the_sum_so_far_is_as_stated(tmp_path: Path) -> None:
     """By the root mean square of 780 entries; for single steps, too, as analysts take them."""

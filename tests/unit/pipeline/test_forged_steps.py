@@ -19,7 +19,14 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release, stems, write_release
+from gramercy.archive.bundles.bundle_kinds import (
+    METRIC,
+    WHITENED,
+    ReleaseBundle,
+    read_release,
+    stems,
+    write_release,
+)
 from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, write_encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.archive.seal.bundle import seal
@@ -34,20 +41,34 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
-from tests.support.factories import contract_facts, home_at
+from tests.support.factories import contract_facts, home_at, run_release, write_request
 from tests.support.problems import like, raises
-from tests.support.published_steps import draw_again, publish_steps, write_visits
+from tests.support.published_steps import QUARTERLY, draw_again, publish_steps, write_visits
 
 pytestmark = pytest.mark.slow
 
 Array = NDArray[np.float64]
+ROWS = 20_000
 LISTED, MATRIX = "datapackage.json", "second_moment.npy"
+DRAWN = "the matrix as drawn"
 GROUPED = {"columns": contract_facts(p=3)["columns"] | {"ward": {"levels": [1, 2]}}}
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "count": ({}, {}),
     "trace": ({}, {"normalisation": {"kind": "unit"}}),
     "public": ({"neighbours": "replace-one"}, {}),
     "groups": (GROUPED, {"by": "ward"}),
+    "metric": (
+        {"rows": ROWS, "budget": {"epsilon": 9.0, "delta": 1e-5, "per": "quarter"}},
+        {"scaling": {"from": "2026-Q1-r1"}, "normalisation": "clip"},
+    ),
+}
+
+
+CONSTANTS = {
+    "version": "2026-Q1",
+    "scaling": "private",
+    "mechanism": {"name": "gaussian", "epsilon": 2.0, "delta": 1e-6},
+    "estimates": [],
 }
 
 
@@ -63,13 +84,11 @@ class Content:
     @classmethod
     def of(cls, bundle: ReleaseBundle) -> Content:
         assert bundle.denoised is not None
-        named = dict(
-            zip(
-                stems(bundle.manifest),
-                [bundle.raw, bundle.projected, bundle.denoised],
-                strict=True,
-            )
-        )
+        matrices = [bundle.raw, bundle.projected, bundle.denoised]
+        if bundle.whitening is not None:
+            assert bundle.whitening.drawn is not None
+            matrices += [bundle.whitening.metric, bundle.whitening.drawn]
+        named = dict(zip(stems(bundle.manifest), matrices, strict=True))
         return cls(bundle.manifest, named, [*bundle.groups], [*bundle.encoded])
 
     def write(self, place: Path) -> None:
@@ -99,6 +118,9 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
         files.mkdir(parents=True)
         with home_at(folder / kind / "home"):
             archive = Context.default().archive
+            if kind == "metric":  # in which the rows of all steps are clipped
+                write_visits(files / "table.csv", ROWS)
+                run_release(write_request(files, request=CONSTANTS, **QUARTERLY | contract))
             names = publish_steps(files, contract, request)
             made[kind] = [archive.release("toy", name) for name in names]
     return made
@@ -195,6 +217,27 @@ def pure_mechanism(own: Content, _: list[Content]) -> None:
     own.facts(mechanism={"name": "laplace", "epsilon": 2.0})
 
 
+def other_metric(own: Content, _: list[Content]) -> None:
+    """And what is mapped back from it."""
+    for stem in stems(own.manifest):
+        if stem == METRIC:
+            own.matrices[stem] = 2.0 * own.matrices[stem]
+        elif stem != WHITENED:
+            own.matrices[stem] = own.matrices[stem] / 4.0
+
+
+def other_radius(own: Content, _: list[Content]) -> None:
+    scaling = own.manifest.scaling
+    assert scaling is not None
+    assert scaling.metric_radius is not None
+    radius = 1.1 * scaling.metric_radius
+    own.facts(scaling=scaling.model_copy(update={"metric_radius": radius}))
+
+
+def scaled_units(own: Content, _: list[Content]) -> None:
+    own.matrices["second_moment"] = 1.01 * own.matrices["second_moment"]
+
+
 FORGERIES: dict[str, tuple[Forgery, str]] = {
     "weights": (series(lambda f: {"weights": (*f.weights[:-1], f.weights[-1] + 1)}), LISTED),
     "fewer weights": (series(lambda f: {"weights": f.weights[:-1]}), LISTED),
@@ -224,10 +267,10 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "noise off the diagonal": (scaled("sd_off_diagonal"), LISTED),
     "noise of another law": (other_mechanism, LISTED),
     "mechanism without a series": (pure_mechanism, LISTED),
-    "an entry": (entry(0, 1, 1 << 30), MATRIX),
-    "an entry on the diagonal": (entry(1, 1, -(1 << 30)), MATRIX),
-    "numbers of another step": (exchanged_numbers, MATRIX),
-    "sum of another step": (exchanged_sum, MATRIX),
+    "an entry": (entry(0, 1, 1 << 30), DRAWN),
+    "an entry on the diagonal": (entry(1, 1, -(1 << 30)), DRAWN),
+    "numbers of another step": (exchanged_numbers, DRAWN),
+    "sum of another step": (exchanged_sum, DRAWN),
 }
 OF_KINDS: dict[str, list[tuple[str, Forgery, str]]] = {
     "count": [("count", count(1 << 13), LISTED)],
@@ -238,6 +281,12 @@ OF_KINDS: dict[str, list[tuple[str, Forgery, str]]] = {
         ("more rows", series(lambda f: {"rows": (*f.rows[:2], f.rows[2] + 1)}), LISTED),
     ],
     "groups": [("count", count(1 << 13), LISTED)],
+    "metric": [
+        ("count", count(1 << 13), LISTED),
+        ("metric", other_metric, f"{METRIC}.npy"),
+        ("radius in the metric", other_radius, LISTED),
+        ("matrix in scaled units", scaled_units, MATRIX),
+    ],
 }
 CASES = [(kind, name, *FORGERIES[name]) for kind in KINDS for name in FORGERIES]
 CASES += [(kind, *each) for kind, cases in OF_KINDS.items() for each in cases]
@@ -275,7 +324,9 @@ def test_forged_steps_are_refused(
     finally:
         shutil.rmtree(place)
         genuine.rename(place)
-    assert named in files_of(caught.value), caught.value
+    if named == DRAWN:
+        named = f"{WHITENED}.npy" if kind == "metric" else MATRIX
+    assert files_of(caught.value) & {named, Path(named).with_suffix(".parquet").name}, caught.value
     assert "reason" not in caught.value.facts  # nothing that was not expected
 
 

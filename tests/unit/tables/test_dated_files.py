@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import pickle
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -15,9 +19,10 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.periods import first_day_in_name
 from gramercy.schemas.steps import Cumulative, StepDays
+from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
 from gramercy.tables.sums.exact_sums import Parts
-from gramercy.tables.sums.streaming import Accumulated, accumulate
+from gramercy.tables.sums.streaming import Accumulated, GramJob, accumulate
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
 
@@ -138,3 +143,36 @@ def test_weeks_of_days_are_cut_by_their_window(tmp_path: Path) -> None:
 def test_period_in_the_name_of_a_file(source: str, path: str, day: str | None) -> None:
     found = first_day_in_name(source, path)
     assert (None if found is None else found.isoformat()) == day
+
+
+@pytest.mark.parametrize("layout", ["v-{year}-{month}.csv", "{year}/{month}"])
+def test_a_folder_may_have_brackets_in_its_name(tmp_path: Path, layout: str) -> None:
+    folder = tmp_path / "a[1] b"
+    for month in (1, 2):
+        path = folder / layout.replace("{year}", "2026").replace("{month}", f"{month:02}")
+        write(path if path.suffix else path / "part.csv", month)
+    sums = read(contract(folder / layout).for_steps(monthly(), 2), 2)
+    assert [each.rows for each in sums.part_sums] == [1, 2]
+
+
+def test_files_of_any_store_have_steps() -> None:
+    store = fsspec.filesystem("memory")
+    for month in (1, 2, 3):
+        store.pipe(f"/bucket/ward=A/v-2026-{month:02}.csv", b"c0,c1,c2\n1,2,3\n" * month)
+    declared = contract("memory://bucket/*/v-{year}-{month}.csv")  # type: ignore[arg-type]
+    sums = read(declared.for_steps(monthly(), 3), 3)
+    assert [each.rows for each in sums.part_sums] == [1, 3, 5]
+
+
+def test_partitions_of_a_cluster_have_the_steps_of_their_files(tmp_path: Path) -> None:
+    for month in (1, 2, 3):
+        write(tmp_path / f"2026-{month:02}.csv", 5 * month, month)
+    selected = contract(tmp_path / "{year}-{month}.csv").for_steps(monthly(), 3)
+    source, whole = open_source(selected.source), read(selected, 3)
+    job = GramJob(selected, Unit(), LATTICE, keep_malformed=True, parts=Parts(3))
+    parts = [pickle.loads(pickle.dumps((job, part))) for part in partitions(source, 1)]
+    assert len(parts) == 3
+    total = reduce(add, (own.run(part) for own, part in parts))
+    assert [each.rows for each in total.part_sums] == [5, 10, 15]
+    for each, same in zip(total.part_sums, whole.part_sums, strict=True):
+        assert (each.gram == same.gram).all()
