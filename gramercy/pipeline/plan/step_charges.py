@@ -15,7 +15,6 @@ from gramercy.pipeline.plan.planning import Plan, make_plan
 from gramercy.schemas import families
 from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.problem import Notice
-from gramercy.schemas.steps import StepDays
 
 
 def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
@@ -26,9 +25,8 @@ def series_charge(plan: Plan, kind: str = "") -> SeriesCharge | None:
     facts, contract, request = plan.spec.cumulative, plan.contract, plan.request
     if facts is None:
         return None
-    days = facts.days(contract.window(request.version))
     dates = contract.period
-    instants = days.instants("UTC" if dates is None else dates.timezone)
+    instants = plan.spec.step_days.instants("UTC" if dates is None else dates.timezone)
     return SeriesCharge(
         series=request.series_key(contract, plan.spec.scaling),
         step=facts.step,
@@ -117,8 +115,8 @@ def missing_steps(context: Context, plan: Plan) -> list[Plan]:
 
 def unpublished(plan: Plan, earlier: Sequence[Charge | None]) -> tuple[str, ...]:
     """The versions of the steps before that of a plan that are not published, oldest first."""
-    days = _days(plan)
-    charges = zip(days.labels if days else (), earlier, strict=False)
+    labels = plan.spec.step_days.labels if earlier else ()
+    charges = zip(labels, earlier, strict=False)
     return tuple(label for label, each in charges if each is None or not each.is_published)
 
 
@@ -175,8 +173,3 @@ def series_charges(ledger: Ledger, plan: Plan) -> tuple[Charge, ...]:
     if series is None:
         return ()
     return ledger.series_charges(plan.contract, plan.request.version, series)
-
-
-def _days(plan: Plan) -> StepDays | None:
-    facts = plan.spec.cumulative
-    return None if facts is None else facts.days(plan.contract.window(plan.request.version))

@@ -116,9 +116,8 @@ def _public_rows(
         if not charge.state.was_published or not context.archive.contains(folder):
             continue
         stated = read_release_manifest(folder).cumulative
-        days = facts.days(plan.contract.window(plan.request.version))
         fixed = stated.rows if stated else ()
-        for label, rows, declared in zip(days.labels, found, fixed, strict=False):
+        for label, rows, declared in zip(plan.spec.step_days.labels, found, fixed, strict=False):
             if rows != declared:
                 raise families.ROW_COUNT(
                     "Step {step} has {rows} rows in the table, but {release} states {declared}.",
@@ -141,8 +140,7 @@ def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, 
     facts = plan.spec.cumulative
     if facts is None:
         return {}
-    days = facts.days(plan.contract.window(plan.request.version))
-    found = dict(zip(days.labels, _exact_rows(facts.step, sums), strict=False))
+    found = dict(zip(plan.spec.step_days.labels, _exact_rows(facts.step, sums), strict=False))
     last = dict[str, int]()
     for charge in series_charges(context.ledger, plan):
         record = internal_record.read_record(context.home, plan.contract.id, charge.release)

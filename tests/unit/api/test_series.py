@@ -15,7 +15,7 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
-from gramercy.archive.bundles.steps import last_steps, sum_up_to
+from gramercy.archive.bundles.steps import window
 from gramercy.archive.listing.contents import Contents
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
@@ -339,14 +339,15 @@ def steps_of(seed: int, **changes: Any) -> list[ReleaseBundle]:
     return series_bundles(tables, stream, STEPS, dataset=FACTS, **changes)
 
 
-def window(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
-    return last_steps(bundles[last - 1], bundles[last - steps - 1], denoise)
+def window_of(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
+    named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
+    return window(bundles[last - 1], last - steps, last, lambda each: named[each.release], denoise)
 
 
 @pytest.mark.parametrize("neighbours", [*Neighbours])
 def test_windows_of_public_and_private_sizes(neighbours: Neighbours) -> None:
     bundles = steps_of(1, neighbours=neighbours)
-    facts = window(bundles, 12, 4).manifest
+    facts = window_of(bundles, 12, 4).manifest
     if neighbours.count_is_public:
         assert (facts.rows.observed, facts.rows.sd) == (4 * PER_STEP, 0)
     else:
@@ -358,19 +359,16 @@ def test_an_exchanged_step_is_refused() -> None:
     bundles, others = steps_of(1), steps_of(2)
     named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
     last = bundles[-1]
-    assert sum_up_to(last, 4, lambda each: named[each.release], denoise) is bundles[3]
+    assert window(last, 0, 4, lambda each: named[each.release], denoise) is bundles[3]
     for exchanged in (bundles[4], others[3]):
         with raises(families.CONTRADICTION, release="toy/w12"):
-            sum_up_to(last, 4, lambda _, wrong=exchanged: wrong, denoise)
+            window(last, 0, 4, lambda _, wrong=exchanged: wrong, denoise)
     facts = last.manifest.cumulative
     assert facts is not None
     short = facts.model_copy(update={"earlier": facts.earlier[:2]})
     cut = replace(last, manifest=last.manifest.model_copy(update={"cumulative": short}))
     with raises(families.CONTRADICTION, release="toy/w12"):
-        sum_up_to(cut, 4, lambda each: named[each.release], denoise)
-    for earlier in (others[3], last):
-        with raises(families.CONTRADICTION, release="toy/w12"):
-            last_steps(last, earlier, denoise)
+        window(cut, 0, 4, lambda each: named[each.release], denoise)
 
 
 def test_groups_of_last_steps() -> None:
@@ -379,7 +377,7 @@ def test_groups_of_last_steps() -> None:
     tables = [stream.normal(means[:, None, None], 1, (3, PER_STEP, 3)) for _ in range(STEPS)]
     rows = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=10**5)
     bundles = series_bundles(tables, stream, STEPS, dataset=rows, **GROUPED)
-    found = window(bundles, 12, 4)
+    found = window_of(bundles, 12, 4)
     assert [each.level for each in found.groups] == ["1", "2", OTHER]
     for k, mean in enumerate(means):
         own = found.of_group(k)
@@ -399,7 +397,7 @@ def test_intervals_of_windows_and_of_their_differences_cover() -> None:
     covered, same, p_values = list[Any](), list[Any](), list[Any]()
     for seed in range(100, 140):
         bundles = steps_of(seed)
-        evidences = [window(bundles, last, 3).evidence for last in (6, 9, 12)]
+        evidences = [window_of(bundles, last, 3).evidence for last in (6, 9, 12)]
         for each in evidences:
             found = measure(each)
             covered.append((found.lower <= truth) & (truth <= found.upper))
@@ -414,7 +412,7 @@ def test_intervals_of_windows_and_of_their_differences_cover() -> None:
 
 def test_noise_of_neighbouring_windows_is_correlated() -> None:
     bundles = steps_of(3)
-    first, second = (window(bundles, last, 1).evidence for last in (11, 12))
+    first, second = (window_of(bundles, last, 1).evidence for last in (11, 12))
     found = differences(first, second)
     separate = np.hypot(measure(first).standard_error, measure(second).standard_error)
     ratio = found["standard_error"] / separate
