@@ -12,16 +12,11 @@ from typing import Any
 from gramercy.archive.bundles.bundle_kinds import read_release_manifest
 from gramercy.archive.bundles.encoded_file import Encoded, read_encoded
 from gramercy.archive.seal.bundle import check
-from gramercy.ledger import Charge
+from gramercy.ledger import check_before
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import (
-    earlier_charges,
-    series_charges,
-    step_is_spent,
-    times_drawn,
-)
+from gramercy.pipeline.plan.step_charges import charged_series, earlier_charges
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
@@ -50,16 +45,16 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         raise wordings.sums_not_as_planned()
     check_continues(context, plan)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
-    for charge in earlier_charges(context.ledger, plan):
-        if charge is None or not charge.is_published:
-            raise _not_published(plan, charge)
+    charges = earlier_charges(context.ledger, plan)
+    check_before(plan.contract.id, plan.request.version, charges)
+    for charge in filter(None, charges):
         folder = context.archive.release(plan.contract.id, charge.release)
         if check(folder) != charge.sha256:
             raise wordings.bundle_replaced(context.archive.display_path(folder))
         earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
         published.append(read_encoded(folder, read_release_manifest(folder)))
     update = {
-        "draws": times_drawn(context.ledger, plan),
+        "draws": charged_series(context.ledger, plan).draws(facts.step),
         "earlier": tuple(earlier),
         "rows": _public_rows(context, plan, facts, data.sums),
     }
@@ -80,6 +75,8 @@ def check_continues(context: Context, plan: Plan) -> None:
     folder = context.archive.release(plan.contract.id, published[-1])
     earlier, spec = read_release_manifest(folder), plan.spec
     changed = [key for key in SHARED_BY_STEPS if getattr(spec, key) != getattr(earlier, key)]
+    if spec.dataset.curator != earlier.dataset.curator:
+        changed.append("curator")
     own, other = plan.mechanism.lattice, earlier.calibration.lattice
     if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
         changed.append("rows")
@@ -87,12 +84,14 @@ def check_continues(context: Context, plan: Plan) -> None:
         raise families.TERMS(
             "{version} continues the series of {release}, which was published with other facts: "
             "{changed}.",
-            "Restore them in the contract: its 'rows' was {rows}. All steps of a series have the "
-            "same rows of whole numbers, from which sums are decoded.",
+            "Restore them in the contract: its 'rows' was {rows}, and its 'curator' '{curator}'. "
+            "All steps of a series have the same rows of whole numbers, from which sums are "
+            "decoded, and one curator.",
             version=plan.request.version,
             release=f"{plan.contract.id}/{published[-1]}",
             changed=tuple(changed),
             rows=earlier.dataset.rows,
+            curator=earlier.dataset.curator,
         )
 
 
@@ -111,7 +110,7 @@ def _public_rows(
     if not plan.contract.neighbours.count_is_public:
         return ()
     found = _exact_rows(facts.step, sums)
-    for charge in series_charges(context.ledger, plan):
+    for charge in charged_series(context.ledger, plan).charges:
         folder = context.archive.release(plan.contract.id, charge.release)
         if not charge.state.was_published or not context.archive.contains(folder):
             continue
@@ -142,20 +141,10 @@ def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, 
         return {}
     found = dict(zip(plan.spec.step_days.labels, _exact_rows(facts.step, sums), strict=False))
     last = dict[str, int]()
-    for charge in series_charges(context.ledger, plan):
+    for charge in charged_series(context.ledger, plan).charges:
         record = internal_record.read_record(context.home, plan.contract.id, charge.release)
         last |= record.get("rows_of_steps", {})
     changed = {
         label: [last[label], rows] for label, rows in found.items() if last.get(label, rows) != rows
     }
     return {"rows_of_steps": found, "changed_steps": changed}
-
-
-def _not_published(plan: Plan, charge: Charge | None) -> Exception:
-    if charge is not None and charge.state.is_closed:
-        return step_is_spent(plan, charge)
-    return families.PERIOD(
-        "A step before {version} is not published.",
-        "Run 'gramercy release' with the same request: it publishes the steps in order.",
-        version=plan.request.version,
-    )

@@ -15,7 +15,7 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.archive.bundles.bundle_kinds import ReleaseBundle, read_release
-from gramercy.archive.bundles.steps import window
+from gramercy.archive.bundles.steps import window as decoded_window
 from gramercy.archive.listing.contents import Contents
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
@@ -341,7 +341,9 @@ def steps_of(seed: int, **changes: Any) -> list[ReleaseBundle]:
 
 def window_of(bundles: list[ReleaseBundle], last: int, steps: int) -> ReleaseBundle:
     named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
-    return window(bundles[last - 1], last - steps, last, lambda each: named[each.release], denoise)
+    return decoded_window(
+        bundles[last - 1], last - steps, last, lambda each: named[each.release], denoise
+    )
 
 
 @pytest.mark.parametrize("neighbours", [*Neighbours])
@@ -359,16 +361,16 @@ def test_an_exchanged_step_is_refused() -> None:
     bundles, others = steps_of(1), steps_of(2)
     named = {f"w{k}": each for k, each in enumerate(bundles, 1)}
     last = bundles[-1]
-    assert window(last, 0, 4, lambda each: named[each.release], denoise) is bundles[3]
+    assert decoded_window(last, 0, 4, lambda each: named[each.release], denoise) is bundles[3]
     for exchanged in (bundles[4], others[3]):
         with raises(families.CONTRADICTION, release="toy/w12"):
-            window(last, 0, 4, lambda _, wrong=exchanged: wrong, denoise)
+            decoded_window(last, 0, 4, lambda _, wrong=exchanged: wrong, denoise)
     facts = last.manifest.cumulative
     assert facts is not None
     short = facts.model_copy(update={"earlier": facts.earlier[:2]})
     cut = replace(last, manifest=last.manifest.model_copy(update={"cumulative": short}))
     with raises(families.CONTRADICTION, release="toy/w12"):
-        window(cut, 0, 4, lambda each: named[each.release], denoise)
+        decoded_window(cut, 0, 4, lambda each: named[each.release], denoise)
 
 
 def test_groups_of_last_steps() -> None:

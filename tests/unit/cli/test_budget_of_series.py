@@ -58,5 +58,5 @@ def test_history_states_the_epsilon_of_the_series(
     assert counted_charges(timeline.events) == "2 charges and 2 included steps"
     page = tmp_path / "history.html"
     _, out, _ = run_command("history", "toy", "--page", page, capsys=capsys)
-    for text in (out, page.read_text()):
-        assert text.count(f"in the charge of {FIRST}") == 2
+    assert out.count(f"in the charge of {FIRST}") == 2
+    assert page.read_text().count(">included<") == 2

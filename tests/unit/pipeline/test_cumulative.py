@@ -392,5 +392,8 @@ def test_a_step_with_other_whole_numbers_is_refused_before_its_charge(tmp_path: 
     sums = accumulate(second)
     with raises(families.TERMS, changed=("rows",)):
         publish(context, second, sums)
+    other = planned(written(tmp_path, "2026-Q1-02", table, contract=few | {"curator": "B"}, **keys))
+    with raises(families.TERMS, changed=("curator",)):
+        replay(context, other)
     assert len(context.ledger.charges("toy")) == 1
     catch_up(written(tmp_path, "2026-Q1-02", table, contract=few | {"rows": 1000}, **keys))

@@ -27,7 +27,7 @@ from gramercy.archive.bundles.bundle_kinds import (
     stems,
     write_release,
 )
-from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, write_encoded
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, decode, write_encoded
 from gramercy.archive.bundles.number_files import GroupMatrices
 from gramercy.archive.seal.bundle import seal
 from gramercy.common.prefix_sums import UNIT, PrefixSums
@@ -35,7 +35,6 @@ from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.publish.attachments import withdraw
-from gramercy.pipeline.publish.drawing import decode
 from gramercy.pipeline.verify.verification import verify_release
 from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
@@ -509,7 +508,7 @@ def test_numbers_that_are_no_sums_of_squares_are_refused(copied: list[Path]) -> 
         "negative": zeros - UNIT * large * np.eye(len(zeros), dtype=int).astype(object) // 2,
         "longer rows": part.matrix + UNIT * large * np.eye(len(zeros), dtype=int).astype(object),
     }.items():
-        sums, _ = decode(mechanism, PrefixSums(3), [[replace(part, matrix=matrix)]])
+        sums, _ = decode(PrefixSums(3), mechanism.lattice.divisor, [[replace(part, matrix=matrix)]])
         own = replace(content, encoded=[replace(part, matrix=matrix)])
         raw = sums[0] / content.manifest.rows.value
         law, bound = content.manifest.noise, content.manifest.trace_bound
