@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from gramercy.estimators.pooling.common_units import shares_present
 from gramercy.estimators.series_steps import may_share_rows, same_series
@@ -96,11 +97,10 @@ def _tables(
         facts = each.dataset
         of_tables.setdefault((facts.curator, facts.id, facts.version), []).append(k)
     for of_table in of_tables.values():
-        for k, each in enumerate(of_table):
-            for other in of_table[:k]:
-                # Also of one version: that of a step need not have all of its rows.
-                if may_share_rows(releases[other][1], releases[each][1]):
-                    raise _rows_are_needed(releases[other][0], releases[each][0])
+        for first, other in combinations(of_table, 2):
+            # Also of one version: that of a step need not have all of its rows.
+            if may_share_rows(releases[first][1], releases[other][1]):
+                raise _rows_are_needed(releases[first][0], releases[other][0])
     of_datasets: dict[tuple[str, str], list[int]] = {}
     for (curator, dataset, _), (first, *_others) in of_tables.items():
         versions = of_datasets.setdefault((curator, dataset), [])
