@@ -331,8 +331,8 @@ class ReleaseSpec(Model):
         if self.cumulative is None:
             return None
         facts = self.model_dump(mode="json", include={*SHARED_BY_STEPS})
-        own = [self.dataset.id, self.dataset.curator, *map(str, self.cumulative.starts)]
-        return digest([*own, facts])
+        own, series = [self.dataset.id, self.dataset.curator], self.cumulative
+        return digest([*own, series.lag, *map(str, series.starts), facts])
 
     @property
     def step_days(self) -> StepDays:

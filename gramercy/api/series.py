@@ -11,7 +11,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import describe_release
-from gramercy.archive.listing.contents import ListedRelease
+from gramercy.archive.listing.contents import ListedRelease, newest_step
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -224,11 +224,10 @@ class Series(Mapping[str, Release]):
 def _newest_step(
     archive: Archive, releases: Sequence[ListedRelease], window: str | None
 ) -> ReleaseManifest:
-    """The facts of the newest step that was not withdrawn."""
-    for each in reversed(releases):
-        is_step = each.facts.step is not None and each.withdrawn is None
-        if is_step and window in (None, each.facts.period):
-            return describe_release(archive, *each.key).manifest
+    """The facts of the last step of the newest series; see `newest_step`."""
+    newest = newest_step(each for each in releases if window in (None, each.facts.period))
+    if newest is not None:
+        return describe_release(archive, *newest.key).manifest
     dataset = releases[0].facts.dataset.id
     raise families.PERIOD(
         "'{dataset}' has no release of a cumulative series{of_window}.",

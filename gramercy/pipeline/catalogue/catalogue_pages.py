@@ -33,7 +33,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
 from gramercy.archive.bundles.steps import window
-from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
+from gramercy.archive.listing.contents import ListedRelease, newest_of_periods, newest_step
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
     PartMissingError,
@@ -79,7 +79,6 @@ from gramercy.reports.period_series import PeriodSeries, StepSeries
 from gramercy.reports.release_comparison import ReleaseComparison, compare_releases
 from gramercy.schemas.errors import BundleError, GramercyError, Invalid, RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import CumulativeFacts
 from gramercy.schemas.ledger_history import Anchor, Timeline
 from gramercy.schemas.listing import (
     LISTING_FORMAT,
@@ -345,31 +344,24 @@ def step_series(
     archive: Archive, releases: Sequence[ListedRelease], timelines: Sequence[Timeline]
 ) -> StepSeries | None:
     """The last steps of the newest cumulative series; None without one."""
-    valid = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
-    if not valid:
-        return None
     with contextlib.suppress(BundleError), archive.rewrite_paths_in_errors():
-        facts = describe_release(archive, *valid[-1].key).manifest
-        if facts.cumulative is not None:
-            return _steps_of(archive, facts, facts.cumulative, timelines)
+        if (newest := newest_step(releases)) is not None:
+            return _steps_of(archive, describe_release(archive, *newest.key).manifest, timelines)
     return None
 
 
 def _steps_of(
-    archive: Archive,
-    facts: ReleaseManifest,
-    newest: CumulativeFacts,
-    timelines: Sequence[Timeline],
-) -> StepSeries:
-    releases, missing = (
-        facts.releases_of_steps,
-        facts.overdue_steps(datetime.datetime.now(datetime.UTC)),
-    )
+    archive: Archive, facts: ReleaseManifest, timelines: Sequence[Timeline]
+) -> StepSeries | None:
+    if facts.cumulative is None:
+        return None
+    releases = facts.releases_of_steps
+    missing = facts.overdue_steps(datetime.datetime.now(datetime.UTC))
     charges = [event.charge for timeline in timelines for event in timeline.events]
     spent = {each.version for each in charges if each is not None and each.state.is_closed}
     omitted = max(len(releases) - _SHOWN_STEPS, 0)
     series = StepSeries(
-        step=newest,
+        step=facts.cumulative,
         releases=dict([*releases.items()][omitted:]),
         omitted=omitted,
         missing=missing,

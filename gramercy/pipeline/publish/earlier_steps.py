@@ -75,18 +75,17 @@ def check_continues(context: Context, plan: Plan) -> None:
     folder = context.archive.release(plan.contract.id, published[-1])
     earlier, spec = read_release_manifest(folder), plan.spec
     changed = [key for key in SHARED_BY_STEPS if getattr(spec, key) != getattr(earlier, key)]
-    if spec.dataset.curator != earlier.dataset.curator:
-        changed.append("curator")
     own, other = plan.mechanism.lattice, earlier.calibration.lattice
     if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
         changed.append("rows")
+    if spec.dataset.curator != earlier.dataset.curator:  # by which analysts know the data set
+        changed.append("curator")
     if changed:
         raise families.TERMS(
             "{version} continues the series of {release}, which was published with other facts: "
             "{changed}.",
-            "Restore them in the contract: its 'rows' was {rows}, and its 'curator' '{curator}'. "
-            "All steps of a series have the same rows of whole numbers, from which sums are "
-            "decoded, and one curator.",
+            "Restore them in the contract: its 'rows' was {rows}, and its 'curator' {curator}. All "
+            "steps of a series have the same rows of whole numbers, from which sums are decoded.",
             version=plan.request.version,
             release=f"{plan.contract.id}/{published[-1]}",
             changed=tuple(changed),
