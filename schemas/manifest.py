@@ -337,8 +337,8 @@ class ReleaseSpec(Model):
             return None
         facts = self.model_dump(mode="json", include=_OF_SERIES)
         window = None if self.period is None else self.period.label
-        own = [self.dataset.id, self.dataset.curator, window, *map(str, self.cumulative.starts)]
-        return digest([*own, facts])
+        own, days = [self.dataset.id, self.dataset.curator, window], self.cumulative.starts
+        return digest([*own, self.cumulative.lag, *map(str, days), facts])
 
     @property
     def publishes_noisy_count(self) -> bool:

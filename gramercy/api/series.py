@@ -12,7 +12,7 @@ import pandas as pd
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
 from gramercy.archive.bundles.bundle_kinds import describe_release
-from gramercy.archive.listing.contents import ListedRelease
+from gramercy.archive.listing.contents import ListedRelease, newest_step
 from gramercy.archive.store.archive import Archive
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas import families, wordings
@@ -239,13 +239,11 @@ class Series(Mapping[str, Release]):
 def _newest_step(
     archive: Archive, releases: Sequence[ListedRelease], window: str | None
 ) -> tuple[ReleaseManifest, CumulativeFacts]:
-    """The facts of the newest step that was not withdrawn, and of its series."""
-    for each in reversed(releases):
-        is_step = each.facts.step is not None and each.withdrawn is None
-        if is_step and window in (None, each.facts.period):
-            facts = describe_release(archive, *each.key).manifest
-            if facts.cumulative is not None:
-                return facts, facts.cumulative
+    """The facts of the last step of the newest series; see `newest_step`."""
+    of_window = [each for each in releases if window in (None, each.facts.period)]
+    facts = newest_step(of_window, lambda each: describe_release(archive, *each.key).manifest)
+    if facts is not None and facts.cumulative is not None:
+        return facts, facts.cumulative
     dataset = releases[0].facts.dataset.id
     raise families.PERIOD(
         "'{dataset}' has no release of a cumulative series{of_window}.",

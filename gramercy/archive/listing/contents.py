@@ -25,6 +25,7 @@ from gramercy.archive.store.layout import LISTING_FILE, in_release_order
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListedFacts, ListingEntry, ListingRoot
+from gramercy.schemas.manifest import ReleaseManifest
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
     Only releases with a second moment that were not withdrawn; oldest first in `releases`. Of each
     period it is the newest with the columns that most periods have (of several such sets of
     columns, those of the newest release), so that the periods can be compared and pooled. A period
-    without these columns has its newest release.
+    without these columns has its newest release. Of a cumulative series it is the last step.
     """
     usable = [
         each
@@ -83,7 +84,48 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
     usual = max(periods, key=lambda names: len(periods[names]), default=())
     newest = {each.facts.period: each for each in usable}
     newest |= {each.facts.period: each for each in usable if tuple(each.facts.names) == usual}
-    return {label: newest[label] for label in sorted(filter(None, newest))}
+    last = {label: next(_from_last_step(usable, newest[label])) for label in newest}
+    return {label: last[label] for label in sorted(filter(None, last))}
+
+
+def newest_step(
+    releases: Iterable[ListedRelease], facts_of: Callable[[ListedRelease], ReleaseManifest]
+) -> ReleaseManifest | None:
+    """The facts of the last step of the cumulative series that was continued last; None without.
+
+    It need not be the newest release: a step that is drawn again is published after later ones.
+    Only steps that were not withdrawn; oldest first in `releases`.
+    """
+    steps = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
+    if not steps:
+        return None
+    facts = facts_of(steps[-1])
+    candidates = map(facts_of, _from_last_step(steps, steps[-1]))
+    return next((each for each in candidates if each.series == facts.series), facts)
+
+
+def _from_last_step(
+    releases: Sequence[ListedRelease], newest: ListedRelease
+) -> Iterator[ListedRelease]:
+    """The releases that may be later steps of the series of a release, the last first; and it."""
+    own = newest.facts.step
+    later = [
+        (each.facts.step.step, k, each)
+        for k, each in enumerate(releases)
+        if own is not None
+        and each.facts.step is not None
+        and each.facts.step.step > own.step
+        and _of_series(each.facts) == _of_series(newest.facts)
+    ]
+    yield from (each for *_, each in sorted(later, key=lambda line: line[:2], reverse=True))
+    yield newest
+
+
+def _of_series(facts: ListedFacts) -> tuple[object, ...]:
+    """What all steps of a series have in common, as far as it is listed."""
+    step = facts.step
+    days = (0, None) if step is None else (step.steps, step.first_day)
+    return facts.period, facts.mechanism, facts.normalisation, tuple(facts.names), *days
 
 
 _ATTEMPTS = 3

@@ -34,7 +34,7 @@ from gramercy.archive.bundles.bundle_kinds import (
 from gramercy.archive.bundles.card import file_description
 from gramercy.archive.bundles.package import DESCRIPTOR, read_manifest
 from gramercy.archive.bundles.steps import last_steps, sum_up_to
-from gramercy.archive.listing.contents import ListedRelease, newest_of_periods
+from gramercy.archive.listing.contents import ListedRelease, newest_of_periods, newest_step
 from gramercy.archive.listing.signed_listing import (
     NEWEST,
     PartMissingError,
@@ -346,12 +346,9 @@ def step_series(
     archive: Archive, releases: Sequence[ListedRelease], timelines: Sequence[Timeline]
 ) -> StepSeries | None:
     """The last steps of the newest cumulative series; None without one."""
-    valid = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
-    if not valid:
-        return None
     with contextlib.suppress(BundleError), archive.rewrite_paths_in_errors():
-        facts = describe_release(archive, *valid[-1].key).manifest
-        if facts.cumulative is not None:
+        facts = newest_step(releases, lambda each: describe_release(archive, *each.key).manifest)
+        if facts is not None and facts.cumulative is not None:
             return _steps_of(archive, facts, facts.cumulative, timelines)
     return None
 

@@ -87,16 +87,19 @@ def check_continues(context: Context, plan: Plan) -> ReleaseManifest | None:
     own, other = plan.mechanism.lattice, earlier.calibration.lattice
     if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
         changed.append("rows")
+    if spec.dataset.curator != earlier.dataset.curator:  # by which analysts know the data set
+        changed.append("curator")
     if changed:
         raise families.TERMS(
             "{version} continues the series of {release}, which was published with other facts: "
             "{changed}.",
-            "Restore them in the contract: its 'rows' was {rows}. All steps of a series have the "
-            "same rows of whole numbers, from which sums are decoded.",
+            "Restore them in the contract: its 'rows' was {rows}, and its 'curator' {curator}. All "
+            "steps of a series have the same rows of whole numbers, from which sums are decoded.",
             version=plan.request.version,
             release=f"{plan.contract.id}/{published[-1]}",
             changed=tuple(changed),
             rows=earlier.dataset.rows,
+            curator=earlier.dataset.curator,
         )
     return earlier
 

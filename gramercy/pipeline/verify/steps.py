@@ -176,7 +176,9 @@ class _Step:
     def of(cls, facts: ReleaseManifest) -> _Step:
         own, stated = _series(facts), facts.model_dump(mode="json")
         series = stated["cumulative"]
-        shared = [stated.get(key) for key in SHARED_BY_STEPS] + [series["every"], series["starts"]]
+        shared = [stated.get(key) for key in SHARED_BY_STEPS]
+        shared += [series[key] for key in ("every", "lag", "starts")]
+        shared += [facts.dataset.id, facts.dataset.curator]
         lattice = stated["calibration"]["lattice"]
         earlier = tuple(sys.intern(each.sha256) for each in own.earlier)
         return cls(own.step, digest([shared, lattice]), own.rows, own.draws, earlier)

@@ -21,7 +21,7 @@ from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_comparison import differences, measure, over_time
 from gramercy.mechanisms.sampling import sampler
-from gramercy.pipeline.catalogue.catalogue_pages import step_series
+from gramercy.pipeline.catalogue.catalogue_pages import step_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw
 from gramercy.pipeline.publish.charging import publish
@@ -242,13 +242,42 @@ def test_a_step_is_not_compared_with_a_release_of_its_rows(tmp_path: Path) -> No
             "mechanism": {"name": "gaussian", "epsilon": 0.5, "delta": 1e-7},
         }
         run_release(write_request(tmp_path, request={**plain, "normalisation": CLIP}, **QUARTERLY))
-        step, whole = gramercy.open(home / "archive").values()
-        with raises(families.COMPARISON, dataset="toy"):
-            step.compare(whole)
-        with raises(families.COMPARISON, dataset="toy"):
-            whole.compare(step.last(1))
-        with raises(families.POOL):
-            gramercy.pool([step, whole])
+        # The version of a step does not make it a release of the rows of that step.
+        alike = {**plain, "version": "2026-Q1-01", "normalisation": CLIP}
+        run_release(write_request(tmp_path, request=alike, **QUARTERLY))
+        step, *others = gramercy.open(home / "archive").values()
+        for whole in others:
+            with raises(families.COMPARISON, dataset="toy"):
+                step.compare(whole)
+            with raises(families.COMPARISON, dataset="toy"):
+                whole.compare(step.last(1))
+            with raises(families.POOL, first=step.id, other=whole.id):
+                gramercy.pool([step, whole])
+
+
+@pytest.mark.slow
+def test_a_series_has_all_its_steps_when_an_earlier_one_is_drawn_again(tmp_path: Path) -> None:
+    """It is the newest release then, but not the last step; another series is another one."""
+    table, context = visits(), Context.default()
+
+    def step(version: str, **keys: Any) -> ReleaseBundle:
+        *_, last = catch_up(written(tmp_path, version, table, normalisation=CLIP, **keys))
+        return last
+
+    first, third = step("2026-Q1-01"), step("2026-Q1-03")
+    withdraw(context, "toy", first.manifest.release, "wrong file")
+    again = planned(written(tmp_path, "2026-Q1-01", table, normalisation=CLIP))
+    again = again.with_new_charge(first.manifest.release)
+    publish(context, again, accumulate(again))
+    write_site(context)
+    catalogue = gramercy.open(context.archive.root)
+    assert [*catalogue.series("toy")] == ["2026-Q1-01", "2026-Q1-02", "2026-Q1-03"]
+    assert catalogue.periods("toy")["2026-Q1"].manifest.release == third.manifest.release
+    page = step_series(context.archive, Contents(context.archive).list_all(), [])
+    assert page is not None
+    assert page.step.step == 3
+    step("2026-Q1-02", mechanism={**MECHANISM, "epsilon": 0.5})
+    assert [*gramercy.open(context.archive.root).series("toy")] == ["2026-Q1-01", "2026-Q1-02"]
 
 
 @pytest.mark.slow

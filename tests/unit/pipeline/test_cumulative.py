@@ -394,3 +394,36 @@ def test_a_step_with_other_whole_numbers_is_refused_before_its_charge(tmp_path: 
         publish(context, second, sums)
     assert len(context.ledger.charges("toy")) == 1
     catch_up(written(tmp_path, "2026-Q1-02", table, contract=few | {"rows": 1000}, **keys))
+
+
+@pytest.mark.usefixtures("seeded")
+def test_a_step_of_another_curator_is_refused_before_its_charge(tmp_path: Path) -> None:
+    """Analysts know a data set by it: its steps would be those of two tables."""
+    table, context = visits(), Context.default()
+    (first,) = catch_up(written(tmp_path, "2026-Q1-01", table))
+    other = {"contract": {"curator": "Another office"}}
+    with raises(families.TERMS, changed=("curator",), curator=first.manifest.dataset.curator):
+        replay(context, planned(written(tmp_path, "2026-Q1-02", table, **other)))
+    assert len(context.ledger.charges("toy")) == 1
+    catch_up(written(tmp_path, "2026-Q1-02", table, contract={"title": "Another title"}))
+
+
+@pytest.mark.usefixtures("seeded")
+def test_series_that_differ_in_lag_alone_are_two_series(tmp_path: Path) -> None:
+    """Their noise is independent."""
+    table, keys = visits(), {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}}
+    bundles = [
+        catch_up(written(tmp_path, "2026-Q1-01", table, cumulative=series, **keys))[0]
+        for series in ({"every": "month"}, {"every": "month", "lag": 3})
+    ]
+    assert len({each.manifest.series for each in bundles}) == 2
+
+
+@pytest.mark.parametrize("normalisation", ["unit", CLIP], ids=["unit", "clip"])
+@pytest.mark.usefixtures("seeded")
+def test_steps_without_rows_are_published(tmp_path: Path, normalisation: Any) -> None:
+    """Under replace-one as well, where their numbers of rows, 0, are public."""
+    table = visits()[months(visits()) == 3]
+    keys = {"normalisation": normalisation, "contract": {"neighbours": "replace-one"}}
+    *_, third = catch_up(written(tmp_path, "2026-Q1-03", table, **keys))
+    assert third.manifest.cumulative.rows == (0, 0, len(table))
