@@ -20,7 +20,6 @@ from gramercy.archive.listing.contents import Contents
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.table_comparison import differences, measure, over_time
-from gramercy.mechanisms.sampling import sampler
 from gramercy.pipeline.catalogue.catalogue_pages import step_series, write_site
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.publish.attachments import withdraw
@@ -29,6 +28,7 @@ from gramercy.pipeline.publish.private_table import accumulate
 from gramercy.schemas import families
 from gramercy.schemas.facts import OTHER, DatasetFacts
 from gramercy.schemas.neighbours import Neighbours
+from tests.support.cumulative import QUARTERLY, seed_noise, visits
 from tests.support.factories import (
     MECHANISM,
     home_at,
@@ -42,11 +42,9 @@ from tests.support.problems import raises
 from tests.support.steps import GROUPED, series_bundles
 from tests.unit.pipeline.test_cumulative import (
     CLIP,
-    QUARTERLY,
     catch_up,
     months,
     planned,
-    visits,
     written,
 )
 
@@ -58,13 +56,8 @@ ROWS = 6000
 def quarter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An archive with the three months of a quarter, and a release of a table of its own."""
     folder = tmp_path_factory.mktemp("quarter")
-    stream = np.random.default_rng(5)
-
-    def rounded(scale: float, size: int) -> Any:
-        return np.rint(scale * stream.standard_normal(size)).astype(np.int64)
-
     with home_at(folder / "home") as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampler, "rounded_gaussian", rounded)
+        seed_noise(patch)
         catch_up(written(folder, "2026-Q1-03", visits(ROWS), normalisation=CLIP))
         yield home / "archive"
 

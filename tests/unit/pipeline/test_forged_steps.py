@@ -40,9 +40,9 @@ from gramercy.schemas import families
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.steps import Cumulative
+from tests.support.cumulative import QUARTERLY, draw_again, publish_steps, seed_noise, write_visits
 from tests.support.factories import contract_facts, home_at, run_release, write_request
 from tests.support.problems import like, raises
-from tests.support.published_steps import QUARTERLY, draw_again, publish_steps, write_visits
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     for kind, (contract, request) in {**KINDS, "other": KINDS["count"]}.items():
         files = folder / kind / "files"
         files.mkdir(parents=True)
-        with home_at(folder / kind / "home"):
+        with home_at(folder / kind / "home"), pytest.MonkeyPatch.context() as patch:
+            seed_noise(patch)  # which decides whether the metric is used
             archive = Context.default().archive
             if kind == "metric":  # in which the rows of all steps are clipped
                 write_visits(files / "table.csv", ROWS)
