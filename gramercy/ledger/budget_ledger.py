@@ -262,13 +262,14 @@ class Ledger:
     def accounts(self) -> dict[str, DatasetAccounts]:
         """Budgets, totals and numbers of charges of all data sets, by their ids.
 
-        Charges are only counted, so that memory does not grow with them; raises as above.
+        Charges are only counted, so that memory does not grow with them; raises as above. Steps
+        that the charge of their series includes are not counted.
         """
         with self._reading() as db:
             changes = _budgets(db)
             statements = _statements(db, changes)
             count = select(entries.c.dataset, entries.c.window, func.count())
-            count = count.where(entries.c.kind == ChargeState.RESERVED.value).group_by(
+            count = count.where(*journal.is_charged_alone()).group_by(
                 entries.c.dataset, entries.c.window
             )
             charged: dict[str, dict[str, int]] = {}

@@ -110,6 +110,12 @@ def is_charge(dataset: str) -> Conditions:
     return entries.c.dataset == dataset, entries.c.kind == ChargeState.RESERVED.value
 
 
+def is_charged_alone() -> Conditions:
+    """Conditions that select charges, without the steps that the charge of a series includes."""
+    included = entries.c.facts.contains('"included":"') & ~entries.c.facts.contains('"included":""')
+    return entries.c.kind == ChargeState.RESERVED.value, ~included
+
+
 def has_budget(dataset: str) -> Conditions:
     """Conditions that select the entries of a data set's budgets, the registered one first."""
     return entries.c.dataset == dataset, entries.c.kind.in_(BUDGET_KINDS)

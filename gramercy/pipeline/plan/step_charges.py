@@ -161,8 +161,9 @@ def withdrawal_of_step(ledger: Ledger, dataset: str, release: str) -> Notice | N
     return families.WITHDRAWN(
         "Without {release} no later step of its series can be published until it is drawn again, "
         "which is charged. Releases that were decoded from it: {decoded}.",
-        "Withdraw those as well if what is wrong is in them, too. 'gramercy release REQUEST "
-        "--period {version} --new-charge' draws it again: it shows the charge, and asks.",
+        "Drawing it again repairs this step alone: withdraw later steps that read what is wrong as "
+        "well, and draw all of them again, the oldest first. 'gramercy release REQUEST --period "
+        "{version} --new-charge' shows the charge, and asks.",
         release=release,
         decoded=tuple(decoded) or ("none",),
         version=charges[numbers[release]].version,
