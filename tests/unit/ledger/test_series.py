@@ -117,7 +117,7 @@ def test_steps_are_charged_in_order(ledger: Ledger) -> None:
         charge_step(ledger, step_of(3))
 
 
-@pytest.mark.parametrize("state", set(ChargeState) - {ChargeState.PUBLISHED})
+@pytest.mark.parametrize("state", sorted({*ChargeState} - {ChargeState.PUBLISHED}))
 def test_a_step_needs_all_before_it_to_be_published(ledger: Ledger, state: ChargeState) -> None:
     publish_steps(ledger, 1)
     release = charge_step(ledger, step_of(2)).release
