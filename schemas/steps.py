@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from gramercy.schemas import families
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import Model
 from gramercy.schemas.periods import Per, Span, days_of, label_of
 
@@ -92,11 +93,15 @@ class Cumulative(Model):
         self.check(per)
         if per != "lifetime":
             first, last = _existing(per, window)
+            if first.year == datetime.MINYEAR:
+                raise _no_such_days()
             return StepDays(self.every, tuple(_starts(self.every, first, last)), window)
-        day, starts = self.start or datetime.date.min, list[datetime.date]()
-        for _ in range((self.steps or 0) + 1):
-            starts.append(day)
-            day = _existing(self.every, label_of(self.every, day))[1] + _ONE_DAY
+        starts = [self.start or datetime.date.min]
+        if starts[0].year == datetime.MINYEAR:
+            raise _no_such_days()
+        for _ in range(self.steps or 0):
+            last = _existing(self.every, label_of(self.every, starts[-1]))[1]
+            starts.append(_day_after(last))
         return StepDays(self.every, tuple(starts))
 
     def window_at(self, per: Per, today: datetime.date) -> StepDays:
@@ -197,8 +202,21 @@ def _starts(every: StepSpan, first: datetime.date, last: datetime.date) -> list[
     starts = [first]
     while starts[-1] <= last:
         end = _existing(every, label_of(every, starts[-1]))[1]
-        starts.append(min(end, last) + _ONE_DAY)
+        starts.append(_day_after(min(end, last)))
     return starts
+
+
+def _day_after(day: datetime.date) -> datetime.date:
+    if day == datetime.date.max:
+        raise _no_such_days()
+    return day + _ONE_DAY
+
+
+def _no_such_days() -> RequestError:
+    return families.PERIOD(
+        "All days of a series must be after the year 1, and before 31 December 9999.",
+        "Correct 'from' and 'steps', or the version.",
+    )
 
 
 def _suffix(every: StepSpan, day: datetime.date, year: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from gramercy.estimators.pooling.common_units import shares_present
-from gramercy.estimators.series_steps import same_series
+from gramercy.estimators.series_steps import may_share_rows, same_series
 from gramercy.schemas import families, wordings
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, PooledRows, ReleaseEvidence
@@ -95,21 +96,30 @@ def _tables(
     for k, (_, each) in enumerate(releases):
         facts = each.dataset
         of_tables.setdefault((facts.curator, facts.id, facts.version), []).append(k)
+    for of_table in of_tables.values():
+        for first, other in combinations(of_table, 2):
+            # Also of one version: that of a step need not have all of its rows.
+            if may_share_rows(releases[first][1], releases[other][1]):
+                raise _rows_are_needed(releases[first][0], releases[other][0])
     of_datasets: dict[tuple[str, str], list[int]] = {}
     for (curator, dataset, _), (first, *_others) in of_tables.items():
         versions = of_datasets.setdefault((curator, dataset), [])
         for other in versions:
             periods = releases[other][1].period, releases[first][1].period
             if None in periods or periods[0] == periods[1]:  # a row is in one period only
-                raise families.POOL(
-                    "'{first}' and '{other}' are of two versions of one data set, which may have "
-                    "rows in common.",
-                    "Say whether they have: rows='same' or rows='disjoint'.",
-                    first=releases[other][0],
-                    other=releases[first][0],
-                )
+                raise _rows_are_needed(releases[other][0], releases[first][0])
         versions.append(first)
     return list(of_tables.values())
+
+
+def _rows_are_needed(first: str, other: str) -> RequestError:
+    return families.POOL(
+        "'{first}' and '{other}' are of two versions of one data set, or one is a step of a "
+        "cumulative series: they may have rows in common.",
+        "Say whether they have: rows='same' or rows='disjoint'.",
+        first=first,
+        other=other,
+    )
 
 
 def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas.facts import CumulativeFacts
-from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.periods import leading_label
 from gramercy.schemas.steps import StepSpan
 
 # Delays that are shown as examples, in steps.
@@ -100,14 +98,3 @@ class PlannedStep:
             "published": list(self.published),
             "included": self.included,
         }
-
-
-def earlier_steps(manifest: ReleaseManifest) -> list[tuple[str, str]]:
-    """The label and the release of each earlier step."""
-    facts = manifest.cumulative
-    if facts is None:
-        return []
-    per, version = manifest.budget.per, manifest.dataset.version
-    window = None if per == "lifetime" else leading_label(per, version)
-    labels = facts.days(window or "").labels
-    return [(label, each.release) for label, each in zip(labels, facts.earlier, strict=False)]

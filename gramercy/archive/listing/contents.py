@@ -68,7 +68,7 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
     Only releases with a second moment that were not withdrawn; oldest first in `releases`. Of each
     period it is the newest with the columns that most periods have (of several such sets of
     columns, those of the newest release), so that the periods can be compared and pooled. A period
-    without these columns has its newest release.
+    without these columns has its newest release. Of a cumulative series it is the last step.
     """
     usable = [
         each
@@ -83,7 +83,26 @@ def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRele
     usual = max(periods, key=lambda names: len(periods[names]), default=())
     newest = {each.facts.period: each for each in usable}
     newest |= {each.facts.period: each for each in usable if tuple(each.facts.names) == usual}
-    return {label: newest[label] for label in sorted(filter(None, newest))}
+    last = {label: _last_step(usable, newest[label]) for label in newest}
+    return {label: last[label] for label in sorted(filter(None, last))}
+
+
+def newest_step(releases: Iterable[ListedRelease]) -> ListedRelease | None:
+    """The last step of the cumulative series that was continued last; None without one.
+
+    It need not be the newest release: a step that is drawn again is published after later ones.
+    Only steps that were not withdrawn; oldest first in `releases`.
+    """
+    steps = [each for each in releases if each.withdrawn is None and each.facts.step is not None]
+    return _last_step(steps, steps[-1]) if steps else None
+
+
+def _last_step(releases: Sequence[ListedRelease], newest: ListedRelease) -> ListedRelease:
+    """The release of the last step of the series of a release; itself without a series."""
+    own = newest.facts.step
+    steps = [(k, each.facts.step) for k, each in enumerate(releases)]
+    of_series = [(each.step, k) for k, each in steps if own and each and each.series == own.series]
+    return releases[max(of_series)[1]] if of_series else newest
 
 
 _ATTEMPTS = 3

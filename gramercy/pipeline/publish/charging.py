@@ -355,8 +355,8 @@ def _table_facts(
     facts["table_changed_since"] = False
     if bundle.manifest.publication.is_moment and sums.gram is not None:
         public = plan.contract.neighbours.count_is_public
-        count = bundle.manifest.public_count if public else max(1, sums.rows)
-        drawn = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
+        count = bundle.manifest.public_count if public else sums.rows
+        drawn = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / max(1, count)
         truth = scaled(bundle.manifest, bundle.whitening, drawn)
         facts["truth"] = internal_record.error_against_truth(bundle, truth)
     return facts

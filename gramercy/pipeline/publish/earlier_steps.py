@@ -10,24 +10,20 @@ from dataclasses import replace
 from typing import Any
 
 from gramercy.archive.bundles.bundle_kinds import read_release_manifest
-from gramercy.archive.bundles.encoded_file import Encoded, read_encoded
-from gramercy.archive.seal.bundle import check
-from gramercy.ledger import Charge
+from gramercy.archive.bundles.encoded_file import ENCODED, Encoded, read_encoded
+from gramercy.archive.bundles.package import DESCRIPTOR
+from gramercy.archive.seal.bundle import SUMS, check_file, file_digest
+from gramercy.ledger import check_before
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.calibration import calibrate
 from gramercy.pipeline.plan.planning import Plan
-from gramercy.pipeline.plan.step_charges import (
-    earlier_charges,
-    series_charges,
-    step_is_spent,
-    times_drawn,
-)
+from gramercy.pipeline.plan.step_charges import charged_series, earlier_charges
 from gramercy.pipeline.publish import internal_record
 from gramercy.pipeline.publish.drawing import PrivateData
 from gramercy.pipeline.publish.private_table import PrivateSums
 from gramercy.schemas import families, wordings
 from gramercy.schemas.facts import CumulativeFacts, EarlierStep
-from gramercy.schemas.manifest import SHARED_BY_STEPS
+from gramercy.schemas.manifest import SHARED_BY_STEPS, ReleaseManifest
 from gramercy.tables.sums.streaming import Accumulated
 
 
@@ -48,18 +44,21 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
         return plan
     if len(data.sums.part_sums) != plan.spec.slices * plan.spec.groups_count:
         raise wordings.sums_not_as_planned()
-    check_continues(context, plan)
+    newest = check_continues(context, plan)
     earlier, published = list[EarlierStep](), list[tuple[Encoded, ...]]()
-    for charge in earlier_charges(context.ledger, plan):
-        if charge is None or not charge.is_published:
-            raise _not_published(plan, charge)
+    charges = earlier_charges(context.ledger, plan)
+    check_before(plan.contract.id, plan.request.version, charges)
+    for charge in charges:
+        if charge is None or newest is None:
+            raise ValueError
         folder = context.archive.release(plan.contract.id, charge.release)
-        if check(folder) != charge.sha256:
+        if file_digest(folder / SUMS) != charge.sha256:
             raise wordings.bundle_replaced(context.archive.display_path(folder))
+        check_file(folder, ENCODED)
         earlier.append(EarlierStep(release=charge.release, sha256=charge.sha256))
-        published.append(read_encoded(folder, read_release_manifest(folder)))
+        published.append(read_encoded(folder, newest))  # all steps have the same columns
     update = {
-        "draws": times_drawn(context.ledger, plan),
+        "draws": charged_series(context.ledger, plan).draws(facts.step),
         "earlier": tuple(earlier),
         "rows": _public_rows(context, plan, facts, data.sums),
     }
@@ -67,33 +66,39 @@ def with_earlier_steps(context: Context, plan: Plan, data: PrivateData) -> Plan:
     return replace(plan, spec=spec, calibration=calibrate(spec), earlier=tuple(published))
 
 
-def check_continues(context: Context, plan: Plan) -> None:
+def check_continues(context: Context, plan: Plan) -> ReleaseManifest | None:
     """Refuse a step whose numbers could not be decoded together with those of earlier ones.
 
     A contract may state other public facts since then, such as another number of rows, to which the
-    lattice of integer rows is fitted.
+    lattice of integer rows is fitted. Returns the manifest of the last earlier step, if one is
+    published.
     """
     charges = earlier_charges(context.ledger, plan)
     published = [each.release for each in charges if each is not None and each.is_published]
     if not published:
-        return
+        return None
     folder = context.archive.release(plan.contract.id, published[-1])
+    check_file(folder, DESCRIPTOR)
     earlier, spec = read_release_manifest(folder), plan.spec
     changed = [key for key in SHARED_BY_STEPS if getattr(spec, key) != getattr(earlier, key)]
     own, other = plan.mechanism.lattice, earlier.calibration.lattice
     if (own.bits, own.shrinkage) != (other.bits, other.shrinkage):
         changed.append("rows")
+    if spec.dataset.curator != earlier.dataset.curator:  # by which analysts know the data set
+        changed.append("curator")
     if changed:
         raise families.TERMS(
             "{version} continues the series of {release}, which was published with other facts: "
             "{changed}.",
-            "Restore them in the contract: its 'rows' was {rows}. All steps of a series have the "
-            "same rows of whole numbers, from which sums are decoded.",
+            "Restore them in the contract: its 'rows' was {rows}, and its 'curator' {curator}. All "
+            "steps of a series have the same rows of whole numbers, from which sums are decoded.",
             version=plan.request.version,
             release=f"{plan.contract.id}/{published[-1]}",
             changed=tuple(changed),
             rows=earlier.dataset.rows,
+            curator=earlier.dataset.curator,
         )
+    return earlier
 
 
 def _exact_rows(steps: int, sums: Accumulated) -> tuple[int, ...]:
@@ -106,30 +111,31 @@ def _public_rows(
 ) -> tuple[int, ...]:
     """The number of rows of every step so far; empty where it is private.
 
-    The first release that states the number of a step fixes it.
+    The first release that states the number of a step fixes it, and all later ones state the same.
     """
     if not plan.contract.neighbours.count_is_public:
         return ()
     found = _exact_rows(facts.step, sums)
-    for charge in series_charges(context.ledger, plan):
-        folder = context.archive.release(plan.contract.id, charge.release)
-        if not charge.state.was_published or not context.archive.contains(folder):
-            continue
-        stated = read_release_manifest(folder).cumulative
-        days = facts.days(plan.contract.window(plan.request.version))
-        fixed = stated.rows if stated else ()
-        for label, rows, declared in zip(days.labels, found, fixed, strict=False):
-            if rows != declared:
-                raise families.ROW_COUNT(
-                    "Step {step} has {rows} rows in the table, but {release} states {declared}.",
-                    "Restore the rows of that step and their dates: the number of rows of every "
-                    "step is public, and fixed by its first release. Rows may be replaced, and "
-                    "not added or deleted.",
-                    step=label,
-                    rows=rows,
-                    declared=declared,
-                    release=f"{plan.contract.id}/{charge.release}",
-                )
+    published = [
+        (each.series.step, context.archive.release(plan.contract.id, each.release))
+        for each in charged_series(context.ledger, plan).charges
+        if each.series is not None and each.state.was_published
+    ]
+    folders = [folder for _, folder in sorted(published) if context.archive.contains(folder)]
+    stated = read_release_manifest(folders[-1]) if folders else None
+    fixed = stated.cumulative.rows if stated is not None and stated.cumulative else ()
+    for label, rows, declared in zip(plan.spec.step_days.labels, found, fixed, strict=False):
+        if rows != declared:
+            raise families.ROW_COUNT(
+                "Step {step} has {rows} rows in the table, but {release} states {declared}.",
+                "Restore the rows of that step and their dates: the number of rows of every step "
+                "is public, and fixed by its first release. Rows may be replaced, and not added or "
+                "deleted.",
+                step=label,
+                rows=rows,
+                declared=declared,
+                release=f"{plan.contract.id}/{stated.release if stated else ''}",
+            )
     return found
 
 
@@ -141,23 +147,14 @@ def rows_of_steps(context: Context, plan: Plan, sums: Accumulated) -> dict[str, 
     facts = plan.spec.cumulative
     if facts is None:
         return {}
-    days = facts.days(plan.contract.window(plan.request.version))
-    found = dict(zip(days.labels, _exact_rows(facts.step, sums), strict=False))
+    found = dict(zip(plan.spec.step_days.labels, _exact_rows(facts.step, sums), strict=False))
     last = dict[str, int]()
-    for charge in series_charges(context.ledger, plan):
+    for charge in reversed(charged_series(context.ledger, plan).charges):
         record = internal_record.read_record(context.home, plan.contract.id, charge.release)
-        last |= record.get("rows_of_steps", {})
+        last = record.get("rows_of_steps", {}) | last
+        if len(last) >= facts.step - 1:
+            break
     changed = {
         label: [last[label], rows] for label, rows in found.items() if last.get(label, rows) != rows
     }
     return {"rows_of_steps": found, "changed_steps": changed}
-
-
-def _not_published(plan: Plan, charge: Charge | None) -> Exception:
-    if charge is not None and charge.state.is_closed:
-        return step_is_spent(plan, charge)
-    return families.PERIOD(
-        "A step before {version} is not published.",
-        "Run 'gramercy release' with the same request: it publishes the steps in order.",
-        version=plan.request.version,
-    )

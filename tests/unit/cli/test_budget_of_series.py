@@ -41,6 +41,15 @@ def test_budget_names_the_release_whose_charge_includes_a_step(
     assert out.count(f"in {FIRST}") == 2
 
 
+@pytest.mark.usefixtures("ledger")
+def test_steps_that_are_included_are_not_counted_as_charges(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gramercy.cli.budget._LISTED_IN_FULL", 0)
+    _, out, _ = run_command("budget", capsys=capsys)
+    assert "2 charges; 'gramercy budget toy' lists them." in out
+
+
 def test_history_states_the_epsilon_of_the_series(
     ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,5 +67,4 @@ def test_history_states_the_epsilon_of_the_series(
     assert counted_charges(timeline.events) == "2 charges and 2 included steps"
     page = tmp_path / "history.html"
     _, out, _ = run_command("history", "toy", "--page", page, capsys=capsys)
-    for text in (out, page.read_text()):
-        assert text.count(f"in the charge of {FIRST}") == 2
+    assert out.count(f"in the charge of {FIRST}") == page.read_text().count("included</td>") == 2

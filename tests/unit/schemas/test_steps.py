@@ -8,10 +8,12 @@ from itertools import pairwise
 import pytest
 from pydantic import ValidationError
 
+from gramercy.schemas import families
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.periods import days_of
 from gramercy.schemas.steps import Cumulative, StepDays
+from tests.support.problems import raises
 
 DAY = datetime.timedelta(days=1)
 WINDOWS = [
@@ -113,3 +115,20 @@ def test_a_series_must_fit_the_budget(wanted: object, per: str) -> None:
 def test_impossible_series(wanted: object) -> None:
     with pytest.raises(ValidationError):
         Cumulative.model_validate(wanted)
+
+
+@pytest.mark.parametrize("every", ["quarter", "month", "week", "day"])
+@pytest.mark.parametrize(
+    ("start", "steps"), [("0001-01-01", 1), ("9999-12-31", 1), ("9999-01-01", 1000)]
+)
+def test_days_without_calendar_are_refused(every: str, start: str, steps: int) -> None:
+    wanted = {"every": every, "from": start, "steps": steps}
+    with raises(families.PERIOD):
+        Cumulative.model_validate(wanted).series("lifetime", "")
+
+
+@pytest.mark.parametrize("window", ["0001", "9999"])
+def test_windows_without_calendar_are_refused(window: str) -> None:
+    for every in ("quarter", "month", "week", "day"):
+        with raises(families.PERIOD):
+            series("year", window, every)

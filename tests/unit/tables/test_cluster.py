@@ -27,6 +27,7 @@ from gramercy.scaling.column_constants import first_grid
 from gramercy.schemas import families
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, FurtherRows, Lost, Missing, Unit
+from gramercy.schemas.steps import Cumulative
 from gramercy.tables.counts.counting import count_bins, count_lengths
 from gramercy.tables.formats.reader import partitions
 from gramercy.tables.formats.source import open_source
@@ -289,6 +290,28 @@ def test_cluster_folds_sum_to_all_rows(
     assert remote.rows == local.rows
     assert local.gram is not None
     assert (remote.gram == local.gram).all()
+
+
+@pytest.mark.slow
+def test_cluster_sums_steps_as_one_process_does(
+    tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    frame = table(3003).assign(day=pd.date_range("2025-12-28", periods=3003, freq="h").date)
+    pq.write_table(pa.table(frame), tmp_path / "table.parquet", row_group_size=333)
+    source = str(tmp_path / "table.parquet")
+    yearly = {"budget": {"epsilon": 1.0, "delta": 1e-5, "per": "year"}, "exclude": ["who"]}
+    declared = contract(source, period={"column": "day"}, neighbours="add-remove", **yearly)
+    dated = declared.for_steps(Cumulative(every="week").series("year", "2026"), 12)
+    local, remote = (
+        summed(source, dated, engine, parts=Parts(12))
+        for engine in (run_locally, Cluster(scheduler))
+    )
+    rows = [each.rows for each in local.part_sums]
+    assert rows == [each.rows for each in remote.part_sums] == [96, *[168] * 11]
+    for one, other in zip(local.part_sums, remote.part_sums, strict=True):
+        assert one.gram is not None
+        assert (one.gram == other.gram).all()
 
 
 def test_partitions_cover_every_row_group_once(files: str) -> None:
