@@ -180,11 +180,7 @@ def test_one_call_writes_the_pages_of_all_releases_that_changed(tmp_path: Path) 
     make_estimate(Context.default(), "toy", names[0], ridge)
     assert write_site(Context.default(), ("toy", names[-1])) == 2
     assert ridge.id in pages[0].read_text()
-    assert [page.stat().st_mtime_ns == then for page, then in zip(pages, before, strict=True)] == [
-        False,
-        True,
-        False,
-    ]
+    assert pages[1].stat().st_mtime_ns == before[1]
     assert write_site(Context.default(), ("toy", names[-1])) == 1
 
 
