@@ -214,8 +214,8 @@ class Series(Mapping[str, Release]):
 
     def __repr__(self) -> str:
         missing = f"; missing: {', '.join(self.missing)}" if self.missing else ""
-        first, *_, last = [*self] * 2
-        return f"<Series of {self._facts.dataset.id}: steps {first} to {last}{missing}>"
+        labels = [*self]
+        return f"<Series of {self._facts.dataset.id}: steps {labels[0]} to {labels[-1]}{missing}>"
 
     def _repr_html_(self) -> str:
         return html_table(self.table, f"Series of {self._facts.dataset.id}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from gramercy.common.prefix_sums import PrefixSums
 from gramercy.schemas.facts import CumulativeFacts
@@ -86,7 +86,6 @@ class PlannedStep:
 
     def described(self) -> dict[str, object]:
         """The step as plain data."""
-        noise = {each.name: getattr(self.noise, each.name) for each in fields(self.noise)}
         return {
             "step": self.facts.step,
             "steps": self.facts.steps,
@@ -94,7 +93,7 @@ class PlannedStep:
             "first_day": self.facts.first_day.isoformat(),
             "last_day": self.facts.last_day.isoformat(),
             "lag": self.facts.lag,
-            "relative_noise": noise,
+            "relative_noise": asdict(self.noise),
             "published": list(self.published),
             "included": self.included,
         }

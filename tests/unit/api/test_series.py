@@ -275,7 +275,10 @@ def test_a_series_has_all_its_steps_when_an_earlier_one_is_drawn_again(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grouped", [False, True])
-def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, grouped: bool) -> None:
+def test_windows_are_decoded_from_the_last_draw_of_a_step(
+    tmp_path: Path, grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_noise(monkeypatch)
     table = visits(ROWS).assign(ward=lambda frame: np.where(frame.index % 3, "A", "B"))
     columns: dict[str, Any] = {name: {"lower": -5.0, "upper": 5.0} for name in CELLS}
     columns |= {"ward": {"levels": ["A", "B"]}} if grouped else {}
@@ -320,7 +323,10 @@ def test_windows_are_decoded_from_the_last_draw_of_a_step(tmp_path: Path, groupe
 
 
 @pytest.mark.slow
-def test_windows_of_a_series_in_the_metric_of_a_pilot(tmp_path: Path) -> None:
+def test_windows_of_a_series_in_the_metric_of_a_pilot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_noise(monkeypatch)
     stream, rows = np.random.default_rng(1), 40_000
     cells = stream.normal(size=(rows, 1)) + 0.3 * stream.normal(size=(rows, 3))
     table = visits(rows).assign(**dict(zip(CELLS, cells.T, strict=True)))
