@@ -18,6 +18,7 @@ from gramercy.cli.options import split_name
 from gramercy.cli.plan_text import period_warning, print_plan
 from gramercy.cli.prefect_server import start_ahead
 from gramercy.cli.release_limits import limits_facts
+from gramercy.common.home import Home
 from gramercy.pipeline.context import Context
 from gramercy.pipeline.plan.budget_preview import (
     budget_effect,
@@ -99,8 +100,21 @@ def publish_request(
         terminal.print_json(asdict(done) | limits)
     else:
         _print_outcome(context, done, has_table=reports is None)
-    record = read_record(context.home, *split_name(done.release))
+    record = record_of_run(context.home, [*done.earlier_steps, done.release])
     print_steward_notes(planned, done.release, record)  # last, so that they are seen
+
+
+def record_of_run(home: Home, releases: Sequence[str]) -> dict[str, Any]:
+    """The internal record of the last release, with the changes that the steps before it found.
+
+    All of them are drawn from one reading of the table, which the first one compares with earlier
+    readings.
+    """
+    *earlier, record = (read_record(home, *split_name(each)) for each in releases)
+    changed = dict[str, Any]()
+    for each in (*earlier, record):
+        changed |= each.get("changed_steps", {})
+    return record | ({"changed_steps": changed} if changed else {})
 
 
 def _confirm_useless(planned: Plan) -> None:

@@ -86,7 +86,9 @@ class StepSeries:
     releases: Mapping[str, str]
     omitted: int = 0
     missing: Sequence[str] = ()  # labels of steps that are complete, and are not published
-    spent: Sequence[str] = ()  # those of them that were charged in vain: they block later ones
+    spent: Sequence[
+        str
+    ] = ()  # those of them that were charged without a release: they block later ones
     # The numbers so far, after each step; and those of each step alone. None if releases lack them
     so_far: pd.DataFrame | None = field(default=None, repr=False)
     alone: OverTime | None = field(default=None, repr=False)

@@ -1,7 +1,7 @@
 """What a cumulative series can be asked for, decided before anything is read.
 
 The guarantee of a series is that of its whole window: of fresh Gaussian noise on sums to which
-every row belongs in one step for good. What has another guarantee, or would choose something anew
+every row belongs in one step for good. What has another guarantee, or would choose something again
 at every step, is refused.
 """
 

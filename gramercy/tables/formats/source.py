@@ -266,7 +266,7 @@ def _dated_files(source: DatedFiles) -> Source:
 def _days_found(source: DatedFiles) -> list[datetime.date]:
     """The first day of every period that has files, or a folder of them."""
     fs, pattern = url_to_fs(source.path.rstrip("/"))
-    # As of a single file: brackets in a path that exists are no wildcards.
+    # As of a single file: brackets in a path that exists are not wildcards.
     found = fs.glob(glob_of_any_period(pattern)) or fs.glob(
         glob_of_any_period(glob.escape(pattern))
     )

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from gramercy.cli.request_runner import print_steward_notes
+from gramercy.cli.request_runner import print_steward_notes, record_of_run
 from gramercy.common.home import Home
 from gramercy.pipeline.publish.internal_record import read_record
 from gramercy.schemas import families
+from tests.support.cumulative import STEPS, catch_up, write_step
 from tests.support.factories import read_plan, run_release, write_request
 
 LOUD = {
@@ -158,3 +159,23 @@ def test_a_table_without_persons_is_noise(
     text = "c0,c1,c2,who\n" + "1,2,3,\n" * 40
     loud, _ = notes(tmp_path, text, capsys, **persons)
     assert loud == {families.NOTHING_USED.code}
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_changes_are_named_that_the_first_of_several_steps_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those after it are drawn from the same reading, and find no others."""
+    catch_up(write_step(tmp_path, STEPS[0]))
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    request = write_step(tmp_path, STEPS[2])
+    january = [line for line in lines if "2026-01" in line]
+    kept = [line for line in lines if line not in january]
+    (tmp_path / "table.csv").write_text("\n".join(kept))
+    releases = [f"toy/{each}" for each in catch_up(request)]
+    record = record_of_run(Home.default(), releases)
+    assert record["changed_steps"] == {STEPS[0]: [len(january), 0]}
+    capsys.readouterr()
+    print_steward_notes(read_plan(request), releases[-1], record)
+    assert f"{STEPS[0]} ({len(january)} to 0)" in capsys.readouterr().err
+    assert "changed_steps" not in record_of_run(Home.default(), ["toy/none"])

@@ -268,7 +268,7 @@ def test_a_schedule_publishes_the_last_complete_step(
 
 
 @pytest.mark.parametrize("version", ["2026-Q1-03.2", "2026-Q1", "2026-Q1-04"])
-def test_a_version_that_is_no_step_is_refused(tmp_path: Path, version: str) -> None:
+def test_a_version_that_is_not_a_step_is_refused(tmp_path: Path, version: str) -> None:
     with raises(families.PERIOD):
         planned(written(tmp_path, version, visits(20), version=version))
 

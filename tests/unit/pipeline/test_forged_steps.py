@@ -495,7 +495,7 @@ def test_steps_of_tables_that_change_are_verified(kind: str, turn: int, tmp_path
         table.to_csv(tmp_path / "table.csv", index=False)
 
 
-def test_numbers_that_are_no_sums_of_squares_are_refused(copied: list[Path]) -> None:
+def test_numbers_that_are_not_sums_of_squares_are_refused(copied: list[Path]) -> None:
     """The sum is decoded from them, so that nothing else contradicts them."""
     content = Content.of(read_release(copied[0]))
     mechanism = calibrate(content.manifest).mechanism

@@ -108,7 +108,7 @@ def test_a_window_reads_all_of_its_files_and_a_lifetime_all_that_match(tmp_path:
         open_source(contract(files, "quarter").for_version("2026-Q3").source)
 
 
-def test_digits_that_are_no_period_are_refused(tmp_path: Path) -> None:
+def test_digits_that_are_not_a_period_are_refused(tmp_path: Path) -> None:
     for month in ("12", "13"):
         write(tmp_path / f"2026-{month}.csv", 3)
     with raises(families.SOURCE, span="month"):
