@@ -158,21 +158,6 @@ def play(machine: WholeMachine, history: History) -> None:
         machine.teardown()
 
 
-def test_steps_of_a_series_agree_with_the_model(fork_server: ForkServer) -> None:
-    def history(machine: WholeMachine) -> None:
-        publishes(10, 9)(machine)
-        machine.derive_from(Command("withdraw", dataset="three", release="2025-Q4-10-r1"))
-        machine.replace_tables("three", "new")
-        publishes(9, 10)(machine)
-        machine.publish_request(9, again=True)
-        machine.interrupt(Command("publish", 10), ("before draw", 1))
-        publishes(10, 9)(machine)
-        machine.publish_request(10, again=True)
-        machine.worlds_agree_with_the_model()
-
-    play(machine_class("sqlite", fork_server)(), history)
-
-
 @pytest.mark.parametrize("fault", sorted(FAULTS) if FULL else CHEAP)
 def test_model_finds_planted_faults(fault: str, fork_server: ForkServer) -> None:
     history = HISTORIES[fault]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-from gramercy.ledger.series import SeriesAccount
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.pipeline.plan.planning import Plan
@@ -29,7 +28,6 @@ class Attempt:
     window: str
     guarantee: Guarantee
     state: str
-    step: int = 0  # of a series, from 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,6 @@ class Expected:
     release: str = ""
     codes: frozenset[str] = frozenset()
     is_new: bool = False
-    is_read: bool = False  # whether the table is read before it is refused
 
     def agrees(self, outcome: Any) -> bool:
         if self.release:
@@ -71,25 +68,11 @@ class DatasetModel:
             if each.state == "sealed":
                 each.state = "published"
 
-    def due(self, plan: Plan) -> Guarantee:
-        """The charge of a step: that of the series, nothing, or that of one more draw."""
-        facts, steps = plan.spec.cumulative, [x.step for x in self.attempts.values() if x.step]
-        if facts is None or not steps:
-            return plan.guarantee
-        drawn = tuple(map(steps.count, range(1, facts.steps + 1)))
-        return SeriesAccount(plan.guarantee, drawn).price(facts.step)
-
-    def lacks_steps(self, plan: Plan) -> bool:
-        """Whether a step before that of a plan is not published."""
-        published = {x.step for x in self.attempts.values() if x.state == "published"}
-        facts = plan.spec.cumulative
-        return facts is not None and not published >= set(range(1, facts.step))
-
     def admits(self, plan: Plan) -> bool:
         window = plan.contract.window(plan.request.version)
         earlier = [each.guarantee for each in self.attempts.values() if each.window == window]
         rule = Filter(self.budget.epsilon, self.budget.delta, self.budget.delta / 10)
-        return rule.admits(compose([*earlier, self.due(plan)]))
+        return rule.admits(compose([*earlier, plan.guarantee]))
 
     def publish(
         self, number: int, plan: Plan, new_charge: str | None, *, changed: bool = False
@@ -110,19 +93,15 @@ class DatasetModel:
             return Expected(codes=frozenset(REFUSED))
         if self.unreadable:
             return Expected(codes=frozenset({"TableError"}))
-        if self.lacks_steps(plan):
-            return Expected(
-                codes=frozenset({families.PERIOD.code, families.SPENT.code}), is_read=True
-            )
         release = self.charge(number, plan, "spent" if changed else "published")
-        codes = frozenset({"TableError"} if changed else ())
-        return Expected("" if changed else release, codes, is_new=True)
+        if changed:
+            return Expected(codes=frozenset({"TableError"}), is_new=True)
+        return Expected(release, is_new=True)
 
     def charge(self, number: int, plan: Plan, state: str) -> str:
         release = self.next_release(plan)
         window = plan.contract.window(plan.request.version)
-        step = plan.spec.cumulative.step if plan.spec.cumulative else 0
-        self.attempts[release] = Attempt(number, window, self.due(plan), state, step)
+        self.attempts[release] = Attempt(number, window, plan.guarantee, state)
         self.registered = True
         return release
 

@@ -1,4 +1,4 @@
-"""A home with three data sets, whose tables have recognisable cells, and its steward's requests."""
+"""A home with two data sets, whose tables have recognisable cells, and its steward's requests."""
 
 from __future__ import annotations
 
@@ -28,17 +28,8 @@ CONTRACTS: dict[str, dict[str, Any]] = {
         "budget": {"epsilon": 1.2, "delta": 1e-5, "per": "year"},
         "neighbours": "add-remove",
     },
-    "three": {
-        "source": "three-{year}-{month}.csv",
-        "budget": {"epsilon": 1.2, "delta": 1e-5, "per": "quarter"},
-        "neighbours": "add-remove",
-    },
 }
-TABLES = {
-    "one": ["one.csv"],
-    "two": ["two-2025.csv", "two-2026.csv"],
-    "three": ["three-2025-10.csv", "three-2025-11.csv"],
-}
+TABLES = {"one": ["one.csv"], "two": ["two-2025.csv", "two-2026.csv"]}
 
 
 def _request(dataset: str, version: str, name: str, epsilon: float, **more: Any) -> dict[str, Any]:
@@ -57,8 +48,6 @@ REQUESTS = (
     _request("two", "2025-12-31", "marginals", 0.5),
     _request("two", "2026", "gaussian", 0.6),
     _request("two", "2026", "gaussian", 0.8, scaling={"kind": "private", "share": 0.3}),
-    _request("three", "2025-Q4-10", "gaussian", 0.5, cumulative="month"),
-    _request("three", "2025-Q4-11", "gaussian", 0.5, cumulative="month"),
 )
 
 
@@ -167,7 +156,7 @@ class World:
         if self.neighbour:
             self.cells += other.tolist()
             rows[int(rng.integers(ROWS))] = f"{float(other[0])!r},{odd}"
-            if dataset != "one" and rng.random() < 0.5:  # neighbours by adding or removing a row
+            if dataset == "two" and rng.random() < 0.5:  # neighbours by adding or removing a row
                 rows.pop()
         return rows
 
